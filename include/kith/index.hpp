@@ -1,0 +1,53 @@
+// An index: vectors kept ready for many searches.
+//
+// An Index is a handle to an immutable version: add() publishes a new version, searches that are under way keep the one
+// they began with, and readers never wait. Copies of a handle see the same versions.
+//
+//   "Flat"   every vector as it is; exact search
+#pragma once
+
+#include <kith/export.hpp>
+#include <kith/knn.hpp>
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kith {
+
+struct IndexParams {
+  Metric metric = Metric::l2;
+  bool check_finite = true;  // for added vectors and queries
+  bool prepare = true;       // keep norms and a copy laid out for the device: faster searches for about twice the memory
+};
+
+// Whether add() copies the rows or refers to the caller's memory, which must then outlive every search.
+enum class Ownership : uint8_t { copy, borrow };
+
+class KITH_EXPORT Index {
+ public:
+  // Throws InvalidArgument for a factory string that it does not know.
+  explicit Index(std::string_view factory, IndexParams params = {});
+
+  // Rows get the numbers size(), size() + 1, ... The first add fixes dimension and dtype.
+  void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
+
+  Neighbors search(const MatrixView& queries, int64_t k, const Resources& resources = Resources()) const;
+  void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources = Resources()) const;
+
+  int64_t size() const;
+  int64_t dimension() const;  // 0 before the first add
+  const std::string& factory() const;
+  const IndexParams& params() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace kith

@@ -1,0 +1,15 @@
+// Everything at once.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/dtype.hpp>
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+#include <kith/knn.hpp>
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/recall.hpp>
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+#include <kith/version.hpp>
+#include <kith/view.hpp>

@@ -1,0 +1,26 @@
+// How far apart two vectors are.
+//
+//   l2             the root of the sum of squared differences
+//   sqeuclidean    that sum itself
+//   inner_product  the product, largest first
+//   cosine         1 - cos of the angle; 1 where either vector is zero
+#pragma once
+
+#include <kith/export.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace kith {
+
+enum class Metric : uint8_t { l2, sqeuclidean, inner_product, cosine };
+
+KITH_EXPORT std::string_view name_of(Metric metric);
+
+// Throws InvalidArgument listing the names.
+KITH_EXPORT Metric parse_metric(std::string_view name);
+
+// Whether a nearer neighbour has a larger value (inner_product alone).
+constexpr bool larger_is_nearer(Metric metric) { return metric == Metric::inner_product; }
+
+}  // namespace kith

@@ -1,0 +1,37 @@
+// How a long operation tells how far it is, and how it is told to stop.
+#pragma once
+
+#include <kith/export.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+struct Progress {
+  std::string_view stage;  // "search", "read", ...
+  int64_t done = 0;
+  int64_t total = 0;
+};
+
+// Called on the thread that called Kith, a few times a second at the most and once at the end of a stage.
+using ProgressSink = std::function<void(const Progress&)>;
+
+enum class LogLevel : uint8_t { debug, info, warning };
+using LogSink = std::function<void(LogLevel, std::string_view)>;
+
+// Copies share one flag. Any thread may request; the running call throws Cancelled soon after.
+class CancelToken {
+ public:
+  CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}
+  void request() const { flag_->store(true, std::memory_order_relaxed); }
+  bool requested() const { return flag_->load(std::memory_order_relaxed); }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> flag_;
+};
+
+}  // namespace kith

@@ -1,0 +1,65 @@
+// What a call may use: the device, threads, memory limits, and where it logs and reports.
+//
+// A Resources is a cheap, thread-safe handle: copies share the thread pool and the memory budgets. It is the last
+// argument of every call and no object keeps one.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/export.hpp>
+#include <kith/progress.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+class MemoryBudget;
+class ThreadPool;
+
+inline constexpr int64_t kNoLimit = INT64_MAX;
+
+struct ResourceOptions {
+  Device device;                           // automatic: the GPU where the plan predicts a gain, else the CPU
+  int threads = 0;                         // 0: one per hardware thread
+  int64_t host_memory_limit = kNoLimit;    // bytes Kith may allocate on the host, results included
+  int64_t device_memory_limit = kNoLimit;  // the same on each GPU
+  LogSink log;                             // none: silent
+  ProgressSink progress;
+  CancelToken cancel;
+  std::function<bool()> interrupted;  // asked now and then on the calling thread; true cancels (Ctrl-C in Python)
+
+  void validate() const;
+};
+
+class KITH_EXPORT Resources {
+ public:
+  Resources();
+  explicit Resources(ResourceOptions options);
+
+  const ResourceOptions& options() const;
+  Device device() const;
+  int threads() const;
+
+  // The same pool and budgets with another sink, token or device.
+  Resources with_device(Device device) const;
+  Resources with_progress(ProgressSink sink) const;
+  Resources with_cancel(CancelToken cancel, std::function<bool()> interrupted = {}) const;
+
+  ThreadPool& pool() const;
+  const std::shared_ptr<MemoryBudget>& host_memory() const;
+  const std::shared_ptr<MemoryBudget>& device_memory() const;
+
+  void log(LogLevel level, std::string_view text) const;
+  // Throws Cancelled once a stop was requested. Call from the calling thread.
+  void check_cancelled() const;
+  void report(const Progress& progress) const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<const ResourceOptions> options_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace kith

@@ -1,0 +1,59 @@
+#include <kith/host_buffer.hpp>
+
+#include <kith/error.hpp>
+
+#include "core/byte_size.hpp"
+#include "core/memory_budget.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kith {
+namespace {
+
+// Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
+// its promise; huge pages keep the scans of packed panels clear of TLB misses.
+constexpr int64_t kMapFrom = 1 << 20;
+constexpr int64_t kAlignment = 64;
+
+std::byte* take(int64_t bytes) {
+  if (bytes >= kMapFrom) {
+    void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: refusal costs speed alone
+    return static_cast<std::byte*>(memory);
+  }
+  const int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(rounded)));
+}
+
+}  // namespace
+
+HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources& resources)
+    : bytes_(bytes), budget_(resources.host_memory()) {
+  budget_->reserve(bytes, purpose);
+  data_ = take(bytes);
+  if (data_ == nullptr) {
+    budget_->release(bytes);
+    throw OutOfMemory(fmt::format("{} needs {} of host memory and the system has not that much", purpose,
+                                  format_bytes(bytes)),
+                      bytes);
+  }
+}
+
+void HostBuffer::release() noexcept {
+  if (data_ == nullptr) return;
+  if (bytes_ >= kMapFrom) {
+    munmap(data_, static_cast<size_t>(bytes_));
+  } else {
+    std::free(data_);
+  }
+  budget_->release(bytes_);
+  data_ = nullptr;
+}
+
+}  // namespace kith

@@ -1,0 +1,37 @@
+// The way every loop over threads is written: tasks with cancellation and progress.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/thread_pool.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace kith {
+
+// Counts what a stage has done, on any thread, and tells the caller's sink, on the calling thread.
+class ProgressMeter {
+ public:
+  ProgressMeter(std::string_view stage, int64_t total, const Resources& resources)
+      : stage_(stage), total_(total), resources_(resources) {}
+
+  void add(int64_t amount) { done_.fetch_add(amount, std::memory_order_relaxed); }
+  // Reports when it is time to and throws Cancelled when asked to stop. Calling thread only.
+  void poll();
+  void finish();
+
+ private:
+  std::string_view stage_;
+  int64_t total_;
+  const Resources& resources_;
+  std::atomic<int64_t> done_{0};
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Runs body(task, slot) for task in [0, tasks); see ThreadPool::run.
+void parallel_for(int64_t tasks, ProgressMeter& meter, const Resources& resources, const ThreadPool::Body& body);
+
+}  // namespace kith

@@ -1,0 +1,9 @@
+// What a build without CUDA says when asked for it.
+#include <kith/device.hpp>
+
+namespace kith {
+
+bool built_with_cuda() { return false; }
+std::vector<DeviceInfo> cuda_devices() { return {}; }
+
+}  // namespace kith

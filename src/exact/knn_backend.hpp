@@ -1,0 +1,49 @@
+// What a backend does for exact search; the loop around it (knn_loop) is the same for all.
+//
+//   begin(queries)                 a batch of queries; its neighbours are empty
+//   scan(base, first_row, ready)   rows first_row, first_row + 1, ... of the base, in ascending order of calls
+//   finish(neighbors)              queries x k packed neighbours (core/ordered_key.hpp), each row sorted
+//
+// Queries given to begin() stay valid until finish(), the rows of a scan() until it returns.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "exact/knn_plan.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+// A base laid out for one backend ahead of the search: norms, packed panels, a copy in device memory.
+class PreparedBase {
+ public:
+  virtual ~PreparedBase() = default;
+};
+
+class KnnBackend {
+ public:
+  virtual ~KnnBackend() = default;
+  virtual void begin(const MatrixView& queries, int64_t first_query) = 0;
+  virtual void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) = 0;
+  virtual void finish(uint64_t* neighbors) = 0;
+};
+
+// `plan` was made for the problem and for this device.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+
+// Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
+struct PrepareOptions {
+  Metric metric = Metric::l2;
+  bool check_finite = true;
+  int64_t first_row = 0;
+};
+std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options, const Resources& resources);
+std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
+                                                const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,67 @@
+// How an exact search will be done: pure functions of the problem, the device and the budget, so that any machine can
+// plan, and test plans, for any other.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/dtype.hpp>
+#include <kith/metric.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct KnnProblem {
+  int64_t queries = 0;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t k = 0;
+  DType query_dtype = DType::f32;
+  DType base_dtype = DType::f32;
+  Metric metric = Metric::l2;
+  bool check_finite = true;
+  bool queries_in_memory = true;  // else they are read from a file, piece by piece
+  bool base_in_memory = true;
+  bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
+  bool base_prepared = false;     // an index holds the base in the layout of the device
+};
+
+// How the CPU chooses its candidates.
+enum class CpuEngine : uint8_t {
+  product,  // many queries: a blocked matrix product over packed panels
+  direct,   // few queries: one pass over the rows as they lie
+};
+
+struct KnnPlan {
+  Device device;
+  int64_t query_batch = 0;  // queries searched together; the base is passed over once per batch
+  int64_t base_chunk = 0;   // rows handed to the backend at a time
+  int64_t host_bytes = 0;   // what the search will allocate, at its peak
+  int64_t device_bytes = 0;
+
+  // CPU
+  CpuEngine engine = CpuEngine::product;
+  int64_t query_block = 0;   // queries that one task searches for
+  int64_t row_splits = 1;    // tasks that share a block's rows
+  int64_t panel_rows = 0;    // rows packed at a time
+  int64_t candidates = 0;    // capacity of a query's candidate list
+
+  // CUDA
+  int64_t query_tile = 0;
+  int64_t row_tile = 0;
+};
+
+struct PlanBudget {
+  int64_t host = 0;    // bytes left under the host limit
+  int64_t device = 0;  // bytes left under the device limit and on the device
+  int threads = 1;
+};
+
+// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);
+KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget);
+
+// The device that `automatic` stands for: a GPU where the predicted time, its start and copies included, is shorter.
+Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus);
+
+}  // namespace kith
