@@ -1,5 +1,7 @@
 #include "core/parallel_for.hpp"
 
+#include <kith/error.hpp>
+
 #include <algorithm>
 
 namespace kith {
@@ -10,12 +12,25 @@ constexpr std::chrono::milliseconds kReportInterval{50};
 }  // namespace
 
 void ProgressMeter::poll() {
-  if (resources_.options().cancel.requested()) resources_.check_cancelled();
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < kReportInterval) return;
+  const bool due = now - last_ >= kReportInterval;
+  if (!due && !resources_.options().cancel.requested()) return;
   last_ = now;
-  resources_.check_cancelled();
-  resources_.report({stage_, std::min(done_.load(std::memory_order_relaxed), total_), total_});
+  try {
+    resources_.check_cancelled();
+    resources_.report({stage_, std::min(done_.load(std::memory_order_relaxed), total_), total_});
+  } catch (...) {  // a sink may throw too
+    cancelled_.store(true, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+void ProgressMeter::checkpoint() {
+  if (std::this_thread::get_id() == caller_) {
+    poll();
+  } else if (cancelled_.load(std::memory_order_relaxed)) {
+    throw Cancelled();
+  }
 }
 
 void ProgressMeter::finish() {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string_view>
+#include <thread>
 
 namespace kith {
 
@@ -21,6 +22,8 @@ class ProgressMeter {
   void add(int64_t amount) { done_.fetch_add(amount, std::memory_order_relaxed); }
   // Reports when it is time to and throws Cancelled when asked to stop. Calling thread only.
   void poll();
+  // For long tasks, from any thread: polls where that is allowed, and throws Cancelled once the calling thread has.
+  void checkpoint();
   void finish();
 
  private:
@@ -28,6 +31,8 @@ class ProgressMeter {
   int64_t total_;
   const Resources& resources_;
   std::atomic<int64_t> done_{0};
+  std::atomic<bool> cancelled_{false};
+  std::thread::id caller_ = std::this_thread::get_id();
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

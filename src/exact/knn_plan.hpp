@@ -24,6 +24,7 @@ struct KnnProblem {
   bool base_in_memory = true;
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
   bool base_prepared = false;     // an index holds the base in the layout of the device
+  bool base_checked = false;      // ... and has looked for NaN and infinities when it was added
 };
 
 // How the CPU chooses its candidates.
@@ -56,6 +57,9 @@ struct PlanBudget {
   int64_t device = 0;  // bytes left under the device limit and on the device
   int threads = 1;
 };
+
+// What the number of queries decides on the CPU.
+CpuEngine cpu_engine(int64_t queries);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);

@@ -1,0 +1,171 @@
+// An option is offered only where it has an effect, so that none is silently ignored.
+#include "command_line.hpp"
+
+#include <kith/metric.hpp>
+#include <kith/version.hpp>
+
+#include "byte_size.hpp"
+#include "convert_command.hpp"
+#include "eval_command.hpp"
+#include "exit_codes.hpp"
+#include "info_command.hpp"
+#include "knn_command.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <string_view>
+
+namespace kith::cli {
+namespace {
+
+// Options as they were typed; what needs a parser of ours is turned into values after the whole line was read.
+struct Typed {
+  std::string device = "auto";
+  std::string memory_limit;
+  std::string device_memory_limit;
+  std::string metric = "l2";
+  bool no_check_finite = false;
+  int64_t eval_k = 0;
+
+  RunOptions run;
+  InfoOptions info;
+  KnnOptions knn;
+  ConvertOptions convert;
+  EvalOptions eval;
+};
+
+void add_output_options(CLI::App& command, Typed& typed) {
+  command.add_flag("--json", typed.run.json, "Print one JSON object on stdout, errors included");
+  command.add_flag("--quiet", typed.run.quiet, "Print nothing but errors");
+}
+
+void add_memory_limit(CLI::App& command, Typed& typed) {
+  command
+      .add_option("--memory-limit", typed.memory_limit,
+                  "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)")
+      ->type_name("SIZE");
+}
+
+CLI::App* add_info(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("info", "Show this program and machine, or what files hold");
+  command->add_option("files", typed.info.files, "Files of vectors or ids")->type_name("FILE");
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_knn(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
+  command->add_option("--base", typed.knn.base, "Vectors to search: .fbin, .u8bin or .npy")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--queries", typed.knn.queries, "Vectors to search for")->required()->type_name("FILE");
+  command->add_option("-k", typed.knn.params.k, "Neighbours per query")->type_name("N");
+  command->add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product or cosine")->type_name("NAME");
+  command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin (int32) or .npy (int64)")->type_name("FILE");
+  command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin or .npy")
+      ->type_name("FILE");
+  command->add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
+  command
+      ->add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
+      ->type_name("NAME");
+  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")->type_name("N");
+  add_memory_limit(*command, typed);
+  command
+      ->add_option("--device-memory-limit", typed.device_memory_limit,
+                   "Largest memory to take on a GPU (default: no limit)")
+      ->type_name("SIZE");
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_convert(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand(
+      "convert", "Write vectors (.fbin .u8bin .npy) or ids (.ibin .npy) in another format, or some of their rows");
+  command->add_option("IN", typed.convert.input, "File to read")->required()->type_name("FILE");
+  command->add_option("OUT", typed.convert.output, "File to write")->required()->type_name("FILE");
+  command->add_option("--first", typed.convert.first, "First row to take")->type_name("N");
+  command->add_option("--count", typed.convert.count, "Rows to take; -1 is all to the end")->type_name("N");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_eval(CLI::App& app, Typed& typed) {
+  CLI::App* command =
+      app.add_subcommand("eval", "Measure found neighbours against the true ones: 1-recall@R and k-recall@k");
+  command->add_option("--found", typed.eval.found, "Ids that were found: .ibin or .npy")->required()->type_name("FILE");
+  command->add_option("--truth", typed.eval.truth, "Ids of the true neighbours, nearest first")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("-k", typed.eval_k, "k of k-recall@k (default: the columns of found, at most those of truth)")
+      ->default_str("")
+      ->type_name("N");
+  command->add_option("-R", typed.eval.r, "R values of 1-recall@R (default: 1,10,100 up to the columns of found)")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("N,N,...");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
+void interpret(Typed& typed) {
+  typed.run.device = parse_device(typed.device);
+  typed.knn.params.metric = parse_metric(typed.metric);
+  typed.knn.params.check_finite = !typed.no_check_finite;
+  if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
+  if (!typed.device_memory_limit.empty()) {
+    typed.run.device_memory_limit = parse_byte_size(typed.device_memory_limit, "--device-memory-limit");
+  }
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  Typed typed;
+  CLI::App app("Kith finds nearest neighbours.", "kith");
+  app.set_version_flag("--version", fmt::format("kith {}", version()));
+  app.option_defaults()->always_capture_default();
+  app.require_subcommand(0, 1);
+  app.footer("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.");
+  const CLI::App* info = add_info(app, typed);
+  const CLI::App* knn = add_knn(app, typed);
+  const CLI::App* convert = add_convert(app, typed);
+  const CLI::App* eval = add_eval(app, typed);
+
+  CommandLine line;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForVersion& request) {
+    line.answer = fmt::format("{}\n", request.what());
+    return line;
+  } catch (const CLI::CallForHelp&) {
+    line.answer = app.help();
+    return line;
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    throw UsageError(
+        fmt::format("{}; see kith {}--help", error.what(), chosen.empty() ? "" : chosen[0]->get_name() + " "));
+  }
+  if (app.get_subcommands().empty()) throw UsageError(fmt::format("no command was given\n\n{}", app.help()));
+
+  interpret(typed);
+  if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
+  if (!knn->parsed()) typed.run.device = Device::cpu();  // the others copy and count: no GPU need wake for them
+  line.run = typed.run;
+  if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
+  if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
+  if (convert->parsed()) line.command = [typed] { return run_convert(typed.convert, typed.run); };
+  if (eval->parsed()) line.command = [typed] { return run_eval(typed.eval, typed.run); };
+  return line;
+}
+
+bool wants_json(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--json") return true;
+  }
+  return false;
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,22 @@
+// kith convert: a file of vectors or ids, or a range of its rows, in another format. The formats follow the names'
+// endings.
+#pragma once
+
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith::cli {
+
+struct ConvertOptions {
+  std::string input;
+  std::string output;
+  int64_t first = 0;
+  int64_t count = -1;  // -1: to the end
+};
+
+Report run_convert(const ConvertOptions& options, const RunOptions& run);
+
+}  // namespace kith::cli

@@ -1,0 +1,139 @@
+// The files are read in pieces. Each piece's recall is turned back into its whole number of hits, so that the sum over
+// the pieces does not depend on where they were cut.
+#include "eval_command.hpp"
+
+#include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
+#include <kith/recall.hpp>
+#include <kith/vector_file.hpp>
+
+#include "row_pieces.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith::cli {
+namespace {
+
+// What is asked of the two files, checked against their shapes.
+struct Question {
+  int64_t k;
+  std::vector<int64_t> r;
+};
+
+struct Hits {
+  int64_t k = 0;             // true neighbours found among rows * k
+  std::vector<int64_t> one;  // per R: queries whose nearest was found
+};
+
+Question checked_question(const EvalOptions& options, const IdFile& found, const IdFile& truth) {
+  if (found.rows() != truth.rows()) {
+    throw InvalidArgument(
+        fmt::format("{} has {} rows and {} has {}; both need one row for each query, in the same order", options.found,
+                    found.rows(), options.truth, truth.rows()));
+  }
+  if (found.rows() == 0)
+    throw InvalidArgument(fmt::format("{} and {} have no rows to compare", options.found, options.truth));
+  if (found.cols() == 0 || truth.cols() == 0) {
+    throw InvalidArgument(
+        fmt::format("{} has no columns to compare", found.cols() == 0 ? options.found : options.truth));
+  }
+  const int64_t most = std::min(found.cols(), truth.cols());
+  Question question{options.k.value_or(most), options.r};
+  if (question.k < 1 || question.k > most) {
+    throw InvalidArgument(fmt::format("-k {}; allowed are 1 to {}: {} has {} columns and {} has {}", question.k, most,
+                                      options.found, found.cols(), options.truth, truth.cols()));
+  }
+  if (question.r.empty()) {
+    for (const int64_t r : {1, 10, 100}) {
+      if (r <= found.cols()) question.r.push_back(r);
+    }
+  }
+  for (const int64_t r : question.r) {
+    if (r < 1 || r > found.cols()) {
+      throw InvalidArgument(
+          fmt::format("-R {}; allowed are 1 to {}, the columns of {}", r, found.cols(), options.found));
+    }
+  }
+  return question;
+}
+
+// The library checks this too, but knows neither the file nor where in it the piece begins.
+void check_truth(const IdMatrixView& truth, int64_t first_row, int64_t k, const std::string& path) {
+  for (int64_t row = 0; row < truth.rows; ++row) {
+    const int64_t* ids = truth.ids + row * truth.cols;
+    const int64_t held = std::find(ids, ids + k, -1) - ids;
+    if (held == k) continue;
+    throw InvalidArgument(
+        fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} has no meaning there{}",
+                    first_row + row, path, held, k, held > 0 ? fmt::format(", use -k {}", held) : ""));
+  }
+}
+
+void add_hits(const IdMatrixView& found, const IdMatrixView& truth, const Question& question, Hits& hits) {
+  const auto rows = static_cast<double>(found.rows);
+  hits.k += std::llround(k_recall(found, truth, question.k) * rows * static_cast<double>(question.k));
+  for (size_t i = 0; i < question.r.size(); ++i) {
+    hits.one[i] += std::llround(one_recall(found, truth, question.r[i]) * rows);
+  }
+}
+
+Hits count_hits(const IdFile& found, const IdFile& truth, const Question& question, const RunOptions& run) {
+  Hits hits;
+  hits.one.resize(question.r.size());
+  with_resources(run, [&](const Resources& resources) {
+    constexpr auto kIdBytes = static_cast<int64_t>(sizeof(int64_t));
+    const int64_t piece = rows_per_piece(found.rows(), (found.cols() + truth.cols()) * kIdBytes, resources);
+    const HostBuffer found_ids(piece * found.cols() * kIdBytes, "a piece of the found ids", resources);
+    const HostBuffer true_ids(piece * truth.cols() * kIdBytes, "a piece of the true ids", resources);
+    for (int64_t first = 0; first < found.rows(); first += piece) {
+      resources.check_cancelled();
+      resources.report({"eval", first, found.rows()});
+      const int64_t count = std::min(piece, found.rows() - first);
+      found.read(first, count, found_ids.as<int64_t>());
+      truth.read(first, count, true_ids.as<int64_t>());
+      const IdMatrixView true_view{true_ids.as<int64_t>(), count, truth.cols()};
+      check_truth(true_view, first, question.k, truth.path());
+      add_hits({found_ids.as<int64_t>(), count, found.cols()}, true_view, question, hits);
+    }
+    resources.report({"eval", found.rows(), found.rows()});
+  });
+  return hits;
+}
+
+}  // namespace
+
+Report run_eval(const EvalOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const IdFile found(options.found);
+  const IdFile truth(options.truth);
+  const Question question = checked_question(options, found, truth);
+  const Hits hits = count_hits(found, truth, question, run);
+
+  Report report;
+  const auto rows = static_cast<double>(found.rows());
+  const double k_share = static_cast<double>(hits.k) / (rows * static_cast<double>(question.k));
+  report.text = fmt::format("{} queries\n", found.rows());
+  std::vector<JsonObject> one;
+  for (size_t i = 0; i < question.r.size(); ++i) {
+    const double share = static_cast<double>(hits.one[i]) / rows;
+    report.text += fmt::format("1-recall@{:<6} {:.6f}\n", question.r[i], share);
+    one.emplace_back().number("R", question.r[i]).real("recall", share);
+  }
+  report.text += fmt::format("{}-recall@{:<6} {:.6f}\n", question.k, question.k, k_share);
+
+  JsonObject k_json;
+  k_json.number("k", question.k).real("recall", k_share);
+  JsonObject result;
+  result.text("found", options.found).text("truth", options.truth).number("queries", found.rows());
+  result.list("1-recall@R", std::move(one)).object("k-recall@k", std::move(k_json));
+  JsonObject timings;
+  timings.real("total_seconds", total.seconds());
+  report.json.text("command", "eval").object("result", std::move(result)).object("timings", std::move(timings));
+  return report;
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,23 @@
+// kith eval: how good found neighbours are, by 1-recall@R and k-recall@k against the true ones.
+#pragma once
+
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+struct EvalOptions {
+  std::string found;
+  std::string truth;
+  std::optional<int64_t> k;  // none: the columns of found, at most those of truth
+  std::vector<int64_t> r;    // empty: 1, 10 and 100 up to the columns of found
+};
+
+Report run_eval(const EvalOptions& options, const RunOptions& run);
+
+}  // namespace kith::cli

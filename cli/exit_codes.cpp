@@ -1,0 +1,39 @@
+#include "exit_codes.hpp"
+
+#include <kith/error.hpp>
+
+#include <new>
+
+namespace kith::cli {
+
+Failure describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const UsageError& e) {
+    return {2, "UsageError", e.what()};
+  } catch (const InvalidArgument& e) {
+    return {2, "InvalidArgument", e.what()};
+  } catch (const Unsupported& e) {
+    return {2, "Unsupported", e.what()};
+  } catch (const IoError& e) {
+    return {3, "IoError", e.what()};
+  } catch (const CorruptFile& e) {
+    return {3, "CorruptFile", e.what()};
+  } catch (const OutOfMemory& e) {
+    return {4, "OutOfMemory", e.what()};
+  } catch (const std::bad_alloc&) {
+    return {4, "OutOfMemory", "the system has no memory left"};
+  } catch (const DeviceError& e) {
+    return {5, "DeviceError", e.what()};
+  } catch (const Cancelled&) {
+    return {130, "Cancelled", "interrupted; no output was written"};
+  } catch (const InvalidState& e) {
+    return {1, "InvalidState", e.what()};
+  } catch (const std::exception& e) {
+    return {1, "Error", e.what()};
+  } catch (...) {
+    return {1, "Error", "an unknown error"};
+  }
+}
+
+}  // namespace kith::cli

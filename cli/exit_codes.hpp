@@ -1,0 +1,27 @@
+// How the program ends: the exit code and the name of an error.
+//
+//   0 done   1 any other error   2 wrong usage or a request that cannot be served   3 a file   4 memory   5 a device
+//   130 interrupted
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace kith::cli {
+
+// A command line that cannot be read.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Failure {
+  int exit_code = 1;
+  std::string type;  // "InvalidArgument", "IoError", ...
+  std::string message;
+};
+
+Failure describe(const std::exception_ptr& error);
+
+}  // namespace kith::cli

@@ -1,0 +1,17 @@
+// kith info: what this program and this machine are, or what files hold.
+#pragma once
+
+#include "report.hpp"
+
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+struct InfoOptions {
+  std::vector<std::string> files;  // none: the program and the machine
+};
+
+Report run_info(const InfoOptions& options);
+
+}  // namespace kith::cli

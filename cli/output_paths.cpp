@@ -1,0 +1,39 @@
+#include "output_paths.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace kith::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Links, "..", and two spellings of one directory are seen through, whether or not the files are there yet.
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::exists(a, error) && fs::exists(b, error)) return fs::equivalent(a, b, error);
+  const fs::path a_whole = fs::weakly_canonical(fs::absolute(a, error), error);
+  const fs::path b_whole = fs::weakly_canonical(fs::absolute(b, error), error);
+  return !a_whole.empty() && a_whole == b_whole;
+}
+
+void check_different(const NamedPath& output, const NamedPath& other) {
+  if (!same_file(output.path, other.path)) return;
+  throw InvalidArgument(fmt::format("{} {} and {} {} are the same file; give the output another name", output.name,
+                                    output.path, other.name, other.path));
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const NamedPath& input : inputs) check_different(outputs[i], input);
+    for (size_t j = 0; j < i; ++j) check_different(outputs[i], outputs[j]);
+  }
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,17 @@
+// Refuses outputs that would destroy an input or one another, before any work is done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+struct NamedPath {
+  std::string name;  // "--out-ids", as errors call it
+  std::string path;
+};
+
+// Throws InvalidArgument for two names of one file.
+void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
+
+}  // namespace kith::cli

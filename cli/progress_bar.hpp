@@ -1,0 +1,31 @@
+// One line on the terminal that says how far a command is, how fast, and how long it will take. It is drawn on stderr,
+// so that stdout holds results alone, and gone when the command ends.
+#pragma once
+
+#include <kith/progress.hpp>
+
+#include <chrono>
+#include <string>
+
+namespace kith::cli {
+
+class ProgressBar {
+ public:
+  // Draws nothing where `wanted` is false or stderr is no terminal.
+  explicit ProgressBar(bool wanted);
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  bool enabled() const { return enabled_; }
+  void show(const Progress& progress);
+  void clear();
+
+ private:
+  bool enabled_;
+  bool drawn_ = false;
+  std::string stage_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace kith::cli

@@ -1,0 +1,83 @@
+#include "run_options.hpp"
+
+#include <kith/error.hpp>
+
+#include "byte_size.hpp"
+#include "interrupt.hpp"
+#include "process_memory.hpp"
+#include "progress_bar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+namespace kith::cli {
+namespace {
+
+// The CUDA runtime alone takes some hundred MiB of host memory: under a smaller limit `auto` does not wake it.
+constexpr int64_t kSmallestLimitForCuda = int64_t{1} << 30;
+
+int thread_count(const RunOptions& options) {
+  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+Device device_for(const RunOptions& options) {
+  if (options.device != Device::automatic()) return options.device;
+  const bool too_tight = options.memory_limit && *options.memory_limit < kSmallestLimitForCuda;
+  return too_tight || cuda_devices().empty() ? Device::cpu() : options.device;
+}
+
+// What is left to the library of a limit for the whole process.
+int64_t library_share(int64_t limit, const RunOptions& options, Device device) {
+  keep_memory_small();
+  // Asking starts the runtime of the devices there are, so that its memory is resident when own_bytes() looks.
+  const bool uses_cuda = device != Device::cpu() && !cuda_devices().empty();
+  const int64_t own = own_bytes(thread_count(options), uses_cuda);
+  if (limit <= own) {
+    throw OutOfMemory(
+        fmt::format("--memory-limit {} is less than the {} that the program itself takes with {} threads; raise "
+                    "the limit or lower --threads",
+                    format_byte_size(limit), format_byte_size(own), thread_count(options)),
+        own);
+  }
+  return limit - own;
+}
+
+}  // namespace
+
+std::vector<std::string> with_resources(const RunOptions& options, const std::function<void(const Resources&)>& work) {
+  ProgressBar bar(!options.quiet);
+  std::mutex log_mutex;
+  std::vector<std::string> log;
+  ResourceOptions resources;
+  resources.device = device_for(options);
+  resources.threads = options.threads;
+  resources.cancel = interrupt_token();
+  resources.log = [&](LogLevel level, std::string_view text) {
+    const std::lock_guard lock(log_mutex);
+    if (level != LogLevel::debug) log.emplace_back(text);
+  };
+  if (bar.enabled()) resources.progress = [&bar](const Progress& progress) { bar.show(progress); };
+  if (options.device_memory_limit) resources.device_memory_limit = *options.device_memory_limit;
+  if (!options.memory_limit) {
+    work(Resources(std::move(resources)));
+    return log;
+  }
+
+  resources.host_memory_limit = library_share(*options.memory_limit, options, resources.device);
+  const int64_t own = *options.memory_limit - resources.host_memory_limit;
+  try {
+    work(Resources(std::move(resources)));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(fmt::format("{} (of --memory-limit {} the program itself takes {}; {} would do for this step)",
+                                  error.what(), format_byte_size(*options.memory_limit), format_byte_size(own),
+                                  format_byte_size(own + error.bytes_needed())),
+                      own + error.bytes_needed());
+  }
+  return log;
+}
+
+}  // namespace kith::cli

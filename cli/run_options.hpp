@@ -1,0 +1,30 @@
+// How a command runs, whatever it does: the options that commands share, and the Resources made of them.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/resources.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+struct RunOptions {
+  Device device;
+  int threads = 0;  // 0: one per hardware thread
+  std::optional<int64_t> memory_limit;
+  std::optional<int64_t> device_memory_limit;
+  bool json = false;
+  bool quiet = false;
+};
+
+// Calls `work` with Resources that keep the limits, show progress and stop at Ctrl-C. The library's share of the memory
+// limit is measured here: open files and make tables first. An OutOfMemory is completed with what --memory-limit would
+// do. Returns what the library logged, such as the device it chose for `auto`; where there is no GPU, `auto` is the
+// CPU.
+std::vector<std::string> with_resources(const RunOptions& options, const std::function<void(const Resources&)>& work);
+
+}  // namespace kith::cli

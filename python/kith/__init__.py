@@ -1,0 +1,46 @@
+"""Kith finds nearest neighbours.
+
+Exact search in one call, or through an index that keeps its vectors ready for many searches::
+
+    import kith
+
+    ids, distances = kith.knn(queries, base, k=10, metric="l2")
+
+    index = kith.Index("Flat", metric="cosine")
+    index.add(base)
+    ids, distances = index.search(queries, k=10)
+
+Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32 and uint8 arrays whose
+columns are contiguous are used where they lie; other floating-point types and layouts are converted to float32 by one
+copy.
+
+Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first) and ``"cosine"``
+(1 - cos of the angle).
+
+Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
+system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too
+small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this build or device cannot do).
+"""
+
+from kith._errors import CorruptFileError
+from kith._files import read_vectors, write_vectors
+from kith._index import Index
+from kith._info import CudaDevice, Info, info
+from kith._kith import version as _version
+from kith._knn import knn
+from kith._search import Neighbors
+
+__version__: str = _version()
+
+__all__ = [
+    "CorruptFileError",
+    "CudaDevice",
+    "Index",
+    "Info",
+    "Neighbors",
+    "__version__",
+    "info",
+    "knn",
+    "read_vectors",
+    "write_vectors",
+]

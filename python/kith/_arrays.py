@@ -1,0 +1,117 @@
+"""What people pass, as the arrays that the library reads: two axes, float32 or uint8, columns contiguous.
+
+An array that is so already is passed on as it is. The rest is converted by one copy to float32, or refused where that
+could change values that someone relies on.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol, Union
+
+import numpy as np
+import numpy.typing as npt
+
+
+class SupportsDLPack(Protocol):
+    """An array of any library that speaks DLPack."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
+
+VectorsLike = Union[npt.ArrayLike, SupportsDLPack]
+Matrix = npt.NDArray[Any]
+
+# DLPack's numbers for memory that the host can read: CPU, pinned (CUDA, ROCm) and managed.
+_HOST_DEVICES = frozenset({1, 3, 11, 13})
+
+# Integers that float32 holds exactly, and that are no ids or counts in disguise.
+_EXACT_INTEGERS = frozenset({np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.uint16)})
+
+
+def to_numpy(x: VectorsLike, name: str) -> Matrix:
+    """`x` as a numpy array of whatever shape and dtype it has, without a copy where it is an array already."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; Kith knows no missing values: fill them first, with x.filled(...)")
+    if isinstance(x, np.ndarray):
+        return x
+    if isinstance(x, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with kith.read_vectors(path)")
+    if hasattr(x, "tocsr"):
+        raise TypeError(f"{name} is a sparse matrix; Kith searches dense vectors: convert it with x.toarray()")
+    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
+        return _from_dlpack(x, name)
+    if hasattr(x, "__cuda_array_interface__"):
+        raise TypeError(_not_on_host(name))
+    return np.asarray(x)
+
+
+def _from_dlpack(x: Any, name: str) -> Matrix:
+    if int(x.__dlpack_device__()[0]) not in _HOST_DEVICES:
+        raise TypeError(_not_on_host(name))
+    try:
+        array: Matrix = np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{name}: numpy cannot take this {type(x).__name__} through DLPack ({error})") from error
+    return array
+
+
+def _not_on_host(name: str) -> str:
+    return f"{name} lies in a GPU's memory; Kith takes host arrays for now: copy it (torch: x.cpu(), cupy: x.get())"
+
+
+def as_vectors(x: VectorsLike, name: str) -> tuple[Matrix, bool]:
+    """`x` as a matrix of float32 or uint8 that the library can read in place, and whether that took a copy."""
+    array = to_numpy(x, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has {array.ndim} axes (shape {array.shape}); it must be 2-D, one vector per row")
+    return _as_readable(array, name, listed=isinstance(x, (list, tuple)))
+
+
+def as_queries(x: VectorsLike) -> tuple[Matrix, bool]:
+    """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
+    array = to_numpy(x, "queries")
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"queries has {array.ndim} axes (shape {array.shape}); "
+            "it must be 2-D, one vector per row, or 1-D for one vector"
+        )
+    single = array.ndim == 1
+    matrix = array[np.newaxis, :] if single else array
+    readable, _ = _as_readable(matrix, "queries", listed=isinstance(x, (list, tuple)))
+    return readable, single
+
+
+def _as_readable(array: Matrix, name: str, *, listed: bool) -> tuple[Matrix, bool]:
+    if array.dtype != np.float32 and array.dtype != np.uint8:
+        return _to_float32(array, name, listed=listed), True
+    if not readable_in_place(array):
+        return np.array(array, order="C"), True
+    return array, False
+
+
+def _to_float32(array: Matrix, name: str, *, listed: bool) -> Matrix:
+    kind = array.dtype.kind
+    # The numbers of a list are Python's own: nobody has chosen int64 for them.
+    if kind == "f" or array.dtype in _EXACT_INTEGERS or (listed and kind in "iu"):
+        return array.astype(np.float32, order="C")
+    if kind in "iu":
+        raise TypeError(
+            f"{name} is {array.dtype}, which float32 cannot always hold; if it can, pass {name}.astype(numpy.float32)"
+        )
+    raise TypeError(f"{name} is {array.dtype}; Kith takes float32 and uint8, and converts other real floating types")
+
+
+def readable_in_place(array: Matrix) -> bool:
+    """Whether the columns of every row are contiguous and rows do not overlap; rows may be apart."""
+    if not array.flags.aligned:
+        return False
+    if array.flags.c_contiguous:
+        return True
+    rows, cols = array.shape
+    row_step, column_step = array.strides
+    return (cols <= 1 or column_step == array.itemsize) and (
+        rows <= 1 or (row_step >= cols * array.itemsize and row_step % array.itemsize == 0)
+    )

@@ -1,0 +1,20 @@
+"""The one exception that Python has no type for."""
+
+from __future__ import annotations
+
+
+class CorruptFileError(ValueError):
+    """A file could be read, but does not hold what its format promises.
+
+    Attributes
+    ----------
+    filename : str
+        The file.
+    offset : int
+        The byte at which that was seen.
+    """
+
+    def __init__(self, message: str, filename: str = "", offset: int = 0) -> None:
+        super().__init__(message)
+        self.filename = filename
+        self.offset = offset

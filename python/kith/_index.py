@@ -1,0 +1,149 @@
+"""Vectors kept ready for many searches."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+from kith import _kith
+from kith._arrays import Matrix, VectorsLike, as_vectors
+from kith._options import call_options, flag, text, whole_number
+from kith._progress import Progress, reporting
+from kith._search import Fresh, Neighbors, Output, search_with
+
+
+class Index:
+    """Vectors kept ready for many searches.
+
+    Any number of threads may search at once, also while one adds: a search sees the vectors that were there when it
+    began.
+
+    Parameters
+    ----------
+    factory : str, default "Flat"
+        What kind of index. ``"Flat"`` keeps every vector as it is and searches exactly.
+    metric : str, default "l2"
+        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"`` or ``"cosine"``.
+    device : str, default "auto"
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
+    check_finite : bool, default True
+        Refuse NaN and infinities, in what is added and in queries.
+    prepare : bool, default True
+        Keep norms and a copy laid out for the device: faster searches for about twice the memory.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> index = kith.Index("Flat", metric="sqeuclidean")
+    >>> index.add(np.array([[0, 0], [3, 4]], dtype=np.float32))
+    >>> index
+    kith.Index('Flat', metric='sqeuclidean', dimension=2, size=2)
+    >>> index.search(np.zeros((1, 2), np.float32), k=1)
+    Neighbors(ids=array([[0]]), distances=array([[0.]], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        factory: str = "Flat",
+        metric: str = "l2",
+        device: str = "auto",
+        check_finite: bool = True,
+        prepare: bool = True,
+    ) -> None:
+        call_options(device=device)  # a wrong name is told here, not at the first search
+        self._device = device
+        self._index = _kith.Index(
+            text(factory, "factory"),
+            text(metric, "metric"),
+            flag(check_finite, "check_finite"),
+            flag(prepare, "prepare"),
+        )
+
+    def add(
+        self,
+        x: VectorsLike,
+        *,
+        copy: bool = True,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> None:
+        """Add vectors; their ids go on from ``len(index)``.
+
+        Parameters
+        ----------
+        x : array_like, (rows, dimension)
+            The vectors, as in `knn`. The first add fixes the dimension and the dtype.
+        copy : bool, default True
+            Copy the vectors. With False the index refers to `x`, which it keeps alive and you must not change; `x` must
+            then be a float32 or uint8 array with contiguous columns, else ValueError.
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`. What an add allocates counts against the limit of that add.
+        """
+        borrow = not flag(copy, "copy")
+        rows, copied = as_vectors(x, "x")
+        if borrow and copied:
+            raise ValueError("copy=False needs a float32 or uint8 array with contiguous columns; x is none: add a copy")
+        with reporting(progress) as report:
+            options = call_options(
+                device=self._device,
+                threads=threads,
+                memory_limit=memory_limit,
+                device_memory_limit=device_memory_limit,
+                progress=report,
+            )
+            # A conversion made an array that nobody else has: a second copy would be waste.
+            self._index.add(rows, borrow or copied, options)
+
+    def search(
+        self,
+        queries: VectorsLike,
+        k: SupportsIndex = 10,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        out: Output | None = None,
+    ) -> Neighbors:
+        """Find the k nearest vectors of the index for every query.
+
+        Parameters and result are those of `knn`. The GIL is released, and Ctrl-C stops the search.
+        """
+        number = whole_number(k, "k")
+        with reporting(progress) as report:
+            options = call_options(
+                device=self._device,
+                threads=threads,
+                memory_limit=memory_limit,
+                device_memory_limit=device_memory_limit,
+                progress=report,
+            )
+
+            def step(matrix: Matrix, given: Output | None) -> Fresh:
+                return self._index.search(matrix, number, options, given)
+
+            return search_with(step, queries, out)
+
+    def __len__(self) -> int:
+        """How many vectors there are."""
+        return len(self._index)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector; 0 before the first add."""
+        return self._index.dimension
+
+    @property
+    def metric(self) -> str:
+        """The metric's name."""
+        return self._index.metric
+
+    @property
+    def device(self) -> str:
+        """Where searches run, as it was given."""
+        return self._device
+
+    def __repr__(self) -> str:
+        kind = self._index.factory
+        return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)})"

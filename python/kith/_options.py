@@ -1,0 +1,56 @@
+"""The settings that every call takes, checked and handed to the compiled half."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import SupportsIndex
+
+import numpy as np
+
+from kith._kith import CallOptions
+
+_LARGEST = 2**63 - 1
+
+
+def whole_number(value: SupportsIndex, name: str) -> int:
+    """`value` as an int that the library can hold; a bool or a float is a TypeError."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value}; it must be a whole number")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number") from None
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{name} = {number} is too large")
+    return number
+
+
+def flag(value: bool, name: str) -> bool:
+    """`value`, which must be True or False: a truthy array or string is a mistake."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} is {value!r}; it must be True or False")
+
+
+def text(value: str, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a str")
+    return value
+
+
+def call_options(
+    *,
+    device: str = "auto",
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+) -> CallOptions:
+    return CallOptions(
+        text(device, "device"),
+        whole_number(threads, "threads"),
+        None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
+        None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
+        progress,
+    )

@@ -1,0 +1,36 @@
+// Arrays across the border, without copies: Python's as views, Kith's buffers as numpy arrays that own them.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/view.hpp>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+
+namespace kith::python {
+
+namespace nb = nanobind;
+
+// What the package passes: two axes, on the host, float32 or uint8, the columns of a row contiguous. Bound with
+// noconvert(), so that nanobind makes no copy of its own.
+using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+using IdArray = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstIdArray = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// How the stub writes these types; nanobind's own words leave an array's dtype open, which a strict checker refuses.
+#define KITH_PY_VECTORS "numpy.typing.NDArray[typing.Any]"
+#define KITH_PY_NEIGHBORS "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]] | None"
+
+// `name` is the argument's, for the error. The view is valid as long as the array.
+MatrixView view_of(const VectorArray& array, const char* name);
+
+// Numpy arrays of rows x cols that own the buffer.
+nb::object ids_array(HostBuffer buffer, int64_t rows, int64_t cols);
+nb::object distances_array(HostBuffer buffer, int64_t rows, int64_t cols);
+nb::object vectors_array(MatrixBuffer buffer);
+
+}  // namespace kith::python

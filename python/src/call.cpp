@@ -1,0 +1,84 @@
+#include "call.hpp"
+
+#include "module.hpp"
+#include "shared_resources.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <string>
+
+namespace kith::python {
+namespace {
+
+CallOptions make_options(const std::string& device, int64_t threads, std::optional<int64_t> memory_limit,
+                         std::optional<int64_t> device_memory_limit, nb::object progress) {
+  if (threads < 0 || threads > std::numeric_limits<int>::max()) {
+    throw InvalidArgument(fmt::format("threads = {}; give 0 (all) or the number of threads", threads));
+  }
+  return {parse_device(device), static_cast<int>(threads), memory_limit, device_memory_limit, std::move(progress)};
+}
+
+}  // namespace
+
+Call::Call(const CallOptions& options) : progress_(options.progress) {
+  const auto stop_asked = [this] { return interrupted(); };
+  ProgressSink sink;
+  if (!progress_.is_none()) sink = [this](const Progress& progress) { report(progress); };
+
+  if (options.memory_limit || options.device_memory_limit) {
+    // A limit is this call's own, and so are the threads that share it.
+    ResourceOptions limited;
+    limited.device = options.device;
+    limited.threads = options.threads;
+    limited.host_memory_limit = options.memory_limit.value_or(kNoLimit);
+    limited.device_memory_limit = options.device_memory_limit.value_or(kNoLimit);
+    limited.progress = std::move(sink);
+    limited.cancel = cancel_;
+    limited.interrupted = stop_asked;
+    resources_.emplace(std::move(limited));
+    return;
+  }
+  Resources shared = shared_resources(options.threads).with_device(options.device).with_cancel(cancel_, stop_asked);
+  resources_.emplace(sink ? shared.with_progress(std::move(sink)) : std::move(shared));
+}
+
+bool Call::interrupted() {
+  WithGil gil;
+  if (error_) return true;
+  if (PyErr_CheckSignals() == 0) return false;
+  error_.emplace();
+  return true;
+}
+
+void Call::report(const Progress& progress) {
+  WithGil gil;
+  if (error_) return;
+  try {
+    progress_(nb::str(progress.stage.data(), progress.stage.size()), progress.done, progress.total);
+  } catch (nb::python_error& error) {
+    error_.emplace(std::move(error));
+    cancel_.request();
+  }
+}
+
+void Call::raise_kept_error() {
+  if (!error_) return;
+  nb::python_error error = std::move(*error_);
+  error_.reset();
+  throw error;
+}
+
+void bind_call(nb::module_& module) {
+  nb::class_<CallOptions>(module, "CallOptions", "What a call may use, and whom it tells how far it is.")
+      .def(nb::new_(&make_options), nb::arg("device") = "auto", nb::arg("threads") = 0,
+           nb::arg("memory_limit") = nb::none(), nb::arg("device_memory_limit") = nb::none(),
+           nb::arg("progress") = nb::none());
+}
+
+}  // namespace kith::python

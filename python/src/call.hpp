@@ -1,0 +1,66 @@
+// One call from Python into the library: which resources it uses, and how Python's side reaches it while it runs.
+//
+// The work runs without the GIL. Now and then the library asks, on the calling thread, whether to stop: then Python's
+// signal handlers run, so that Ctrl-C raises KeyboardInterrupt out of the call. An exception in a handler or in the
+// progress callback is kept, stops the work, and leaves the call as it is.
+#pragma once
+
+#include "gil.hpp"
+
+#include <kith/device.hpp>
+#include <kith/resources.hpp>
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace kith::python {
+
+namespace nb = nanobind;
+
+struct CallOptions {
+  Device device;
+  int threads = 0;
+  std::optional<int64_t> memory_limit;
+  std::optional<int64_t> device_memory_limit;
+  nb::object progress;  // None, or called with (stage, done, total)
+};
+
+class Call {
+ public:
+  Call() : Call(CallOptions{{}, 0, {}, {}, nb::none()}) {}
+  explicit Call(const CallOptions& options);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  const Resources& resources() const { return *resources_; }
+
+  // Between the steps of work that asks nobody itself, such as writing a file. Without the GIL.
+  void check() const { resources_->check_cancelled(); }
+
+  template <typename Work>
+  void run(Work&& work) {
+    try {
+      WithoutGil released;
+      std::forward<Work>(work)();
+    } catch (...) {
+      raise_kept_error();
+      throw;
+    }
+    raise_kept_error();
+  }
+
+ private:
+  bool interrupted();
+  void report(const Progress& progress);
+  void raise_kept_error();
+
+  nb::object progress_;
+  CancelToken cancel_;
+  std::optional<Resources> resources_;
+  std::optional<nb::python_error> error_;
+};
+
+}  // namespace kith::python

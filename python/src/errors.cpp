@@ -1,0 +1,71 @@
+// Kith's exceptions become the ones that a Python person expects.
+//
+//   InvalidArgument   ValueError
+//   CorruptFile       kith.CorruptFileError, a ValueError with filename and offset
+//   IoError           OSError with errno and filename; Python picks FileNotFoundError, PermissionError, ...
+//   OutOfMemory       MemoryError
+//   Unsupported       NotImplementedError, a RuntimeError
+//   every other       RuntimeError
+#include "module.hpp"
+
+#include <kith/error.hpp>
+
+#include <exception>
+#include <string>
+
+namespace kith::python {
+namespace {
+
+// A path need not be UTF-8; Python's own rule for such names is used.
+nb::object file_name(const std::string& path) {
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
+nb::str text(const std::exception& error) {
+  const std::string what = error.what();
+  PyObject* decoded = PyUnicode_DecodeUTF8(what.data(), static_cast<Py_ssize_t>(what.size()), "backslashreplace");
+  return nb::steal<nb::str>(decoded);
+}
+
+void raise(nb::handle type, nb::object error) { PyErr_SetObject(type.ptr(), error.ptr()); }
+
+void set_os_error(const IoError& error) {
+  nb::handle type = PyExc_OSError;
+  nb::object raised;
+  if (error.code() != 0) {
+    raised = type(error.code(), text(error), file_name(error.path()));
+  } else {
+    raised = type(text(error));
+    raised.attr("filename") = file_name(error.path());
+  }
+  raise(raised.type(), raised);
+}
+
+void set_corrupt_file(const CorruptFile& error) {
+  nb::object type = nb::module_::import_("kith._errors").attr("CorruptFileError");
+  raise(type, type(text(error), file_name(error.path()), error.offset()));
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const InvalidArgument& error) {
+    raise(PyExc_ValueError, text(error));
+  } catch (const CorruptFile& error) {
+    set_corrupt_file(error);
+  } catch (const IoError& error) {
+    set_os_error(error);
+  } catch (const OutOfMemory& error) {
+    raise(PyExc_MemoryError, text(error));
+  } catch (const Unsupported& error) {
+    raise(PyExc_NotImplementedError, text(error));
+  } catch (const Error& error) {
+    raise(PyExc_RuntimeError, text(error));
+  }
+}
+
+}  // namespace
+
+void bind_errors() { nb::register_exception_translator(translate); }
+
+}  // namespace kith::python

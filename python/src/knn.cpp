@@ -1,0 +1,82 @@
+// Exact search in one call: from arrays, or from files that need not fit in memory.
+#include <kith/knn.hpp>
+
+#include "array.hpp"
+#include "call.hpp"
+#include "module.hpp"
+#include "neighbors_output.hpp"
+
+#include <kith/error.hpp>
+#include <kith/vector_file.hpp>
+
+#include <fmt/format.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+
+namespace kith::python {
+namespace {
+
+using Found = std::optional<std::pair<nb::object, nb::object>>;
+
+KnnParams make_params(int64_t k, const std::string& metric, bool check_finite) {
+  KnnParams params;
+  params.k = k;
+  params.metric = parse_metric(metric);
+  params.check_finite = check_finite;
+  params.validate();
+  return params;
+}
+
+Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k, const std::string& metric,
+                 bool check_finite, const CallOptions& options, const GivenOutput& out) {
+  const KnnParams params = make_params(k, metric, check_finite);
+  const MatrixView query_view = view_of(queries, "queries");
+  const MatrixView base_view = view_of(base, "base");
+  Call call(options);
+  NeighborsOutput output(query_view.rows(), k, out, call.resources());
+  call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
+  return output.take();
+}
+
+Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, const std::string& metric,
+                bool check_finite, const CallOptions& options, const GivenOutput& out) {
+  const KnnParams params = make_params(k, metric, check_finite);
+  const VectorFile query_file(std::string(queries.c_str(), queries.size()));
+  const VectorFile base_file(std::string(base.c_str(), base.size()));
+  Call call(options);
+  NeighborsOutput output(query_file.rows(), k, out, call.resources());
+  const NeighborsView& all = output.view();
+  call.run([&] {
+    const auto keep = [&](int64_t first_query, const NeighborsView& part) {
+      const int64_t values = part.queries * part.k;
+      std::copy_n(part.ids, values, all.ids + first_query * all.k);
+      std::copy_n(part.distances, values, all.distances + first_query * all.k);
+    };
+    knn(query_file, base_file, keep, params, call.resources());
+  });
+  return output.take();
+}
+
+}  // namespace
+
+void bind_knn(nb::module_& module) {
+  module.def("knn", &knn_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(), nb::arg("k"),
+             nb::arg("metric"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::sig("def knn(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
+                     ", k: int, metric: str, check_finite: bool, "
+                     "options: CallOptions, out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+             "Returns (ids, distances), or None after filling out.");
+  module.def(
+      "knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
+      nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+      nb::sig(
+          "def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, options: CallOptions, "
+          "out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+      "The same between two files of vectors, named by their paths' bytes.");
+}
+
+}  // namespace kith::python

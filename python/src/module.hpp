@@ -1,0 +1,18 @@
+// The parts of the module _kith; each binds one concept and lives in the file of its name.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace kith::python {
+
+namespace nb = nanobind;
+
+void bind_errors();
+void bind_call(nb::module_& module);
+void bind_files(nb::module_& module);
+void bind_gil();
+void bind_index(nb::module_& module);
+void bind_info(nb::module_& module);
+void bind_knn(nb::module_& module);
+
+}  // namespace kith::python

@@ -1,0 +1,22 @@
+"""Prints how many tests passed, failed and were skipped in a JUnit XML file, as written by ctest and pytest."""
+
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def count(path: str) -> tuple[int, int, int]:
+    passed = failed = skipped = 0
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        # pytest adds an element for what went wrong; ctest says it in an attribute as well.
+        outcomes = {child.tag for child in case} | {case.get("status", "")}
+        if outcomes & {"failure", "error", "fail"}:
+            failed += 1
+        elif outcomes & {"skipped", "notrun", "disabled"}:
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+if __name__ == "__main__":
+    print(*count(sys.argv[1]))

@@ -1,0 +1,146 @@
+#include "exact/direct_scan.hpp"
+
+#include "exact/finite_check.hpp"
+#include "exact/packed_base.hpp"
+#include "kernels/distance/error_bound.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+namespace kith {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kTileRows = 256;
+constexpr int64_t kTilesBetweenCheckpoints = 64;
+// Below this squared norm f32 sums may have lost their digits to underflow.
+constexpr float kSmallestSquaredNorm = 1e-30f;
+
+// From the fast sums of a row to bounds for its key, per metric.
+class KeyBounds {
+ public:
+  KeyBounds(KeyKind kind, int64_t cols, double query_squared_norm)
+      : kind_(kind),
+        relative_(static_cast<float>(product_error(cols))),
+        absolute_(static_cast<float>(underflow_error(cols))),
+        query_error_(static_cast<float>(product_error(cols) * std::sqrt(query_squared_norm))),
+        query_known_(query_squared_norm < kLargestSquaredNorm) {}
+
+  // False where nothing is known.
+  bool bound(float value, float squared_norm, float* lower, float* upper) const {
+    float key = value;
+    float error = value * relative_ + absolute_;
+    bool known = value < kInfinity;
+    if (kind_ == KeyKind::inner_product) {
+      key = -value;
+      error = query_error_ * std::sqrt(squared_norm) + absolute_;
+      known = query_known_ && squared_norm < static_cast<float>(kLargestSquaredNorm);
+    } else if (kind_ == KeyKind::cosine) {  // the query is normalised
+      key = 1.0f - value / std::sqrt(squared_norm);
+      error = 2 * relative_;
+      known = squared_norm > kSmallestSquaredNorm && squared_norm < static_cast<float>(kLargestSquaredNorm);
+    }
+    known = known && std::isfinite(value);
+    *lower = known ? key - error : -kInfinity;
+    *upper = known ? key + error : kInfinity;
+    return known;
+  }
+
+ private:
+  KeyKind kind_;
+  float relative_;
+  float absolute_;
+  float query_error_;
+  bool query_known_;
+};
+
+// All queries against a range of rows, tile by tile, so that a tile is read from memory once.
+class RangeScan {
+ public:
+  RangeScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
+      : context_(context),
+        queries_(queries),
+        split_(split),
+        check_finite_(check_finite),
+        scratch_(context.scratch[static_cast<size_t>(slot)]) {}
+
+  // The first row that is not finite, or -1. What follows it is not looked at.
+  int64_t run(int64_t first, int64_t end) {
+    int64_t tiles = 0;
+    for (int64_t tile = first; tile < end; tile += kTileRows) {
+      const int64_t count = std::min(kTileRows, end - tile);
+      const MatrixView rows = context_.base.slice(tile, count);
+      for (int64_t q = 0; q < context_.queries.size(); ++q) {
+        scan_rows_cpu(context_.kind, queries_ + q * rows.cols(), rows, values_, norms_);
+        if (const int64_t bad = filter(q, rows, tile); bad >= 0) return bad;
+      }
+      context_.meter.add(context_.queries.size() * count);
+      if (++tiles % kTilesBetweenCheckpoints == 0) context_.meter.checkpoint();
+    }
+    return -1;
+  }
+
+ private:
+  int64_t filter(int64_t query, const MatrixView& rows, int64_t first) {
+    const KeyBounds bounds(context_.kind, rows.cols(), context_.queries.squared_norm(query));
+    CandidateList& list = context_.list(query, split_);
+    context_.exchange_threshold(query, &list);
+    float threshold = list.threshold();
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      float lower;
+      float upper;
+      const bool known = bounds.bound(values_[i], norms_[i], &lower, &upper);
+      if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
+      if (lower > threshold) continue;
+      list.push(lower, upper, static_cast<uint32_t>(first + i));
+      if (list.has_room()) continue;
+      list.make_room(scratch_, context_.scorer(query));
+      threshold = list.threshold();
+    }
+    return -1;
+  }
+
+  const ScanContext& context_;
+  const float* const queries_;
+  const int64_t split_;
+  const bool check_finite_;
+  const CandidateScratch& scratch_;
+  float values_[kTileRows];
+  float norms_[kTileRows] = {};
+};
+
+}  // namespace
+
+void direct_scan(const ScanContext& context, bool check_finite, int64_t first_row) {
+  const MatrixView& base = context.base;
+  const int64_t cols = base.cols();
+  // Cosine scans with normalised queries, which keeps their products clear of underflow.
+  const HostBuffer normalised(context.kind == KeyKind::cosine ? context.queries.size() * cols * static_cast<int64_t>(sizeof(float)) : 0,
+                              "the normalised queries", context.resources);
+  const float* queries = context.queries.row(0);
+  if (context.kind == KeyKind::cosine) {
+    for (int64_t q = 0; q < context.queries.size(); ++q) {
+      const CanonicalQuery query = context.queries.canonical(q);
+      for (int64_t c = 0; c < cols; ++c) {
+        normalised.as<float>()[q * cols + c] = static_cast<float>(query.values[c] * query.inverse_norm);
+      }
+    }
+    queries = normalised.as<float>();
+  }
+
+  const int64_t splits = context.plan.row_splits;
+  const int64_t tiles = (base.rows() + kTileRows - 1) / kTileRows;
+  std::vector<int64_t> bad(static_cast<size_t>(splits), -1);
+  parallel_for(splits, context.meter, context.resources, [&](int64_t split, int slot) {
+    const int64_t first = tiles * split / splits * kTileRows;
+    const int64_t end = std::min(tiles * (split + 1) / splits * kTileRows, base.rows());
+    bad[static_cast<size_t>(split)] = RangeScan(context, queries, split, slot, check_finite).run(first, end);
+  });
+  for (const int64_t row : bad) {
+    if (row >= 0) throw_not_finite("base", first_row + row);
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,68 @@
+#include <kith/knn.hpp>
+
+#include <kith/error.hpp>
+
+#include "exact/knn_checks.hpp"
+#include "exact/knn_loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+
+void KnnParams::validate() const {
+  if (k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", k));
+}
+
+Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params, const Resources& resources) {
+  check_knn({queries.rows(), queries.cols(), queries.dtype()}, {base.rows(), base.cols(), base.dtype()}, params);
+  Neighbors result(queries.rows(), params.k, resources);
+  knn(queries, base, result.view(), params, resources);
+  return result;
+}
+
+void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
+         const Resources& resources) {
+  const KnnProblem problem = check_knn({queries.rows(), queries.cols(), queries.dtype()},
+                                       {base.rows(), base.cols(), base.dtype()}, params);
+  check_host_readable("queries", queries);
+  check_host_readable("base", base);
+  check_output(out, queries.rows(), params.k);
+  if (pad_when_empty(problem, out)) return;
+  const KnnPlan plan = plan_knn(problem, resolve_device(problem, resources), resources);
+  ViewSource query_rows(queries);
+  ViewSource base_rows(base);
+  run_knn(problem, plan, query_rows, {{&base_rows, nullptr}}, whole_output(out), resources);
+}
+
+void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink, const KnnParams& params,
+         const Resources& resources) {
+  KnnProblem problem = check_knn({queries.rows(), queries.cols(), queries.dtype()},
+                                 {base.rows(), base.cols(), base.dtype()}, params);
+  problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
+  if (problem.queries == 0) return;
+  if (problem.rows == 0) {
+    Neighbors nothing(problem.queries, params.k, resources);
+    pad_when_empty(problem, nothing.view());
+    return sink(0, nothing.view());
+  }
+  // The results of a batch have the caller's k, which may be larger than the base.
+  const int64_t planned_k = problem.k;
+  problem.k = params.k;
+  KnnPlan plan = plan_knn(problem, resolve_device(problem, resources), resources);
+  problem.k = planned_k;
+  FileSource query_rows(queries, plan.query_batch, resources);
+  FileSource base_rows(base, plan.base_chunk, resources);
+  Neighbors part(plan.query_batch, params.k, resources);
+  const KnnOutput output{params.k,
+                         [&](int64_t, int64_t count) {
+                           NeighborsView view = part.view();
+                           view.queries = count;
+                           return view;
+                         },
+                         sink};
+  run_knn(problem, plan, query_rows, {{&base_rows, nullptr}}, output, resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,132 @@
+#include "exact/knn_plan.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/byte_size.hpp"
+#include "exact/packed_base.hpp"
+#include "exact/query_set.hpp"
+#include "kernels/select/candidate_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// From so many queries on a matrix product is faster than a pass over the rows for each.
+constexpr int64_t kProductFrom = 6;
+// Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
+constexpr int64_t kQueryBlock = 48;
+constexpr int64_t kSmallestBlock = 24;
+constexpr int64_t kBlockBytes = 48 << 10;
+// Enough tasks that the last one does not leave the other threads idle for long.
+constexpr int64_t kTasksPerThread = 16;
+constexpr int64_t kRowsPerSplit = 4096;
+constexpr int64_t kPackedBytes = 16 << 20;  // packed at a time: within the last-level cache
+constexpr int64_t kListBytes = 128 << 20;   // for the candidates of a batch
+constexpr int64_t kReadBytes = 32 << 20;    // read at a time
+
+int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudget& budget) {
+  const bool product = plan.engine == CpuEngine::product;
+  const int64_t batch = plan.query_batch;
+  int64_t bytes = QuerySet::bytes_for(batch, problem.cols, product);
+  bytes += batch * plan.row_splits * plan.candidates * CandidateList::kBytesPerCandidate;
+  bytes += batch * problem.k * 2 * static_cast<int64_t>(sizeof(uint64_t));  // the nearest so far, and their copy
+  bytes += budget.threads * CandidateScratch::bytes_for(problem.k);
+  if (product && !problem.base_prepared) bytes += PackedBase::bytes_for(plan.panel_rows, problem.cols, budget.threads);
+  if (!product) bytes += batch * problem.cols * static_cast<int64_t>(sizeof(float));
+  if (!problem.queries_in_memory) bytes += batch * problem.cols * size_of(problem.query_dtype);
+  if (!problem.base_in_memory) bytes += plan.base_chunk * problem.cols * size_of(problem.base_dtype);
+  if (!problem.results_in_memory) bytes += batch * problem.k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
+  return bytes;
+}
+
+void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, KnnPlan* plan) {
+  const int64_t most_splits = std::max<int64_t>(1, std::min(plan->base_chunk, problem.rows) / kRowsPerSplit);
+  if (plan->engine == CpuEngine::direct) {
+    plan->query_block = plan->query_batch;
+    plan->row_splits = std::min<int64_t>(most_splits, 4 * budget.threads);
+    return;
+  }
+  const int64_t cached = kBlockBytes / (problem.cols * static_cast<int64_t>(sizeof(float)));
+  plan->query_block = cached >= kQueryBlock ? kQueryBlock : kSmallestBlock;
+  const int64_t blocks = (plan->query_batch + plan->query_block - 1) / plan->query_block;
+  const int64_t wanted = budget.threads == 1 ? 1 : (kTasksPerThread * budget.threads + blocks - 1) / blocks;
+  plan->row_splits = std::clamp<int64_t>(wanted, 1, most_splits);
+}
+
+// Halves the largest of what can be smaller; false when nothing can.
+bool shrink(const KnnProblem& problem, KnnPlan* plan) {
+  const int64_t smallest_batch = std::min<int64_t>(problem.queries, 8);
+  const int64_t smallest_rows = std::min<int64_t>(problem.rows, 256);
+  const int64_t batch_bytes =
+      plan->query_batch > smallest_batch
+          ? plan->query_batch * (problem.cols * 8 + plan->row_splits * plan->candidates * CandidateList::kBytesPerCandidate +
+                                 problem.k * 28)
+          : 0;
+  const int64_t packed_bytes = plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
+                                   ? plan->panel_rows * problem.cols * 4
+                                   : 0;
+  const int64_t chunk_bytes = !problem.base_in_memory && plan->base_chunk > smallest_rows
+                                  ? plan->base_chunk * problem.cols * size_of(problem.base_dtype)
+                                  : 0;
+  const int64_t largest = std::max({batch_bytes, packed_bytes, chunk_bytes});
+  if (largest == 0) return false;
+  if (largest == batch_bytes) {
+    plan->query_batch = std::max(smallest_batch, plan->query_batch / 2);
+  } else if (largest == packed_bytes) {
+    plan->panel_rows = std::max(smallest_rows, plan->panel_rows / 2);
+  } else {
+    plan->base_chunk = std::max(smallest_rows, plan->base_chunk / 2);
+    plan->panel_rows = std::min(plan->panel_rows, plan->base_chunk);
+  }
+  return true;
+}
+
+}  // namespace
+
+CpuEngine cpu_engine(int64_t queries) { return queries < kProductFrom ? CpuEngine::direct : CpuEngine::product; }
+
+KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
+  const int64_t row_bytes = problem.cols * size_of(problem.base_dtype);
+  KnnPlan plan;
+  plan.device = Device::cpu();
+  plan.engine = cpu_engine(problem.queries);
+  plan.candidates = CandidateList::capacity_for(problem.k);
+  plan.query_batch =
+      std::clamp<int64_t>(kListBytes / (plan.candidates * CandidateList::kBytesPerCandidate), kQueryBlock, 1 << 14);
+  plan.query_batch = std::min(plan.query_batch, problem.queries);
+  plan.base_chunk = problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
+  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / (problem.cols * static_cast<int64_t>(sizeof(float))), 1, plan.base_chunk);
+  for (;;) {
+    choose_tasks(problem, budget, &plan);
+    plan.host_bytes = cpu_bytes(problem, plan, budget);
+    if (plan.host_bytes <= budget.host) return plan;
+    if (!shrink(problem, &plan)) {
+      throw OutOfMemory(fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host "
+                                    "memory limit leaves {}; raise the limit, or lower k or the threads",
+                                    problem.rows, problem.cols, problem.k, budget.threads, format_bytes(plan.host_bytes),
+                                    format_bytes(std::max<int64_t>(budget.host, 0))),
+                        plan.host_bytes);
+    }
+  }
+}
+
+Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus) {
+  if (gpus.empty()) return Device::cpu();
+  // Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
+  constexpr double kCpuFlopsPerThread = 30e9;
+  constexpr double kGpuFlops = 4e12;
+  constexpr double kGpuStart = 0.4;      // seconds
+  constexpr double kCopyBytes = 8e9;     // per second, from pageable memory
+  const double flops = 2.0 * static_cast<double>(problem.queries) * static_cast<double>(problem.rows) *
+                       static_cast<double>(problem.cols);
+  const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
+                       static_cast<double>(size_of(problem.base_dtype));
+  const double cpu = flops / (kCpuFlopsPerThread * threads);
+  const double gpu = kGpuStart + bytes / kCopyBytes + flops / kGpuFlops;
+  return gpu < cpu ? gpus.front().device : Device::cpu();
+}
+
+}  // namespace kith

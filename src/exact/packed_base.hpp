@@ -1,0 +1,58 @@
+// Rows of a base laid out for the panel product: centred (squared_l2) or normalised (cosine), packed, with their norms.
+//
+// Subtracting any vector from all rows and queries leaves L2 distances as they are, and a vector near the mean makes the
+// numbers small, so that |x|^2 + |q|^2 - 2 q x loses little even where the mean is far larger than the spread. The
+// subtraction itself is rounded relative to its small result. The centre comes from a sample: any choice is correct.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "exact/knn_backend.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/product/panel_product.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// What is subtracted from every row and query: zeros unless `kind` is squared_l2.
+std::vector<float> choose_centre(KeyKind kind, const MatrixView& base);
+
+class PackedBase : public PreparedBase {
+ public:
+  // Room for `capacity` rows.
+  PackedBase(KeyKind kind, std::vector<float> centre, int64_t capacity, const Resources& resources);
+  // With what packing by so many threads needs.
+  static int64_t bytes_for(int64_t rows, int64_t cols, int threads);
+
+  // Packs the rows of `base`, in place of what was there. Where `check_finite`, a row with a NaN or an infinity is
+  // InvalidArgument, naming the first such row, counted from first_row.
+  void pack(const MatrixView& base, bool check_finite, int64_t first_row, ProgressMeter& meter, const Resources& resources);
+
+  KeyKind kind() const { return kind_; }
+  const std::vector<float>& centre() const { return centre_; }
+  int64_t rows() const { return rows_; }
+  int64_t panel_count() const { return (rows_ + shape_.rows_per_panel - 1) / shape_.rows_per_panel; }
+  int64_t rows_per_panel() const { return shape_.rows_per_panel; }
+  PanelBase panels() const;
+
+ private:
+  // False where the panel holds a value that is not finite.
+  bool pack_one(const MatrixView& base, int64_t panel, float* scratch);
+
+  KeyKind kind_;
+  PanelShape shape_;
+  std::vector<float> centre_;
+  int64_t rows_ = 0;
+  HostBuffer panels_;
+  HostBuffer terms_;
+  HostBuffer norms_;
+};
+
+// The squared norm from which on f32 sums could overflow: no bound is claimed there.
+inline constexpr double kLargestSquaredNorm = 1e36;
+
+}  // namespace kith

@@ -1,0 +1,58 @@
+// A batch of queries as the CPU search needs them: widened to f32 for the canonical distances, and packed for one base.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/product/panel_product.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class QuerySet {
+ public:
+  QuerySet(KeyKind kind, int64_t capacity, int64_t cols, bool packed, const Resources& resources);
+  static int64_t bytes_for(int64_t queries, int64_t cols, bool packed);
+
+  // Takes the rows in. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
+  void load(const MatrixView& queries, bool check_finite, int64_t first_query);
+  // Packs them against a base with this centre (PackedBase).
+  void pack(const std::vector<float>& centre, ProgressMeter& meter, const Resources& resources);
+
+  int64_t size() const { return size_; }
+  int64_t panel_width() const { return width_; }
+  const float* row(int64_t i) const { return rows_.as<float>() + i * cols_; }
+  double squared_norm(int64_t i) const { return facts()[i].squared_norm; }
+  CanonicalQuery canonical(int64_t i) const { return {row(i), facts()[i].inverse_norm}; }
+
+  // Of the packed queries: key = value + offset, within the bound.
+  float offset(int64_t i) const { return facts()[i].offset; }
+  // Those from `first`, the first of a panel, on. The limits are the caller's.
+  PanelQueries panels(int64_t first, int64_t count, float* limits) const;
+
+ private:
+  struct Facts {
+    double squared_norm;
+    double inverse_norm;
+    float offset;
+  };
+  Facts* facts() const { return facts_.as<Facts>(); }
+  void pack_one(int64_t panel, const std::vector<float>& centre);
+
+  KeyKind kind_;
+  int64_t cols_;
+  int64_t width_;
+  int64_t size_ = 0;
+  HostBuffer rows_;
+  HostBuffer facts_;
+  HostBuffer panels_;
+  HostBuffer bounds_;  // three arrays of padded_ coefficients
+  int64_t padded_ = 0;
+};
+
+}  // namespace kith

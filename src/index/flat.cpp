@@ -1,0 +1,157 @@
+// "Flat": every vector as it is, searched exactly.
+//
+// The rows lie in blocks. An add makes a block and merges it with the small ones before it, so that n single adds cost
+// n log n copies and leave log n blocks. Blocks are immutable and shared between versions.
+#include "core/dispatch.hpp"
+#include "exact/finite_check.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/knn_loop.hpp"
+#include "index/flat_block.hpp"
+#include "index/index_type.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <deque>
+#include <limits>
+
+namespace kith {
+namespace {
+
+struct FlatVersion {
+  std::vector<std::shared_ptr<const FlatBlock>> blocks;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  DType dtype = DType::f32;
+};
+
+void copy_rows(const MatrixView& from, const MutableMatrixView& to) {
+  for (int64_t i = 0; i < from.rows(); ++i) {
+    std::memcpy(to.row(i), from.row(i), static_cast<size_t>(from.cols() * size_of(from.dtype())));
+  }
+}
+
+// The device that rows are prepared for when they are added; `automatic` is settled by the first search where a GPU is there.
+Device device_at_add(Device asked) {
+  if (asked.kind != DeviceKind::automatic) return asked;
+  return cuda_devices().empty() ? Device::cpu() : asked;
+}
+
+class Flat final : public IndexType {
+ public:
+  explicit Flat(const IndexParams& params) : params_(params), version_(std::make_shared<FlatVersion>()) {}
+
+  void add(const MatrixView& rows, Ownership ownership, const Resources& resources) override {
+    const std::lock_guard lock(add_mutex_);
+    const std::shared_ptr<const FlatVersion> current = version();
+    check_rows(*current, rows);
+    if (rows.rows() == 0) return;
+    if (params_.check_finite) check_finite(rows, current->rows);
+
+    auto next = std::make_shared<FlatVersion>(*current);
+    next->cols = rows.cols();
+    next->dtype = rows.dtype();
+    next->rows += rows.rows();
+    auto block = ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
+    if (const Device device = device_at_add(resources.device()); params_.prepare && device.kind != DeviceKind::automatic) {
+      block->prepare(device, prepare_options(), resources);
+    }
+    next->blocks.push_back(std::move(block));
+    publish(std::move(next));
+  }
+
+  void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources) const override {
+    const std::shared_ptr<const FlatVersion> current = version();
+    const int64_t cols = current->rows == 0 ? queries.cols() : current->cols;
+    const KnnParams params{out.k, params_.metric, params_.check_finite};
+    KnnProblem problem =
+        check_knn({queries.rows(), queries.cols(), queries.dtype()}, {current->rows, cols, current->dtype}, params);
+    check_host_readable("queries", queries);
+    check_output(out, queries.rows(), out.k);
+    if (pad_when_empty(problem, out)) return;
+
+    problem.base_checked = params_.check_finite;
+    const Device device = resolve_device(problem, resources);
+    const bool make_ready = params_.prepare && !(device == Device::cpu() && cpu_engine(problem.queries) == CpuEngine::direct);
+    std::deque<ViewSource> sources;
+    std::vector<std::shared_ptr<PreparedBase>> ready;
+    std::vector<BasePart> parts;
+    problem.base_prepared = true;
+    for (const auto& block : current->blocks) {
+      sources.emplace_back(block->view());
+      ready.push_back(make_ready ? block->prepare(device, prepare_options(), resources) : block->prepared(device));
+      parts.push_back({&sources.back(), ready.back().get()});
+      problem.base_prepared &= ready.back() != nullptr;
+    }
+    ViewSource query_rows(queries);
+    run_knn(problem, plan_knn(problem, device, resources), query_rows, parts, whole_output(out), resources);
+  }
+
+  int64_t size() const override { return version()->rows; }
+  int64_t dimension() const override { return version()->cols; }
+
+ private:
+  std::shared_ptr<const FlatVersion> version() const {
+    const std::lock_guard lock(version_mutex_);
+    return version_;
+  }
+  void publish(std::shared_ptr<const FlatVersion> next) {
+    const std::lock_guard lock(version_mutex_);
+    version_ = std::move(next);
+  }
+
+  PrepareOptions prepare_options() const { return {params_.metric, false, 0}; }
+
+  static void check_rows(const FlatVersion& current, const MatrixView& rows) {
+    check_host_readable("added vectors", rows);
+    check_knn({0, rows.cols(), rows.dtype()}, {rows.rows(), rows.cols(), rows.dtype()}, KnnParams{});
+    if (current.rows == 0) return;
+    if (rows.cols() != current.cols || rows.dtype() != current.dtype) {
+      throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
+                                        name_of(current.dtype), current.cols, name_of(rows.dtype()), rows.cols()));
+    }
+    if (current.rows > std::numeric_limits<int32_t>::max() - rows.rows()) {
+      throw Unsupported(fmt::format("an index of {} + {} rows; one index takes up to {}", current.rows, rows.rows(),
+                                    std::numeric_limits<int32_t>::max()));
+    }
+  }
+
+  static void check_finite(const MatrixView& rows, int64_t first_row) {
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      if (!row_is_finite(rows, i)) throw_not_finite("base", first_row + i);
+    }
+  }
+
+  // A block of the new rows and of the owned blocks before them that are at most twice as large; those leave the version.
+  static std::shared_ptr<FlatBlock> merge(const MatrixView& rows, FlatVersion* version, const Resources& resources) {
+    int64_t total = rows.rows();
+    size_t kept = version->blocks.size();
+    while (kept > 0 && version->blocks[kept - 1]->owns() && version->blocks[kept - 1]->view().rows() <= 2 * total) {
+      total += version->blocks[--kept]->view().rows();
+    }
+    MatrixBuffer merged(rows.dtype(), total, rows.cols(), "the index's copy of the added rows", resources);
+    int64_t at = 0;
+    for (size_t b = kept; b < version->blocks.size(); ++b) {
+      const MatrixView& old = version->blocks[b]->view();
+      copy_rows(old, merged.mutable_view().slice(at, old.rows()));
+      at += old.rows();
+    }
+    copy_rows(rows, merged.mutable_view().slice(at, rows.rows()));
+    version->blocks.resize(kept);
+    return std::make_shared<FlatBlock>(std::move(merged));
+  }
+
+  const IndexParams params_;
+  std::mutex add_mutex_;  // one add at a time
+  mutable std::mutex version_mutex_;
+  std::shared_ptr<const FlatVersion> version_;
+};
+
+}  // namespace
+
+std::unique_ptr<IndexType> make_flat(const IndexParams& params) { return std::make_unique<Flat>(params); }
+
+}  // namespace kith

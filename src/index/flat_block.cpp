@@ -1,0 +1,39 @@
+#include "index/flat_block.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/dispatch.hpp"
+
+#include <fmt/format.h>
+
+namespace kith {
+
+std::shared_ptr<PreparedBase> FlatBlock::find(Device device) const {
+  for (const auto& [candidate, ready] : prepared_) {
+    if (candidate == device) return ready;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<PreparedBase> FlatBlock::prepared(Device device) const {
+  const std::lock_guard lock(mutex_);
+  return find(device);
+}
+
+std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOptions& options,
+                                                 const Resources& resources) const {
+  const std::lock_guard lock(mutex_);
+  if (auto ready = find(device)) return ready;
+  try {
+    auto ready = dispatch(
+        device, [&] { return prepare_base_cpu(view_, options, resources); },
+        [&](int index) { return prepare_base_cuda(index, view_, options, resources); });
+    prepared_.emplace_back(device, ready);
+    return ready;
+  } catch (const OutOfMemory& error) {
+    resources.log(LogLevel::info, fmt::format("the index is searched without a prepared copy: {}", error.what()));
+    return nullptr;
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,40 @@
+// A run of a Flat index's rows: a copy or the caller's memory, and the layouts that devices search it in.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/index.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "exact/knn_backend.hpp"
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kith {
+
+class FlatBlock {
+ public:
+  explicit FlatBlock(const MatrixView& borrowed) : view_(borrowed) {}
+  explicit FlatBlock(MatrixBuffer owned) : owned_(std::move(owned)), view_(owned_.view()), owns_(true) {}
+
+  const MatrixView& view() const { return view_; }
+  bool owns() const { return owns_; }
+
+  // The layout for `device`, made on the first call and kept; null where the memory limit has no room for it.
+  std::shared_ptr<PreparedBase> prepare(Device device, const PrepareOptions& options, const Resources& resources) const;
+  // The same without making it.
+  std::shared_ptr<PreparedBase> prepared(Device device) const;
+
+ private:
+  std::shared_ptr<PreparedBase> find(Device device) const;
+
+  MatrixBuffer owned_;
+  MatrixView view_;
+  bool owns_ = false;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<Device, std::shared_ptr<PreparedBase>>> prepared_;  // guarded by mutex_
+};
+
+}  // namespace kith

@@ -1,0 +1,125 @@
+#include "io/atomic_file_writer.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBufferBytes = 256 * 1024;
+
+// The path that will be replaced, links resolved; refuses what must not be replaced.
+std::filesystem::path resolve_target(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return path;
+    throw_io_error("write", path, errno);
+  }
+  std::string target = path;
+  if (S_ISLNK(info.st_mode)) {
+    const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+    if (resolved == nullptr) throw_io_error("follow the symbolic link", path, errno);
+    target = resolved.get();
+    if (::lstat(target.c_str(), &info) != 0) throw_io_error("write", path, errno);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    throw IoError(
+        fmt::format("cannot write '{}': it is {}, which a finished file would replace; give the name of a regular file",
+                    path, kind_of(info.st_mode)),
+        path, S_ISDIR(info.st_mode) ? EISDIR : 0);
+  }
+  return target;
+}
+
+// Makes the new name durable. Directories that may be written but not read, and file systems that cannot sync a
+// directory, are left to the system.
+int sync_directory(const FileDescriptor& directory) {
+  const FileDescriptor readable(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!readable.is_open()) return errno == EACCES ? 0 : errno;
+  if (::fsync(readable.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
+  return errno;
+}
+
+}  // namespace
+
+AtomicFileWriter::AtomicFileWriter(const std::string& path) : path_(path), buffer_(new std::byte[kBufferBytes]) {
+  if (path.find('\0') != std::string::npos) throw InvalidArgument("a path with a zero byte in it cannot be written");
+  const std::filesystem::path target = resolve_target(path);
+  name_ = target.filename();
+  // All later steps are relative to this handle, so that a change of the working directory does not matter.
+  const std::string parent = target.has_parent_path() ? target.parent_path().string() : ".";
+  directory_ = FileDescriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory_.is_open()) throw_io_error(fmt::format("open the directory '{}' to write", parent), path, errno);
+  create_temporary();
+}
+
+void AtomicFileWriter::create_temporary() {
+  constexpr int kAttempts = 16;
+  constexpr mode_t kMode = 0666;  // less the umask, as for any new file
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    uint64_t random = 0;
+    if (::getentropy(&random, sizeof(random)) != 0) fail("name a temporary file for", errno);
+    temporary_ = fmt::format(".kith-{:016x}.tmp", random);
+    file_ =
+        FileDescriptor(::openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+    if (file_.is_open()) return;
+    if (errno != EEXIST && errno != EINTR) break;
+  }
+  fail("make a temporary file beside", errno);
+}
+
+void AtomicFileWriter::write(const void* data, int64_t bytes) {
+  check_open();
+  if (bytes > kBufferBytes - buffered_) {
+    write_through(buffer_.get(), std::exchange(buffered_, 0));
+    if (bytes >= kBufferBytes) return write_through(data, bytes);
+  }
+  if (bytes > 0) std::memcpy(buffer_.get() + buffered_, data, static_cast<size_t>(bytes));
+  buffered_ += bytes;
+}
+
+void AtomicFileWriter::commit() {
+  check_open();
+  write_through(buffer_.get(), std::exchange(buffered_, 0));
+  if (::fsync(file_.get()) != 0) fail("sync", errno);
+  if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
+    fail("put the finished file in the place of", errno);
+  }
+  file_.close();
+  if (const int code = sync_directory(directory_); code != 0) throw_io_error("sync the directory of", path_, code);
+}
+
+void AtomicFileWriter::check_open() const {
+  if (!file_.is_open()) {
+    throw InvalidState(fmt::format("the writer of '{}' has committed or failed; make a new one to write again", path_));
+  }
+}
+
+void AtomicFileWriter::write_through(const void* data, int64_t bytes) {
+  if (const int code = write_fully(file_, data, bytes); code != 0) fail("write", code);
+}
+
+void AtomicFileWriter::discard() noexcept {
+  if (!file_.is_open()) return;
+  ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+  file_.close();
+}
+
+void AtomicFileWriter::fail(std::string_view action, int code) {
+  discard();
+  throw_io_error(action, path_, code);
+}
+
+}  // namespace kith

@@ -1,0 +1,47 @@
+// Writes a file so that its path only ever shows the whole of the old or the whole of the new one: the bytes go to a
+// temporary file in the same directory, which commit() syncs and renames. Anything else removes it.
+//
+// A symbolic link is followed, and the file it names replaced. What is no regular file is refused: a rename would take
+// the place of a device or a fifo instead of writing to it.
+#pragma once
+
+#include "io/posix_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kith {
+
+class AtomicFileWriter {
+ public:
+  explicit AtomicFileWriter(const std::string& path);
+  ~AtomicFileWriter() { discard(); }
+  AtomicFileWriter(const AtomicFileWriter&) = delete;
+  AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // After an error of these two the temporary file is gone, and every further call is InvalidState.
+  void write(const void* data, int64_t bytes);
+  void commit();
+
+ private:
+  void create_temporary();
+  void check_open() const;
+  void write_through(const void* data, int64_t bytes);
+  void discard() noexcept;
+  [[noreturn]] void fail(std::string_view action, int code);
+
+  std::string path_;       // as it was given
+  std::string name_;       // of the target in its directory
+  std::string temporary_;  // of the temporary file there
+  FileDescriptor directory_;
+  FileDescriptor file_;
+  std::unique_ptr<std::byte[]> buffer_;
+  int64_t buffered_ = 0;
+};
+
+}  // namespace kith

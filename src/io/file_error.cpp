@@ -1,0 +1,23 @@
+#include "io/file_error.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace kith {
+
+void throw_io_error(std::string_view action, const std::string& path, int code) {
+  throw IoError(fmt::format("cannot {} '{}': {}", action, path, std::generic_category().message(code)), path, code);
+}
+
+void throw_corrupt(const std::string& path, int64_t offset, std::string_view reason) {
+  throw CorruptFile(fmt::format("'{}', byte {}: {}", path, offset, reason), path, offset);
+}
+
+void throw_refused(const std::string& path, int64_t offset, std::string_view reason) {
+  throw InvalidArgument(fmt::format("'{}', byte {}: {}", path, offset, reason));
+}
+
+}  // namespace kith

@@ -1,0 +1,165 @@
+#include "io/npy_header.hpp"
+
+#include "io/file_error.hpp"
+#include "io/python_literal.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kVersionAt = kMagic.size();
+constexpr size_t kLengthAt = kVersionAt + 2;
+
+// The dictionary as it was written, with where its values stand.
+struct NpyDictionary {
+  struct Text {
+    std::string_view value;
+    int64_t offset = 0;
+  };
+  struct Flag {
+    bool value = false;
+    int64_t offset = 0;
+  };
+  struct Shape {
+    std::vector<int64_t> value;
+    int64_t offset = 0;
+  };
+  std::optional<Text> descr;
+  std::optional<Flag> fortran_order;
+  std::optional<Shape> shape;
+};
+
+struct HeaderText {
+  int64_t offset = 0;
+  int64_t length = 0;
+};
+
+int64_t byte_at(std::string_view head, size_t i) { return static_cast<unsigned char>(head[i]); }
+
+// Reads magic, version and length, and says where the dictionary's text lies; it is inside `head`.
+HeaderText locate_text(std::string_view head, const std::string& path) {
+  const auto size = static_cast<int64_t>(head.size());
+  if (!head.starts_with(kMagic.substr(0, head.size())))
+    throw_corrupt(path, 0, "no .npy file: it does not begin with \\x93NUMPY");
+  if (head.size() < kLengthAt) throw_corrupt(path, size, "the file ends inside its header");
+
+  const int64_t major = byte_at(head, kVersionAt);
+  const int64_t minor = byte_at(head, kVersionAt + 1);
+  if (major < 1 || major > 3 || minor != 0) {
+    throw_corrupt(path, kVersionAt,
+                  fmt::format("unknown .npy version {}.{}; known are 1.0, 2.0 and 3.0", major, minor));
+  }
+
+  const size_t length_bytes = major == 1 ? 2 : 4;
+  const size_t text_at = kLengthAt + length_bytes;
+  if (head.size() < text_at) throw_corrupt(path, size, "the file ends inside its header");
+  int64_t length = 0;
+  for (size_t i = 0; i < length_bytes; ++i) length |= byte_at(head, kLengthAt + i) << (8 * i);
+
+  const auto offset = static_cast<int64_t>(text_at);
+  if (offset + length > kNpyHeadLimit) {
+    throw_corrupt(path, kLengthAt,
+                  fmt::format("a header of {} bytes; at most {} are read", offset + length, kNpyHeadLimit));
+  }
+  if (offset + length > size) {
+    throw_corrupt(path, size, fmt::format("the file ends inside its header, which has {} bytes", offset + length));
+  }
+  return {offset, length};
+}
+
+NpyDictionary parse_dictionary(PythonLiteral& text) {
+  NpyDictionary dictionary;
+  text.expect('{');
+  while (!text.accept('}')) {
+    const int64_t key_offset = text.offset();
+    const std::string_view key = text.string();
+    text.expect(':');
+    const int64_t offset = text.offset();
+    bool repeated = false;
+    if (key == "descr") {
+      repeated = dictionary.descr.has_value();
+      dictionary.descr = {text.string_or_brackets(), offset};
+    } else if (key == "fortran_order") {
+      repeated = dictionary.fortran_order.has_value();
+      dictionary.fortran_order = {text.boolean(), offset};
+    } else if (key == "shape") {
+      repeated = dictionary.shape.has_value();
+      dictionary.shape = {text.integer_tuple(), offset};
+    } else {
+      text.fail(key_offset, fmt::format("unknown key '{}' in the header", printable(key)));
+    }
+    if (repeated) text.fail(key_offset, fmt::format("the key '{}' stands twice in the header", key));
+    if (!text.accept(',')) {
+      text.expect('}');
+      break;
+    }
+  }
+  text.expect_end();
+  return dictionary;
+}
+
+std::string why_refused(std::string_view descr) {
+  if (descr.starts_with('[') || descr.starts_with('(')) return "structured arrays are not taken; save one plain field";
+  if (descr.find('O') != std::string_view::npos) return "arrays of Python objects are not taken; save numbers";
+  if (descr.starts_with('>')) return "big-endian values are not taken; save x.astype(x.dtype.newbyteorder('<'))";
+  if (descr.size() == 3 && descr[1] == 'f') return "save x.astype('float32')";
+  return "save vectors as float32 or uint8 and ids as int32 or int64";
+}
+
+ElementType element_of(const NpyDictionary::Text& descr, const std::string& path) {
+  std::string known;
+  for (const ElementTraits& traits : kElementTraits) {
+    if (descr.value == traits.npy_name) return traits.element;
+    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", traits.npy_name);
+  }
+  throw_refused(path, descr.offset,
+                fmt::format("the array's dtype is '{}'; {} (taken are {})", printable(descr.value),
+                            why_refused(descr.value), known));
+}
+
+}  // namespace
+
+FileLayout parse_npy_header(std::string_view head, const std::string& path) {
+  const HeaderText where = locate_text(head, path);
+  PythonLiteral text(head.substr(0, static_cast<size_t>(where.offset + where.length)), where.offset, path);
+  const NpyDictionary dictionary = parse_dictionary(text);
+  if (!dictionary.descr || !dictionary.fortran_order || !dictionary.shape) {
+    throw_corrupt(path, where.offset, "the header lacks one of the keys 'descr', 'fortran_order' and 'shape'");
+  }
+
+  const ElementType element = element_of(*dictionary.descr, path);
+  if (dictionary.fortran_order->value) {
+    throw_refused(path, dictionary.fortran_order->offset,
+                  "the array is in Fortran order, column after column; save numpy.ascontiguousarray(x)");
+  }
+  const auto& [shape, shape_offset] = *dictionary.shape;
+  if (shape.size() != 2) {
+    throw_refused(path, shape_offset,
+                  fmt::format("the array has {} dimensions; taken are 2: rows and columns (x.reshape(rows, columns))",
+                              shape.size()));
+  }
+  const FileLayout layout{element, shape[0], shape[1], where.offset + where.length};
+  check_shape(layout, path, shape_offset);
+  return layout;
+}
+
+std::string make_npy_header(ElementType element, int64_t rows, int64_t cols) {
+  constexpr size_t kAlignment = 64;
+  constexpr size_t kTextAt = kLengthAt + 2;
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}",
+                                 traits_of(element).npy_name, rows, cols);
+  const size_t used = kTextAt + text.size() + 1;
+  text.append((kAlignment - used % kAlignment) % kAlignment, ' ');
+  text += '\n';
+
+  std::string header(kMagic);
+  header += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return header + text;
+}
+
+}  // namespace kith

@@ -1,0 +1,103 @@
+// The distance that Kith reports: one definition, the same bits on every processor.
+//
+// Values are widened to double. Sixteen lanes accumulate with fused multiply-adds, lane j taking elements j, j + 16,
+// j + 32, ...; the lanes are added by a fixed tree (8, 4, 2, 1 apart); the sum is rounded once to f32. Vector code and
+// CUDA may do the lanes in any arrangement: the operations of a lane, and so the bits, are the same. Adding zeros past the
+// last element changes nothing.
+//
+//   squared_l2     sum (q - x)^2
+//   inner_product  -(sum q x)
+//   cosine         1/2 sum (q / |q| - x / |x|)^2, which is 1 - cos without its cancellation; 1 where a vector is zero
+//
+// Cost: one double fma and up to three multiplications or subtractions for each element.
+#pragma once
+
+#include <kith/metric.hpp>
+
+#include "core/host_device.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+namespace kith {
+
+// l2 and sqeuclidean have the same key.
+enum class KeyKind : uint8_t { squared_l2, inner_product, cosine };
+
+KITH_HOST_DEVICE constexpr KeyKind key_kind(Metric metric) {
+  switch (metric) {
+    case Metric::inner_product: return KeyKind::inner_product;
+    case Metric::cosine: return KeyKind::cosine;
+    default: return KeyKind::squared_l2;
+  }
+}
+
+inline constexpr int kCanonicalLanes = 16;
+
+// What one element adds to its lane. The inverse norms matter to cosine alone.
+template <KeyKind kKind>
+KITH_HOST_DEVICE inline double canonical_step(double lane, double q, double x, double inverse_q, double inverse_x) {
+  if constexpr (kKind == KeyKind::inner_product) {
+    return fma(q, x, lane);
+  } else if constexpr (kKind == KeyKind::cosine) {
+    const double difference = q * inverse_q - x * inverse_x;
+    return fma(difference, difference, lane);
+  } else {
+    const double difference = q - x;
+    return fma(difference, difference, lane);
+  }
+}
+
+KITH_HOST_DEVICE inline double canonical_tree(double (&lanes)[kCanonicalLanes]) {
+  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
+    for (int j = 0; j < apart; ++j) lanes[j] += lanes[j + apart];
+  }
+  return lanes[0];
+}
+
+// The key of a finished sum. An inverse norm of 0 stands for a zero vector.
+template <KeyKind kKind>
+KITH_HOST_DEVICE inline float canonical_key(double sum, double inverse_q, double inverse_x) {
+  if constexpr (kKind == KeyKind::inner_product) {
+    return static_cast<float>(-sum);
+  } else if constexpr (kKind == KeyKind::cosine) {
+    return inverse_q == 0.0 || inverse_x == 0.0 ? 1.0f : static_cast<float>(0.5 * sum);
+  } else {
+    return static_cast<float>(sum);
+  }
+}
+
+// 1 / |x| from the canonical sum of x x; 0 for the zero vector, NaN where the norm is not finite.
+KITH_HOST_DEVICE inline double canonical_inverse_norm(double squared_norm) {
+  if (squared_norm == 0.0) return 0.0;
+  return squared_norm < HUGE_VAL ? 1.0 / sqrt(squared_norm) : NAN;
+}
+
+// The plain forms, one pair at a time: what the vectorised kernels are tested against.
+template <typename T>
+KITH_HOST_DEVICE double canonical_squared_norm(const T* x, int64_t cols) {
+  double lanes[kCanonicalLanes] = {};
+  for (int64_t i = 0; i < cols; ++i) {
+    const double value = static_cast<double>(x[i]);
+    lanes[i % kCanonicalLanes] = fma(value, value, lanes[i % kCanonicalLanes]);
+  }
+  return canonical_tree(lanes);
+}
+
+template <KeyKind kKind, typename Q, typename X>
+KITH_HOST_DEVICE float canonical_pair(const Q* q, const X* x, int64_t cols) {
+  double inverse_q = 0.0;
+  double inverse_x = 0.0;
+  if constexpr (kKind == KeyKind::cosine) {
+    inverse_q = canonical_inverse_norm(canonical_squared_norm(q, cols));
+    inverse_x = canonical_inverse_norm(canonical_squared_norm(x, cols));
+  }
+  double lanes[kCanonicalLanes] = {};
+  for (int64_t i = 0; i < cols; ++i) {
+    double& lane = lanes[i % kCanonicalLanes];
+    lane = canonical_step<kKind>(lane, static_cast<double>(q[i]), static_cast<double>(x[i]), inverse_q, inverse_x);
+  }
+  return canonical_key<kKind>(canonical_tree(lanes), inverse_q, inverse_x);
+}
+
+}  // namespace kith

@@ -1,0 +1,27 @@
+// Keys of many queries against many rows, on the GPU.
+#pragma once
+
+#include <kith/dtype.hpp>
+#include <kith/metric.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kith {
+
+// Vectors on the device, of a dtype known at run time.
+struct DeviceRowsView {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;  // elements
+  int64_t count = 0;
+  const double* inverse_norms = nullptr;  // cosine alone
+};
+
+// Writes ordered keys (core/ordered_key.hpp) to keys[query * key_stride + row]. Enqueues and returns. At most about a
+// million queries and 2^31 - 1 rows at a time.
+void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols, uint32_t* keys,
+                     int64_t key_stride, cudaStream_t stream);
+
+}  // namespace kith

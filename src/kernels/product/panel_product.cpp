@@ -1,0 +1,149 @@
+#include "kernels/product/panel_product.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/product/panel_product.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <bit>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+
+// The tile fills the registers: sums, one vector for each group of rows, and the query values. With 32 registers
+// 8 x 3 vectors of sums, with 16 registers 6 x 2.
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+constexpr int kQueries = 8;
+constexpr int kVectors = 3;
+#else
+constexpr int kQueries = 6;
+constexpr int kVectors = 2;
+#endif
+constexpr int64_t kRows = kVectors * kFloats;
+
+using Vec = hn::Vec<F32>;
+
+HWY_INLINE void multiply_add(Vec query, const Vec (&rows)[kVectors], Vec (&sums)[kVectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sums[v] = hn::MulAdd(query, rows[v], sums[v]);
+}
+
+// One column of a tile. NEON multiplies by a lane of a register, so four query values come with one load; elsewhere
+// a load that broadcasts is free beside the arithmetic.
+HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[kQueries][kVectors]) {
+  const F32 d;
+  Vec r[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) r[v] = hn::Load(d, rows + v * kFloats);
+#if HWY_TARGET == HWY_NEON
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; q += 4) {
+    const Vec four = hn::Load(d, queries + q);
+    multiply_add(hn::Broadcast<0>(four), r, sums[q]);
+    multiply_add(hn::Broadcast<1>(four), r, sums[q + 1]);
+    multiply_add(hn::Broadcast<2>(four), r, sums[q + 2]);
+    multiply_add(hn::Broadcast<3>(four), r, sums[q + 3]);
+  }
+#else
+#pragma GCC unroll 16
+  for (int q = 0; q < kQueries; ++q) multiply_add(hn::Set(d, queries[q]), r, sums[q]);
+#endif
+}
+
+// What each query of a panel accepts from rows of this norm.
+HWY_INLINE void tile_limits(const PanelQueries& queries, int64_t first, float norm, float* limits) {
+  for (int q = 0; q < kQueries; ++q) {
+    limits[q] = queries.limits[first + q] +
+                (queries.constant[first + q] + norm * (queries.linear[first + q] + norm * queries.quadratic[first + q]));
+  }
+}
+
+// Lane by lane. Where a value could be a NaN the limit is infinite, so that everything passes, lost NaN or not.
+HWY_INLINE Vec smallest(const Vec (&sums)[kVectors]) {
+  Vec least = sums[0];
+#pragma GCC unroll 8
+  for (int v = 1; v < kVectors; ++v) least = hn::Min(least, sums[v]);
+  return least;
+}
+
+// Multiplies one panel of queries by one of rows and reports the queries whose values pass.
+HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, const float* query_panel, const PanelBase& base,
+                            int64_t panel, PanelHits& hits) {
+  const F32 d;
+  const float* terms = base.terms + panel * kRows;
+  Vec sums[kQueries][kVectors];
+#pragma GCC unroll 16
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
+  }
+  const float* rows = base.panels + panel * base.cols * kRows;
+  for (int64_t c = 0; c < base.cols; ++c) {
+    tile_step(query_panel, rows, sums);
+    query_panel += kQueries;
+    rows += kRows;
+  }
+
+  HWY_ALIGN float limits[kQueries];
+  tile_limits(queries, first_query, base.norms[panel], limits);
+  // Nearly every tile has nothing to report, which one test must find out.
+  auto all_above = hn::Gt(smallest(sums[0]), hn::Set(d, limits[0]));
+#pragma GCC unroll 16
+  for (int q = 1; q < kQueries; ++q) all_above = hn::And(all_above, hn::Gt(smallest(sums[q]), hn::Set(d, limits[q])));
+  if (HWY_LIKELY(hn::AllTrue(d, all_above))) return;
+
+  HWY_ALIGN float values[kQueries][kRows];
+  uint32_t passed = 0;
+#pragma GCC unroll 16
+  for (int q = 0; q < kQueries; ++q) {
+    passed |= hn::AllTrue(d, hn::Gt(smallest(sums[q]), hn::Set(d, limits[q]))) ? 0u : 1u << q;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) hn::Store(sums[q][v], d, values[q] + v * kFloats);
+  }
+  for (; passed != 0; passed &= passed - 1) {
+    const int q = std::countr_zero(passed);
+    if (first_query + q < queries.count) hits.on_hit(first_query + q, panel, values[q]);
+  }
+}
+
+void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    for (int64_t q = 0; q < queries.count; q += kQueries) {
+      scan_tile(queries, q, queries.panels + q * base.cols, base, panel, hits);
+    }
+  }
+}
+
+PanelShape Shape() { return {kRows, kQueries}; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(ScanPanels);
+HWY_EXPORT(Shape);
+
+PanelShape panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
+
+void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+  HWY_DYNAMIC_DISPATCH(ScanPanels)(queries, base, first, count, hits);
+}
+
+void pack_panel(const float* rows, int64_t count, int64_t cols, int64_t width, float scale, float* out) {
+  for (int64_t c = 0; c < cols; ++c) {
+    for (int64_t i = 0; i < count; ++i) out[c * width + i] = rows[i * cols + c] * scale;
+    std::fill(out + c * width + count, out + (c + 1) * width, 0.0f);
+  }
+}
+
+}  // namespace kith
+#endif

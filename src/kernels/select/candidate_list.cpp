@@ -1,0 +1,104 @@
+#include "kernels/select/candidate_list.hpp"
+
+#include "core/ordered_key.hpp"
+
+#include <algorithm>
+
+namespace kith {
+
+CandidateScratch::CandidateScratch(void* memory, int64_t k) {
+  const int64_t capacity = CandidateList::capacity_for(k);
+  neighbors = static_cast<uint64_t*>(memory);
+  keys = reinterpret_cast<float*>(neighbors + capacity + k);
+  rows = reinterpret_cast<uint32_t*>(keys + capacity);
+}
+
+CandidateList::CandidateList(void* memory, int64_t k)
+    : k_(k),
+      capacity_(capacity_for(k)),
+      lower_(static_cast<float*>(memory)),
+      upper_(lower_ + capacity_),
+      rows_(reinterpret_cast<uint32_t*>(upper_ + capacity_)) {}
+
+void CandidateList::make_room(const CandidateScratch& scratch, const RowScorer& score) {
+  lower_threshold(scratch.keys);
+  // A list that is left nearly full would be full again too soon.
+  if (count_ > capacity_ - kLargestGroup - k_ / 8) keep_k_best(scratch, score);
+}
+
+void CandidateList::lower_threshold(float* scratch) {
+  if (count_ < k_) return;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < count_; ++i) scratch[i] = upper_[i] <= kInfinity ? upper_[i] : kInfinity;  // a NaN bounds nothing
+  std::nth_element(scratch, scratch + (k_ - 1), scratch + count_);
+  threshold_ = std::min(threshold_, scratch[k_ - 1]);
+  drop_above_threshold();
+}
+
+void CandidateList::drop_above_threshold() {
+  int64_t kept = 0;
+  for (int64_t i = 0; i < count_; ++i) {
+    const bool keep = !(lower_[i] > threshold_);  // a NaN stays
+    lower_[kept] = lower_[i];
+    upper_[kept] = upper_[i];
+    rows_[kept] = rows_[i];
+    kept += keep;
+  }
+  count_ = kept;
+}
+
+void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer& score) {
+  uint64_t* const neighbors = scratch.neighbors;
+  int64_t known = 0;
+  int64_t unknown = 0;
+  for (int64_t i = 0; i < count_; ++i) {
+    if (rows_[i] & kExactFlag) {
+      neighbors[known++] = pack_neighbor(ordered_key(lower_[i]), rows_[i] & ~kExactFlag);
+    } else {
+      scratch.rows[unknown++] = rows_[i];
+    }
+  }
+  score(scratch.rows, unknown, scratch.keys);
+  for (int64_t i = 0; i < unknown; ++i) neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), scratch.rows[i]);
+
+  std::nth_element(neighbors, neighbors + (k_ - 1), neighbors + count_);
+  for (int64_t i = 0; i < k_; ++i) {
+    const float key = key_of_ordered(ordered_of(neighbors[i]));
+    lower_[i] = upper_[i] = key;
+    rows_[i] = row_of(neighbors[i]) | kExactFlag;
+  }
+  count_ = k_;
+  const float kth = upper_[k_ - 1];
+  if (kth < threshold_) threshold_ = kth;  // false for a NaN, which excludes nothing
+}
+
+void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {
+  if (best[k_ - 1] != kPadding) {
+    const float kth = key_of_ordered(ordered_of(best[k_ - 1]));
+    if (kth < threshold_) threshold_ = kth;
+  }
+  lower_threshold(scratch.keys);
+  for (int64_t i = 0; i < count_; ++i) scratch.rows[i] = rows_[i] & ~kExactFlag;
+  score(scratch.rows, count_, scratch.keys);
+  for (int64_t i = 0; i < count_; ++i) {
+    scratch.neighbors[i] = pack_neighbor(ordered_key(scratch.keys[i]), first_row + scratch.rows[i]);
+  }
+  merge_neighbors(best, k_, scratch.neighbors, count_, scratch.neighbors + capacity_);
+  count_ = 0;
+}
+
+void merge_neighbors(uint64_t* best, int64_t k, uint64_t* fresh, int64_t count, uint64_t* scratch) {
+  if (count > k) {
+    std::nth_element(fresh, fresh + (k - 1), fresh + count);
+    count = k;
+  }
+  std::sort(fresh, fresh + count);
+  const uint64_t* a = best;
+  const uint64_t* b = fresh;
+  for (int64_t i = 0; i < k; ++i) {
+    scratch[i] = b < fresh + count && *b < *a ? *b++ : *a++;
+  }
+  std::copy(scratch, scratch + k, best);
+}
+
+}  // namespace kith

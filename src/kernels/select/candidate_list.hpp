@@ -1,0 +1,117 @@
+// The rows that may still be among the k nearest of one query, with what is known of their keys.
+//
+// A candidate has a lower and an upper bound for its canonical key. The k-th smallest upper bound is a threshold: a row
+// whose lower bound is above it cannot be among the k nearest. Rows that pass the threshold are pushed; a full list is
+// shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal rows),
+// the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
+//
+// Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking is
+// linear and happens once in at least k / 8 pushes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+namespace kith {
+
+// Candidates' rows are 31 bits; the highest says that both bounds are the canonical key.
+inline constexpr uint32_t kExactFlag = 0x80000000u;
+
+// keys[i] = canonical key of rows[i].
+using RowScorer = std::function<void(const uint32_t* rows, int64_t count, float* keys)>;
+
+// What one thread needs beside its lists to shrink and finish them.
+struct CandidateScratch {
+  float* keys = nullptr;
+  uint32_t* rows = nullptr;
+  uint64_t* neighbors = nullptr;
+
+  static constexpr int64_t bytes_for(int64_t k);
+  CandidateScratch() = default;
+  // `memory` has bytes_for(k) bytes, aligned for uint64_t.
+  CandidateScratch(void* memory, int64_t k);
+};
+
+class CandidateList {
+ public:
+  static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
+  // Candidates that can come together.
+  static constexpr int64_t kLargestGroup = 64;
+  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 32 + kLargestGroup; }
+
+  CandidateList() = default;
+  // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
+  CandidateList(void* memory, int64_t k);
+
+  // Empties the list. Rows with keys above `threshold` are known not to matter.
+  void reset(float threshold) {
+    count_ = 0;
+    threshold_ = threshold;
+  }
+
+  float threshold() const { return threshold_; }
+  // Another list of the same query knows a lower one.
+  void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
+  int64_t size() const { return count_; }
+  const float* lower() const { return lower_; }
+  const float* upper() const { return upper_; }
+  const uint32_t* rows() const { return rows_; }
+
+  bool has_room() const { return count_ <= capacity_ - kLargestGroup; }
+
+  // The list must have room.
+  void push(float lower, float upper, uint32_t row) {
+    lower_[count_] = lower;
+    upper_[count_] = upper;
+    rows_[count_] = row;
+    ++count_;
+  }
+
+  // Pushes those of `count` consecutive rows whose values are not above the limit; their keys are value + offset, within
+  // `bound`. Without branches: which lanes of a tile pass cannot be predicted. The list must have room.
+  void push_group(const float* values, int64_t count, float limit, float offset, float bound, uint32_t first_row) {
+    int64_t end = count_;
+    for (int64_t i = 0; i < count; ++i) {
+      const float key = values[i] + offset;
+      lower_[end] = key - bound;  // a NaN stays one, and bounds nothing
+      upper_[end] = key + bound;
+      rows_[end] = first_row + static_cast<uint32_t>(i);
+      end += !(values[i] > limit);
+    }
+    count_ = end;
+  }
+
+  // For at least one group.
+  void make_room(const CandidateScratch& scratch, const RowScorer& score);
+
+  // Puts the k nearest of this list and of `best` (k packed neighbours, sorted, padded) into `best`; rows count from
+  // first_row there. The list is used up.
+  void finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score);
+
+ private:
+  void lower_threshold(float* scratch);
+  void drop_above_threshold();
+  void keep_k_best(const CandidateScratch& scratch, const RowScorer& score);
+
+  int64_t k_ = 0;
+  int64_t capacity_ = 0;
+  int64_t count_ = 0;
+  float threshold_ = std::numeric_limits<float>::infinity();
+  float* lower_ = nullptr;
+  float* upper_ = nullptr;
+  uint32_t* rows_ = nullptr;
+};
+
+constexpr int64_t CandidateScratch::bytes_for(int64_t k) {
+  const int64_t capacity = CandidateList::capacity_for(k);
+  return (capacity + k) * static_cast<int64_t>(sizeof(uint64_t)) +
+         capacity * static_cast<int64_t>(sizeof(float) + sizeof(uint32_t));
+}
+
+// Puts the k smallest of `best` (k packed neighbours, sorted, padded) and of `fresh` (in any order) into `best`.
+// `scratch` holds k.
+void merge_neighbors(uint64_t* best, int64_t k, uint64_t* fresh, int64_t count, uint64_t* scratch);
+
+}  // namespace kith

@@ -1,0 +1,49 @@
+"""Reads and writes Kith's formats with numpy alone, so that the tests do not trust the code they test."""
+
+import numpy as np
+
+DTYPES = {".fbin": np.float32, ".u8bin": np.uint8, ".ibin": np.int32}
+
+
+def write_matrix(path, matrix):
+    """A .fbin, .u8bin, .ibin or .npy file, by the path's ending. Returns the path."""
+    if path.suffix == ".npy":
+        np.save(path, matrix)
+        return path
+    matrix = np.ascontiguousarray(matrix, dtype=DTYPES[path.suffix])
+    with open(path, "wb") as file:
+        np.array(matrix.shape, dtype=np.uint32).tofile(file)
+        matrix.tofile(file)
+    return path
+
+
+def read_matrix(path):
+    if path.suffix == ".npy":
+        return np.load(path)
+    with open(path, "rb") as file:
+        rows, cols = np.fromfile(file, dtype=np.uint32, count=2)
+        return np.fromfile(file, dtype=DTYPES[path.suffix]).reshape(rows, cols)
+
+
+def nearest(queries, base, k, metric):
+    """Ids and distances by brute force in float64; ties go to the smaller row."""
+    q, x = queries.astype(np.float64), base.astype(np.float64)
+    if metric in ("l2", "sqeuclidean"):
+        key = ((q[:, None, :] - x[None, :, :]) ** 2).sum(axis=2)
+    elif metric == "inner_product":
+        key = -(q @ x.T)
+    else:
+        key = 1 - (q @ x.T) / (np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(x, axis=1)[None, :])
+    ids = np.argsort(key, axis=1, kind="stable")[:, :k]
+    key = np.take_along_axis(key, ids, axis=1)
+    return (
+        ids,
+        {"l2": np.sqrt(key) if metric == "l2" else None, "sqeuclidean": key, "inner_product": -key, "cosine": key}[
+            metric
+        ],
+    )
+
+
+def leftovers(folder, *known):
+    """Names in a folder beside the known ones, temporary files included."""
+    return sorted(path.name for path in folder.iterdir() if path not in known)

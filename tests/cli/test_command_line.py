@@ -1,0 +1,145 @@
+"""What holds for every command: help, version, wrong usage, exit codes, --json, --quiet, byte sizes."""
+
+import re
+
+import numpy as np
+import pytest
+
+from matrix_files import write_matrix
+
+COMMANDS = ["info", "knn", "convert", "eval"]
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory):
+    """Arguments of a search that succeeds."""
+    folder = tmp_path_factory.mktemp("search")
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    base = write_matrix(folder / "b.fbin", rows)
+    return ["knn", "--base", base, "--queries", base, "-k", 2, "--out-ids", folder / "i.ibin"]
+
+
+def test_version(kith):
+    assert re.fullmatch(r"kith \d+\.\d+\.\d+\n", kith.ok("--version").out)
+
+
+def test_help_names_every_command(kith):
+    text = kith.ok("--help").out
+    assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(kith, command):
+    text = kith.ok(command, "--help").out
+    assert f"Usage: kith {command}" in text
+    assert "--json" in text
+
+
+def test_help_shows_defaults(kith):
+    text = kith.ok("knn", "--help").out
+    for default in ("-k N=10", "--metric NAME=l2", "--device NAME=auto", "--threads N=0"):
+        assert default in text
+
+
+def test_no_command_prints_help_and_fails(kith):
+    outcome = kith()
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "no command was given" in outcome.err and "Usage: kith" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (["frobnicate"], "frobnicate"),
+        (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--colour"], "--colour"),
+        (["convert", "a.fbin"], "OUT is required"),
+        (["convert", "a.fbin", "b.npy", "--threads=2"], "--threads"),
+        (["eval", "--found", "i.ibin"], "--truth is required"),
+    ],
+)
+def test_wrong_usage(kith, arguments, text):
+    assert text in kith.fails(2, *arguments)
+
+
+def test_wrong_usage_is_json_too_when_asked(kith):
+    outcome = kith("knn", "--json")
+    assert outcome.code == 2
+    assert outcome.json["error"]["type"] == "UsageError"
+    assert outcome.err == f"kith: {outcome.json['error']['message']}\n"
+
+
+def test_errors_are_json_when_asked(kith, tmp_path):
+    outcome = kith("info", tmp_path / "missing.fbin", "--json")
+    assert outcome.code == 3
+    assert outcome.json["error"]["type"] == "IoError"
+    assert "missing.fbin" in outcome.json["error"]["message"]
+    assert outcome.err == f"kith: {outcome.json['error']['message']}\n"
+
+
+def test_quiet_prints_nothing(kith, search):
+    assert kith.ok(*search, "--quiet").out == ""
+
+
+def test_json_goes_before_quiet(kith, search):
+    assert kith.ok(*search, "--quiet", "--json").json["command"] == "knn"
+
+
+def test_output_that_cannot_be_written_is_an_error(kith):
+    import subprocess
+
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([kith.path, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 1
+    assert "stdout" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [
+        ("512M", 512 << 20),
+        ("512m", 512 << 20),
+        ("1.5G", 3 << 29),
+        ("2GiB", 2 << 30),
+        ("200000000", 200_000_000),
+        ("200000000B", 200_000_000),
+        ("1T", 1 << 40),
+        ("262144K", 256 << 20),
+        ("262144KiB", 256 << 20),
+    ],
+)
+def test_byte_sizes(kith, search, text, size):
+    memory = kith.ok(*search, "--memory-limit", text, "--device-memory-limit", text, "--json").json["memory"]
+    assert (memory["limit_bytes"], memory["device_limit_bytes"]) == (size, size)
+
+
+@pytest.mark.parametrize("text", ["", "M", "12Q", "12MB", "1e9", "five", "1.2.3G", "12 M", "nan", "inf", "0x10"])
+def test_what_is_no_byte_size(kith, search, text):
+    error = kith.fails(2, *search, f"--memory-limit={text}")
+    assert "--memory-limit" in error
+
+
+@pytest.mark.parametrize("text", ["0", "0.1", "-5M", "9999999999T"])
+def test_byte_sizes_out_of_range(kith, search, text):
+    error = kith.fails(2, *search, f"--memory-limit={text}")
+    assert f"--memory-limit '{text}' is out of range" in error
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"])
+def test_unknown_device(kith, search, device):
+    assert f"unknown device '{device}'; known are: auto, cpu, cuda, cuda:N" in kith.fails(
+        2, *search, "--device", device
+    )
+
+
+def test_cuda_without_cuda(kith, search):
+    if kith.ok("info", "--json").json["result"]["cuda"]["devices"]:
+        assert kith.ok(*search, "--device", "cuda:0", "--json").json["result"]["device"] == "cuda:0"
+    else:
+        assert "CUDA" in kith.fails(2, *search, "--device", "cuda:0")
+
+
+@pytest.mark.parametrize("threads", ["-1", "100000"])
+def test_threads_out_of_range(kith, search, threads):
+    assert f"threads = {threads}" in kith.fails(2, *search, "--threads", threads)

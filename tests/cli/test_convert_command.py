@@ -1,0 +1,166 @@
+"""kith convert: every pair of formats, ranges, and what would change a value."""
+
+import numpy as np
+import pytest
+
+from matrix_files import leftovers, read_matrix, write_matrix
+
+BYTES = np.random.default_rng(3).integers(0, 256, (37, 5), np.uint8)
+REALS = np.random.default_rng(4).standard_normal((37, 5)).astype(np.float32)
+IDS = np.random.default_rng(5).integers(-1, 2**31 - 1, (37, 5), np.int32)
+
+
+def convert(kith, folder, matrix, source, target, *options):
+    """The converted matrix and the report."""
+    a, b = write_matrix(folder / f"a{source}", matrix), folder / f"b{target}"
+    report = kith.ok("convert", a, b, "--json", *options).json
+    assert leftovers(folder) == sorted([a.name, b.name])
+    return read_matrix(b), report["result"]
+
+
+@pytest.mark.parametrize("source, target", [(".fbin", ".npy"), (".npy", ".fbin"), (".fbin", ".fbin"), (".npy", ".npy")])
+def test_reals(kith, tmp_path, source, target):
+    matrix = REALS.copy()
+    matrix[0, :3] = np.nan, np.inf, -0.0
+    made, result = convert(kith, tmp_path, matrix, source, target)
+    assert made.tobytes() == matrix.tobytes() and made.dtype == np.float32 and made.shape == (37, 5)
+    assert (result["content"], result["from"], result["to"], result["rows"], result["cols"]) == (
+        "vectors",
+        "f32",
+        "f32",
+        37,
+        5,
+    )
+
+
+@pytest.mark.parametrize("source, target", [(".u8bin", ".npy"), (".npy", ".u8bin")])
+def test_bytes(kith, tmp_path, source, target):
+    made, _ = convert(kith, tmp_path, BYTES, source, target)
+    assert made.dtype == np.uint8
+    np.testing.assert_array_equal(made, BYTES)
+
+
+@pytest.mark.parametrize("source", [".u8bin", ".npy"])
+def test_bytes_become_reals(kith, tmp_path, source):
+    made, result = convert(kith, tmp_path, BYTES, source, ".fbin")
+    assert made.dtype == np.float32 and (result["from"], result["to"]) == ("u8", "f32")
+    np.testing.assert_array_equal(made, BYTES)
+
+
+@pytest.mark.parametrize("source", [".fbin", ".npy"])
+def test_whole_reals_become_bytes(kith, tmp_path, source):
+    made, result = convert(kith, tmp_path, BYTES.astype(np.float32), source, ".u8bin")
+    assert made.dtype == np.uint8 and (result["from"], result["to"]) == ("f32", "u8")
+    np.testing.assert_array_equal(made, BYTES)
+
+
+@pytest.mark.parametrize("value", [3.5, -1, 256, 255.5, 1e30, -0.5, np.nan, np.inf])
+def test_other_reals_do_not_become_bytes(kith, tmp_path, value):
+    matrix = BYTES.astype(np.float32)
+    matrix[23, 4] = value
+    a = write_matrix(tmp_path / "a.fbin", matrix)
+    error = kith.fails(2, "convert", a, tmp_path / "b.u8bin", "--first", 2)
+    assert "row 23, column 4" in error and str(a) in error and f"holds {np.float32(value):g}".lower() in error.lower()
+    assert leftovers(tmp_path) == ["a.fbin"]
+
+
+@pytest.mark.parametrize(
+    "source, target, kind", [(".ibin", ".npy", np.int64), (".npy", ".ibin", np.int32), (".npy", ".npy", np.int64)]
+)
+@pytest.mark.parametrize("stored", [np.int32, np.int64])
+def test_ids(kith, tmp_path, source, target, kind, stored):
+    made, result = convert(kith, tmp_path, IDS.astype(stored), source, target)
+    assert made.dtype == kind and result["content"] == "ids"
+    np.testing.assert_array_equal(made, IDS)
+
+
+def test_ids_too_large_for_ibin(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.npy", np.array([[1, 2**31]], np.int64))
+    assert str(2**31) in kith.fails(2, "convert", a, tmp_path / "b.ibin")
+    assert leftovers(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize(
+    "options, rows",
+    [
+        (["--first", 5], slice(5, None)),
+        (["--count", 4], slice(0, 4)),
+        (["--first", 30, "--count", 7], slice(30, 37)),
+        (["--first", 36, "--count", 1], slice(36, 37)),
+        (["--count", -1], slice(0, 37)),
+        (["--first", 10, "--count", 0], slice(10, 10)),
+        (["--first", 37], slice(37, 37)),
+    ],
+)
+@pytest.mark.parametrize("matrix, suffix", [(REALS, ".fbin"), (IDS, ".ibin")])
+def test_ranges(kith, tmp_path, options, rows, matrix, suffix):
+    made, result = convert(kith, tmp_path, matrix, suffix, ".npy", *options)
+    np.testing.assert_array_equal(made, matrix[rows])
+    assert (result["first"], result["rows"]) == (rows.start, len(matrix[rows]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--first", 38],
+        ["--first", -1],
+        ["--count", 38],
+        ["--count", -2],
+        ["--first", 30, "--count", 8],
+        ["--first", 1, "--count", 2**63 - 1],
+    ],
+)
+@pytest.mark.parametrize("matrix, suffix", [(REALS, ".fbin"), (IDS, ".ibin")])
+def test_ranges_outside(kith, tmp_path, options, matrix, suffix):
+    a = write_matrix(tmp_path / f"a{suffix}", matrix)
+    assert "37 rows" in kith.fails(2, "convert", a, tmp_path / "b.npy", *options)
+    assert leftovers(tmp_path) == [a.name]
+
+
+def test_summary(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.u8bin", BYTES)
+    text = kith.ok("convert", a, tmp_path / "b.fbin").out
+    assert text.startswith(f"wrote {tmp_path / 'b.fbin'}: 37 rows of 5 values (f32) in ")
+    assert kith.ok("convert", a, tmp_path / "b.fbin", "--quiet").out == ""
+
+
+@pytest.mark.parametrize(
+    "matrix, source, target, text",
+    [
+        (IDS, ".ibin", ".fbin", "holds ids"),
+        (IDS, ".npy", ".u8bin", "holds ids"),
+        (REALS, ".fbin", ".ibin", "holds vectors"),
+        (REALS, ".npy", ".ibin", "holds vectors"),
+        (REALS, ".fbin", ".txt", ".txt"),
+        (REALS, ".fbin", "", "known endings"),
+    ],
+)
+def test_contents_that_do_not_fit(kith, tmp_path, matrix, source, target, text):
+    a = write_matrix(tmp_path / f"a{source}", matrix)
+    assert text in kith.fails(2, "convert", a, tmp_path / f"b{target}")
+    assert leftovers(tmp_path) == [a.name]
+
+
+def test_onto_itself(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.npy", REALS)
+    before = a.read_bytes()
+    (tmp_path / "link.npy").symlink_to(a)
+    for name in (a, tmp_path / "link.npy", "a.npy"):
+        assert "same file" in kith.fails(2, "convert", a, name, cwd=tmp_path)
+    assert a.read_bytes() == before
+
+
+def test_missing_input(kith, tmp_path):
+    for name in ("a.fbin", "a.npy", "a.ibin"):
+        assert "No such file" in kith.fails(3, "convert", tmp_path / name, tmp_path / "b.npy")
+    assert leftovers(tmp_path) == []
+
+
+def test_pieces_join_without_seams(kith, tmp_path):
+    """More than one 16 MiB piece, with rows that do not divide it."""
+    matrix = np.random.default_rng(6).integers(0, 256, (50_021, 131), np.uint8)
+    a = write_matrix(tmp_path / "a.u8bin", matrix)
+    kith.ok("convert", a, tmp_path / "b.fbin")
+    kith.ok("convert", tmp_path / "b.fbin", tmp_path / "c.u8bin")
+    assert (tmp_path / "c.u8bin").read_bytes() == a.read_bytes()
+    np.testing.assert_array_equal(read_matrix(tmp_path / "b.fbin"), matrix)

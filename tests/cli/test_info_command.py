@@ -1,0 +1,101 @@
+"""kith info: the machine, and what files hold."""
+
+import os
+
+import numpy as np
+import pytest
+
+from matrix_files import write_matrix
+
+
+def test_machine(kith):
+    text = kith.ok("info").out
+    assert text.startswith("kith ")
+    for word in ("CPU", "threads", "kernels", "memory", "CUDA"):
+        assert word in text or word == "CUDA" and "cuda:0" in text
+
+
+def test_machine_as_json(kith):
+    result = kith.ok("info", "--json").json["result"]
+    assert result["cpu"]["threads"] == os.cpu_count()
+    assert result["cpu"]["instruction_set"]
+    assert result["cpu"]["memory_bytes"] == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < result["cpu"]["memory_free_bytes"] <= result["cpu"]["memory_bytes"]
+    cuda = result["cuda"]
+    if not cuda["built"]:
+        assert cuda["devices"] == [] and "no CUDA backend" in cuda["why_none"]
+    elif not cuda["devices"]:
+        assert "no usable CUDA device" in cuda["why_none"]
+    else:
+        assert cuda["devices"][0]["device"] == "cuda:0" and "why_none" not in cuda
+
+
+@pytest.mark.parametrize(
+    "name, matrix, content, dtype",
+    [
+        ("a.fbin", np.zeros((5, 3), np.float32), "vectors", "f32"),
+        ("a.u8bin", np.zeros((5, 3), np.uint8), "vectors", "u8"),
+        ("a.ibin", np.zeros((5, 3), np.int32), "ids", "i32"),
+        ("a.npy", np.zeros((5, 3), np.float32), "vectors", "f32"),
+        ("b.npy", np.zeros((5, 3), np.uint8), "vectors", "u8"),
+        ("c.npy", np.zeros((5, 3), np.int32), "ids", "i32"),
+        ("d.npy", np.zeros((5, 3), np.int64), "ids", "i64"),
+    ],
+)
+def test_files(kith, tmp_path, name, matrix, content, dtype):
+    path = write_matrix(tmp_path / name, matrix)
+    facts = kith.ok("info", path, "--json").json["result"]["files"]
+    assert facts == [
+        {
+            "path": str(path),
+            "format": path.suffix[1:],
+            "content": content,
+            "dtype": dtype,
+            "rows": 5,
+            "cols": 3,
+            "bytes": path.stat().st_size,
+        }
+    ]
+    text = kith.ok("info", path).out
+    assert f"{path}: {path.suffix[1:]} ({content}), 5 x 3 {dtype}, {path.stat().st_size} B\n" == text
+
+
+def test_several_files(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.fbin", np.zeros((5, 3)))
+    b = write_matrix(tmp_path / "b.ibin", np.zeros((2, 9)))
+    assert kith.ok("info", a, b).out.count("\n") == 2
+    assert kith.ok("info", a, b, "--quiet").out == ""
+
+
+def test_missing_file(kith, tmp_path):
+    error = kith.fails(3, "info", tmp_path / "missing.fbin")
+    assert "missing.fbin" in error and "No such file" in error
+
+
+def test_directory(kith, tmp_path):
+    (tmp_path / "d.fbin").mkdir()
+    assert "directory" in kith.fails(3, "info", tmp_path / "d.fbin")
+
+
+def test_truncated_file(kith, tmp_path):
+    path = write_matrix(tmp_path / "a.fbin", np.zeros((5, 3)))
+    os.truncate(path, 8 + 59)
+    error = kith.fails(3, "info", path)
+    assert str(path) in error and "67" in error
+
+
+def test_unknown_ending(kith, tmp_path):
+    (tmp_path / "a.txt").write_text("hello")
+    error = kith.fails(2, "info", tmp_path / "a.txt")
+    assert all(ending in error for ending in (".fbin", ".u8bin", ".ibin", ".npy"))
+
+
+def test_a_path_that_is_no_utf8(kith, tmp_path):
+    import subprocess
+
+    path = os.fsencode(tmp_path) + b"/\xff.fbin"
+    with open(path, "wb") as file:
+        file.write(np.array([1, 1], np.uint32).tobytes() + np.zeros(1, np.float32).tobytes())
+    done = subprocess.run([kith.path, "info", path, "--json"], capture_output=True, timeout=30)
+    assert done.returncode == 0
+    assert "\ufffd.fbin" in done.stdout.decode("utf-8")

@@ -1,0 +1,81 @@
+"""The progress bar: drawn on a terminal alone, and gone in the end."""
+
+import os
+import pty
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+from matrix_files import write_matrix
+
+CLEAR_LINE = "\r\x1b[K"
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """Some pieces of 16 MiB, so that a conversion reports more than once."""
+    return write_matrix(tmp_path_factory.mktemp("bar") / "v.fbin", np.zeros((100_000, 128), np.float32))
+
+
+def run_on_terminal(kith, *arguments):
+    """stdout and what a terminal got from stderr."""
+    ours, theirs = pty.openpty()
+    drawn = []
+
+    def listen():
+        while True:
+            try:
+                data = os.read(ours, 4096)
+            except OSError:  # the other side has closed
+                return
+            if not data:
+                return
+            drawn.append(data)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    done = subprocess.run([kith.path, *map(str, arguments)], stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    os.close(theirs)
+    listener.join(30)
+    os.close(ours)
+    return done.returncode, done.stdout.decode(), b"".join(drawn).decode()
+
+
+def test_bar_on_a_terminal(kith, vectors, tmp_path):
+    code, out, drawn = run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy")
+    assert code == 0 and out.startswith("wrote ")
+    frames = drawn.split(CLEAR_LINE)
+    assert frames[0] == "" and frames[-1] == ""  # each frame clears the one before, the last clear leaves nothing
+    assert frames[1] == f"convert [{'.' * 30}]   0 %"
+    assert frames[-2].startswith(f"convert [{'#' * 30}] 100 %  ") and "/s  0:00 left" in frames[-2]
+
+
+def test_bar_with_json_leaves_stdout_clean(kith, vectors, tmp_path):
+    import json
+
+    code, out, drawn = run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy", "--json")
+    assert code == 0 and json.loads(out)["command"] == "convert"
+    assert "convert [" in drawn
+
+
+def test_bar_of_a_search(kith, tmp_path):
+    base = write_matrix(tmp_path / "b.fbin", np.random.default_rng(13).standard_normal((20_000, 32)))
+    code, _, drawn = run_on_terminal(kith, "knn", "--base", base, "--queries", base, "--out-ids", tmp_path / "i.ibin")
+    assert code == 0
+    assert "search [" in drawn and "100 %" in drawn and drawn.endswith(CLEAR_LINE)
+
+
+def test_an_error_comes_after_the_bar(kith, tmp_path):
+    matrix = np.zeros((100_000, 128), np.float32)
+    matrix[-1, -1] = 0.5
+    path = write_matrix(tmp_path / "v.fbin", matrix)
+    code, out, drawn = run_on_terminal(kith, "convert", path, tmp_path / "v.u8bin")
+    assert (code, out) == (2, "")
+    assert "convert [" in drawn
+    assert drawn.rsplit(CLEAR_LINE, 1)[1].startswith("kith: row 99999, column 127")
+
+
+def test_quiet_draws_nothing(kith, vectors, tmp_path):
+    assert run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy", "--quiet") == (0, "", "")

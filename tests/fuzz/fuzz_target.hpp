@@ -1,0 +1,18 @@
+// The fuzz targets: each takes any bytes, and throws std::logic_error when Kith breaks a promise about them. libFuzzer
+// calls them through libfuzzer_main.cpp; the quick tests replay the corpus through them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace kith::fuzz {
+
+using Input = std::span<const uint8_t>;
+
+// The bytes are the beginning of an .npy file.
+void npy_header(Input input);
+
+// The first byte chooses the ending, the others are the file.
+void vector_file(Input input);
+
+}  // namespace kith::fuzz

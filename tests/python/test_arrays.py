@@ -1,0 +1,194 @@
+"""Which arrays are taken as they lie, which are converted, which are refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import kith
+from kith._arrays import as_queries, as_vectors
+
+
+class Foreign:
+    """An array of another library: DLPack and nothing else."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class Sparse:
+    """What tells a sparse matrix from a dense one."""
+
+    shape = (2, 3)
+
+    def tocsr(self):
+        return self
+
+
+def in_place(rows, cols, dtype):
+    whole = np.arange(3 * rows * cols, dtype=dtype).reshape(rows, 3 * cols)
+    yield "contiguous", np.ascontiguousarray(whole[:, :cols])
+    yield "rows apart", whole[:, cols : 2 * cols]
+    yield "every other row", np.ascontiguousarray(whole[:, :cols])[::2]
+    locked = np.ascontiguousarray(whole[:, :cols])
+    locked.flags.writeable = False
+    yield "read-only", locked
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_taken_as_they_lie(dtype):
+    for name, array in in_place(6, 5, dtype):
+        taken, copied = as_vectors(array, "x")
+        assert taken is array and not copied, name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_no_copy_on_the_way_to_the_library(dtype):
+    """tracemalloc sees numpy's memory, so a copy in Python or in the bindings would show."""
+    for name, base in in_place(20000, 64, dtype):
+        kith.knn(base[:2], base, k=3)
+        tracemalloc.start()
+        try:
+            kith.knn(base[:2], base, k=3)
+            kith.knn(base[0], Foreign(base) if base.flags.writeable else base, k=3)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < base.nbytes / 8, (name, peak)
+
+
+def test_what_a_copy_would_look_like_to_that_test():
+    base = np.ones((20000, 64), np.float64)
+    tracemalloc.start()
+    try:
+        kith.knn(base[:2], base, k=3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak > base.nbytes / 4
+
+
+@pytest.mark.parametrize(
+    "name, make",
+    [
+        ("float64", lambda x: x.astype(np.float64)),
+        ("float16", lambda x: x.astype(np.float16)),
+        ("long double", lambda x: x.astype(np.longdouble)),
+        ("other byte order", lambda x: x.astype(">f4")),
+        ("int8", lambda x: x.astype(np.int8)),
+        ("int16", lambda x: x.astype(np.int16)),
+        ("uint16", lambda x: x.astype(np.uint16)),
+        ("Fortran order", np.asfortranarray),
+        ("reversed rows", lambda x: np.ascontiguousarray(x[::-1])[::-1]),
+        ("reversed columns", lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1]),
+        ("every other column", lambda x: np.repeat(x, 2, axis=1)[:, ::2]),
+        ("unaligned", lambda x: unaligned(x)),
+        ("list", lambda x: x.tolist()),
+        ("list of ints", lambda x: x.astype(int).tolist()),
+        ("tuple of arrays", tuple),
+        ("DLPack", Foreign),
+        ("matrix", lambda x: x.view(np.matrix)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_converted(name, make, rng):
+    x = rng.integers(0, 100, (30, 5)).astype(np.float32)
+    true = kith.knn(x, x, k=4)
+    found = kith.knn(make(x), make(x), k=4)
+    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    alone = kith.knn(make(x[3:4])[0], x, k=4) if name not in ("DLPack", "matrix") else kith.knn(x[3], make(x), k=4)
+    assert alone.ids.shape == (4,) and (alone.ids == true.ids[3]).all()
+
+
+def unaligned(x):
+    raw = np.empty(x.nbytes + 1, np.uint8)
+    array = raw[1:].view(np.float32).reshape(x.shape)
+    array[:] = x
+    assert not array.flags.aligned
+    return array
+
+
+def test_broadcast_rows_are_copied():
+    base = np.broadcast_to(np.ones(4, np.float32), (10, 4))
+    assert (kith.knn(base[:1], base, k=10).distances == 0).all()
+
+
+@pytest.mark.parametrize(
+    "array, says",
+    [
+        (np.ones((2, 3), np.int32), "astype"),
+        (np.ones((2, 3), np.int64), "astype"),
+        (np.ones((2, 3), np.uint32), "astype"),
+        (np.ones((2, 3), bool), "bool"),
+        ([[True, False, True]], "bool"),
+        (np.ones((2, 3), np.complex64), "complex"),
+        (np.ones((2, 3), object), "object"),
+        ([["1", "2", "3"]], "<U1"),
+        (np.zeros((2, 3), "M8[s]"), "datetime"),
+        (np.zeros((2, 3), [("a", "f4")]), "a"),
+        (np.ma.ones((2, 3), np.float32), "masked"),
+        (Sparse(), "toarray"),
+        (Foreign(np.ones((2, 3), np.float32), device=(2, 0)), "GPU"),
+        (b"abc", "read_vectors"),
+    ],
+)
+def test_refused(array, says):
+    base = np.ones((4, 3), np.float32)
+    with pytest.raises(TypeError, match=says):
+        kith.knn(array, base)
+    with pytest.raises(TypeError, match=says):
+        kith.knn(base, array)
+    with pytest.raises(TypeError, match=says):
+        kith.Index().add(array)
+
+
+def test_scipy_sparse():
+    sparse = pytest.importorskip("scipy.sparse")
+    for make in (sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.lil_matrix):
+        with pytest.raises(TypeError, match="toarray"):
+            kith.knn(make((2, 3), dtype=np.float32), np.ones((4, 3), np.float32))
+
+
+def test_a_gpu_array_without_dlpack():
+    class OnGpu:
+        __cuda_array_interface__ = {"shape": (2, 3)}
+
+    with pytest.raises(TypeError, match="host"):
+        kith.knn(OnGpu(), np.ones((4, 3), np.float32))
+
+
+def test_dlpack_that_numpy_cannot_take():
+    class Bfloat16:
+        def __dlpack__(self, **arguments):
+            raise BufferError("bfloat16 is not supported")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(TypeError, match="Bfloat16.*bfloat16 is not supported"):
+        kith.knn(Bfloat16(), np.ones((4, 3), np.float32))
+
+
+def test_dlpack_is_not_copied():
+    x = np.ones((5, 3), np.float32)
+    taken, copied = as_vectors(Foreign(x), "x")
+    assert np.shares_memory(taken, x) and not copied
+
+
+def test_ragged_list():
+    with pytest.raises(ValueError):
+        kith.knn([[1.0, 2.0], [3.0]], np.ones((4, 2), np.float32))
+
+
+@pytest.mark.parametrize("shape, single", [((4,), True), ((1, 4), False)])
+def test_single_query_is_known_by_its_axes(shape, single):
+    matrix, alone = as_queries(np.ones(shape, np.float32))
+    assert matrix.shape == (1, 4) and alone is single

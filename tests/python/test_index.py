@@ -1,0 +1,193 @@
+"""kith.Index: what it holds, what it borrows, and that many threads may search it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import kith
+
+METRICS = ["l2", "sqeuclidean", "inner_product", "cosine"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("prepare", [True, False])
+def test_the_same_as_knn(metric, dtype, prepare, vectors, check_exact):
+    queries, base = vectors(21, 17, dtype), vectors(400, 17, dtype)
+    index = kith.Index("Flat", metric=metric, prepare=prepare)
+    index.add(base)
+    found = index.search(queries, k=9)
+    check_exact(found, queries, base, 9, metric)
+    true = kith.knn(queries, base, k=9, metric=metric)
+    assert found.ids.tobytes() == true.ids.tobytes() and found.distances.tobytes() == true.distances.tobytes()
+
+
+def test_added_in_parts(vectors):
+    base = vectors(300, 8)
+    index = kith.Index()
+    for part in np.split(base, [10, 11, 200]):
+        index.add(part)
+    assert len(index) == 300 and index.dimension == 8
+    assert (index.search(base[:50], k=5).ids == kith.knn(base[:50], base, k=5).ids).all()
+
+
+def test_what_it_says_of_itself(vectors):
+    index = kith.Index(metric="cosine", device="cpu")
+    assert (len(index), index.dimension, index.metric, index.device) == (0, 0, "cosine", "cpu")
+    index.add(vectors(5, 3))
+    assert repr(index) == "kith.Index('Flat', metric='cosine', dimension=3, size=5)"
+
+
+def test_search_takes_one_query(vectors):
+    base = vectors(30, 6)
+    index = kith.Index()
+    index.add(base)
+    alone = index.search(base[3], k=2)
+    assert alone.ids.shape == (2,) and alone.ids[0] == 3 and alone.distances[0] == 0
+    assert index.search(base[:0], k=2).ids.shape == (0, 2)
+
+
+def test_a_copy_is_the_index_own(vectors):
+    base = vectors(30, 6)
+    index = kith.Index(prepare=False)
+    index.add(base)
+    kept = base.copy()
+    base[:] = 0
+    assert index.search(kept[3], k=1).ids[0] == 3
+
+
+def test_borrowed_rows_are_read_where_they_lie(vectors):
+    wide = vectors(30, 12)
+    for base in (vectors(30, 6), wide[:, 3:9]):
+        index = kith.Index(prepare=False)
+        index.add(base, copy=False)
+        base[7] = 1000
+        assert index.search(np.full(6, 1000, np.float32), k=1).distances[0] == 0
+
+
+def test_borrowed_rows_stay_alive(vectors):
+    base = vectors(2000, 64)
+    queries, true = base[:5].copy(), kith.knn(base[:5], base, k=3).ids
+    alive = weakref.ref(base)
+    index = kith.Index(prepare=False)
+    index.add(base, copy=False)
+    del base
+    gc.collect()
+    assert alive() is not None
+    assert (index.search(queries, k=3).ids == true).all()
+    del index
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_copied_array_is_let_go(vectors):
+    base = vectors(20, 6)
+    alive = weakref.ref(base)
+    index = kith.Index()
+    index.add(base)
+    del base
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("make", [lambda x: x.astype(np.float64), np.asfortranarray, lambda x: x[:, ::-1]])
+def test_converted_rows(make, vectors):
+    base = vectors(40, 6)
+    index = kith.Index()
+    with pytest.raises(ValueError, match="copy=False"):
+        index.add(make(base), copy=False)
+    assert len(index) == 0
+    index.add(make(base))
+    given = make(base).astype(np.float32)
+    gc.collect()
+    assert (index.search(given[:5], k=3).ids == kith.knn(given[:5], given, k=3).ids).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, error, says",
+    [
+        ({"factory": "Flatt"}, ValueError, "Flatt"),
+        ({"factory": None}, TypeError, "factory"),
+        ({"metric": "L2"}, ValueError, "sqeuclidean"),
+        ({"device": "gpu"}, ValueError, "cuda:N"),
+        ({"prepare": 1}, TypeError, "prepare"),
+    ],
+)
+def test_arguments_that_are_refused(arguments, error, says):
+    with pytest.raises(error, match=says):
+        kith.Index(**arguments)
+
+
+def test_adds_that_are_refused(vectors):
+    index = kith.Index()
+    with pytest.raises(ValueError, match="axes"):
+        index.add(vectors(1, 6)[0])
+    broken = vectors(30, 6)
+    broken[12, 2] = np.nan
+    with pytest.raises(ValueError, match="12"):
+        index.add(broken)
+    assert len(index) == 0
+    index.add(vectors(5, 6))
+    with pytest.raises(ValueError, match="7"):
+        index.add(vectors(5, 7))
+    with pytest.raises(TypeError, match="True or False"):
+        index.add(vectors(5, 6), copy="no")
+    assert len(index) == 5
+
+
+def test_queries_that_are_refused(vectors):
+    index = kith.Index()
+    index.add(vectors(30, 6))
+    with pytest.raises(ValueError, match="5"):
+        index.search(vectors(2, 5))
+    with pytest.raises(ValueError, match="k"):
+        index.search(vectors(2, 6), k=0)
+
+
+def test_many_threads_search_one_index(vectors):
+    queries, base = vectors(64, 32), vectors(4000, 32)
+    index = kith.Index()
+    index.add(base)
+    true = index.search(queries, k=10)
+
+    def search(i):
+        part = slice(i % 8 * 8, i % 8 * 8 + 8)
+        found = index.search(queries[part], k=10, threads=i % 3)
+        return (found.ids == true.ids[part]).all() and (found.distances == true.distances[part]).all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(search, range(200)))
+
+
+def test_searches_go_on_while_rows_are_added(vectors):
+    base = vectors(2000, 16)
+    index = kith.Index()
+    index.add(base[:100])
+    adder = threading.Thread(target=lambda: [index.add(base[i : i + 100]) for i in range(100, 2000, 100)])
+    adder.start()
+    seen = []
+    while adder.is_alive():
+        found = index.search(base[:4], k=1)
+        seen.append(len(index))
+        assert (found.ids[:, 0] == np.arange(4)).all()
+    adder.join()
+    assert len(index) == 2000 and seen == sorted(seen)
+    assert (index.search(base, k=1).ids[:, 0] == np.arange(2000)).all()
+
+
+def test_rows_of_a_failed_add_are_let_go(vectors):
+    index = kith.Index()
+    broken = vectors(30, 6)
+    broken[12, 2] = np.nan
+    alive = weakref.ref(broken)
+    with pytest.raises(ValueError) as caught:
+        index.add(broken, copy=False)
+    del broken, caught
+    gc.collect()
+    assert alive() is None and len(index) == 0

@@ -1,0 +1,170 @@
+"""kith.knn: exact results over metrics, dtypes and shapes, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kith
+
+METRICS = ["l2", "sqeuclidean", "inner_product", "cosine"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("query_dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("base_dtype", [np.float32, np.uint8])
+def test_exact(metric, query_dtype, base_dtype, vectors, check_exact):
+    queries, base = vectors(37, 19, query_dtype), vectors(501, 19, base_dtype)
+    check_exact(kith.knn(queries, base, k=7, metric=metric), queries, base, 7, metric)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("rows, cols, queries, k", [(1, 1, 1, 1), (5, 3, 2, 9), (300, 130, 1, 300), (1000, 2, 65, 33)])
+def test_shapes(metric, rows, cols, queries, k, vectors, check_exact):
+    q, base = vectors(queries, cols), vectors(rows, cols)
+    check_exact(kith.knn(q, base, k, metric), q, base, k, metric)
+
+
+def test_result_is_a_named_tuple(vectors):
+    found = kith.knn(vectors(3, 4), vectors(20, 4))
+    ids, distances = found
+    assert isinstance(found, kith.Neighbors) and found.ids is ids and found.distances is distances
+    assert ids.shape == (3, 10)
+    assert ids.flags.writeable and ids.flags.c_contiguous and distances.flags.writeable
+    ids += 1  # the arrays are the caller's own
+
+
+def test_results_outlive_everything_else(vectors):
+    ids = kith.knn(vectors(1000, 4), vectors(50, 4), k=50).ids
+    assert (np.sort(ids, axis=1) == np.arange(50)).all()
+
+
+def test_ties_go_to_the_smaller_row():
+    base = np.ones((40, 3), np.float32)
+    assert kith.knn(base[0], base, k=12).ids.tolist() == list(range(12))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_and_limits_change_nothing(threads, vectors):
+    queries, base = vectors(50, 24), vectors(3000, 24)
+    one = kith.knn(queries, base, k=20)
+    other = kith.knn(queries, base, k=20, threads=threads, memory_limit=64 << 20)
+    assert one.ids.tobytes() == other.ids.tobytes() and one.distances.tobytes() == other.distances.tobytes()
+
+
+def test_one_query_gives_one_row(vectors):
+    queries, base = vectors(4, 6), vectors(30, 6)
+    alone = kith.knn(queries[2], base, k=5)
+    assert alone.ids.shape == alone.distances.shape == (5,)
+    assert (alone.ids == kith.knn(queries, base, k=5).ids[2]).all()
+
+
+def test_no_queries(vectors):
+    found = kith.knn(np.empty((0, 6), np.float32), vectors(30, 6), k=4)
+    assert found.ids.shape == found.distances.shape == (0, 4)
+
+
+@pytest.mark.parametrize("metric, nothing", [("l2", np.inf), ("inner_product", -np.inf)])
+def test_empty_base(metric, nothing, vectors):
+    found = kith.knn(vectors(2, 6), np.empty((0, 6), np.float32), k=3, metric=metric)
+    assert (found.ids == -1).all() and (found.distances == nothing).all() and found.ids.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "queries, base",
+    [
+        (np.float32(1), np.ones((2, 2), np.float32)),
+        (np.ones((1, 2, 2), np.float32), np.ones((2, 2), np.float32)),
+        (np.ones((1, 2), np.float32), np.ones(2, np.float32)),
+        (np.ones((1, 2), np.float32), np.ones((2, 2, 2), np.float32)),
+    ],
+)
+def test_wrong_number_of_axes(queries, base):
+    with pytest.raises(ValueError, match="axes"):
+        kith.knn(queries, base)
+
+
+def test_dimensions_must_agree(vectors):
+    with pytest.raises(ValueError, match="3"):
+        kith.knn(vectors(2, 3), vectors(5, 4))
+
+
+@pytest.mark.parametrize(
+    "arguments, error, says",
+    [
+        ({"k": 0}, ValueError, "k"),
+        ({"k": -1}, ValueError, "k"),
+        ({"k": 10**30}, ValueError, "too large"),
+        ({"k": 2.0}, TypeError, "whole number"),
+        ({"k": True}, TypeError, "whole number"),
+        ({"metric": "euclid"}, ValueError, "sqeuclidean"),
+        ({"metric": None}, TypeError, "metric"),
+        ({"device": "tpu"}, ValueError, "cuda:N"),
+        ({"device": 0}, TypeError, "device"),
+        ({"threads": -1}, ValueError, "threads"),
+        ({"threads": 10**12}, ValueError, "threads"),
+        ({"threads": "2"}, TypeError, "threads"),
+        ({"memory_limit": 0}, ValueError, "positive"),
+        ({"memory_limit": 1}, MemoryError, "limit"),
+        ({"memory_limit": "1G"}, TypeError, "memory_limit"),
+        ({"check_finite": "no"}, TypeError, "True or False"),
+        ({"progress": 3}, TypeError, "progress"),
+    ],
+)
+def test_arguments_that_are_refused(arguments, error, says, vectors):
+    with pytest.raises(error, match=says):
+        kith.knn(vectors(2, 3), vectors(5, 3), **arguments)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite(bad, vectors):
+    base = vectors(50, 3)
+    base[17, 1] = bad
+    with pytest.raises(ValueError, match="17"):
+        kith.knn(vectors(2, 3), base)
+    with pytest.raises(ValueError, match="17"):
+        kith.knn(base, vectors(9, 3))
+    found = kith.knn(vectors(2, 3), base, k=49, check_finite=False)
+    if np.isnan(bad):
+        assert not (found.ids == 17).any()
+
+
+def test_an_absent_gpu_is_told(vectors):
+    if kith.info()["cuda_devices"]:
+        pytest.skip("this machine has a GPU")
+    with pytest.raises((ValueError, RuntimeError), match="(?i)cuda"):
+        kith.knn(vectors(2, 3), vectors(5, 3), device="cuda:0")
+
+
+def test_small_memory_limit_gives_the_same(vectors):
+    queries, base = vectors(200, 16), vectors(5000, 16)
+    free = kith.knn(queries, base)
+    tight = kith.knn(queries, base, memory_limit=2 << 20, threads=1)
+    assert (free.ids == tight.ids).all() and (free.distances == tight.distances).all()
+
+
+def test_numpy_scalars_are_whole_numbers(vectors):
+    assert kith.knn(vectors(2, 3), vectors(9, 3), k=np.int32(4), threads=np.int64(1)).ids.shape == (2, 4)
+
+
+def test_from_two_files(tmp_path, vectors):
+    queries, base = vectors(40, 8), vectors(700, 8)
+    kith.write_vectors(tmp_path / "q.fbin", queries)
+    kith.write_vectors(tmp_path / "b.npy", base)
+    from_files = kith.knn(tmp_path / "q.fbin", str(tmp_path / "b.npy"), k=6, memory_limit=8 << 20)
+    from_arrays = kith.knn(queries, base, k=6)
+    assert (from_files.ids == from_arrays.ids).all() and (from_files.distances == from_arrays.distances).all()
+
+    out = np.empty((40, 6), np.int64), np.empty((40, 6), np.float32)
+    filled = kith.knn(tmp_path / "q.fbin", tmp_path / "b.npy", k=6, out=out)
+    assert filled.ids is out[0] and (filled.ids == from_arrays.ids).all()
+    with pytest.raises(ValueError, match="40"):
+        kith.knn(tmp_path / "q.fbin", tmp_path / "b.npy", k=5, out=out)
+
+
+def test_a_file_and_an_array_do_not_meet(tmp_path, vectors):
+    kith.write_vectors(tmp_path / "b.fbin", vectors(5, 3))
+    with pytest.raises(TypeError, match="read_vectors"):
+        kith.knn(vectors(2, 3), tmp_path / "b.fbin")
+    with pytest.raises(TypeError, match="read_vectors"):
+        kith.knn(str(tmp_path / "b.fbin"), vectors(2, 3))

@@ -1,0 +1,70 @@
+"""The package as a whole: what it says of itself, its docs, its types."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
+
+import pytest
+
+import kith
+
+
+def test_info():
+    info = kith.info()
+    assert info["version"] == kith.__version__ == metadata.version("kith")
+    assert info["threads"] >= 1 and info["memory"] > 0 and info["memory_free"] > 0
+    assert isinstance(info["cpu"], str) and isinstance(info["instruction_set"], str) and info["instruction_set"]
+    assert isinstance(info["built_with_cuda"], bool) and isinstance(info["cuda_devices"], list)
+    assert set(kith.Info.__annotations__) == set(info)
+    if not info["built_with_cuda"]:
+        assert info["cuda_devices"] == []
+    for device in info["cuda_devices"]:
+        assert set(kith.CudaDevice.__annotations__) == set(device)
+
+
+def test_everything_public_is_documented():
+    for name in kith.__all__:
+        thing = getattr(kith, name)
+        if name != "__version__":
+            assert inspect.getdoc(thing), name
+    for name, member in inspect.getmembers(kith.Index):
+        if not name.startswith("_"):
+            assert inspect.getdoc(member), name
+
+
+@pytest.mark.parametrize("name", [m.name for m in pkgutil.iter_modules(kith.__path__) if m.name != "_kith"])
+def test_examples_in_the_docs_are_true(name):
+    assert doctest.testmod(import_module(f"kith.{name}")).failed == 0
+
+
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory):
+    pytest.importorskip("mypy")
+    folder = tmp_path_factory.mktemp("mypy")
+
+    def check(*targets):
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder), *targets]
+        environment = {**os.environ, "MYPYPATH": str(Path(__file__).parent)}
+        return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+    return check
+
+
+def test_mypy_is_content(mypy):
+    """Strictly, over the installed package with its generated stub and over a user's program."""
+    checked = mypy("-p", "kith", "-m", "typed_usage")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_mypy_sees_mistakes(mypy, tmp_path):
+    program = tmp_path / "mistake.py"
+    program.write_text("import kith\nneighbours: str = kith.knn([[1.0]], [[1.0]], k='ten')\n")
+    checked = mypy(str(program))
+    assert '"Neighbors"' in checked.stdout and '"k"' in checked.stdout, checked.stdout

@@ -1,0 +1,50 @@
+"""A user's program, for the type checker: every public name, with the types that a user may rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import kith
+
+
+def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    ids, distances = kith.knn(queries, base, k=10, metric="cosine", memory_limit=1 << 30, progress=True)
+    nearest: np.float32 = distances[0, 0]
+    print(nearest)
+    return ids
+
+
+def report(stage: str, done: int, total: int) -> None:
+    print(stage, done / total)
+
+
+def from_index(base: npt.NDArray[np.float32], folder: Path) -> kith.Neighbors:
+    index = kith.Index("Flat", metric="l2", device="cpu", check_finite=False, prepare=True)
+    index.add(base, copy=False, progress=report)
+    size: int = len(index) * index.dimension
+    name: str = index.metric + repr(index)
+    print(size, name)
+    out = np.empty((1, 5), np.int64), np.empty((1, 5), np.float32)
+    found = index.search([[1.0, 2.0]], k=np.int64(5), out=out)
+    kith.write_vectors(folder / "ids.ibin", found.ids)
+    return found
+
+
+def from_files(folder: Path) -> kith.Neighbors:
+    try:
+        vectors = kith.read_vectors(folder / "base.fbin", first=10, count=5)
+        kith.write_vectors(str(folder / "part.fbin"), vectors)
+    except kith.CorruptFileError as error:
+        print(error.filename, error.offset + 1)
+    return kith.knn(folder / "queries.fbin", str(folder / "base.fbin"))
+
+
+def about() -> str:
+    info: kith.Info = kith.info()
+    for device in info["cuda_devices"]:
+        major, minor = device["compute_capability"]
+        print(device["name"], major, minor)
+    return kith.__version__ + info["cpu"]
