@@ -3,9 +3,9 @@
 //   exact_cuda_bench [--rows N] [--queries N] [--cols N] [--seconds S] [--clock GHZ] [--out FILE]
 //
 // "index" searches vectors that lie on the GPU, "knn" brings them there first; both include queries in and results out.
-// The floor is the arithmetic alone: two double-precision instructions for each (query, row, column). GFLOP/s counts 2, a
-// multiplication and an addition, as for a matrix product. The best of three runs is shown; where a run would take longer
-// than --seconds, fewer queries are searched.
+// The floor is the arithmetic alone: two double-precision instructions for each (query, row, column). GFLOP/s counts 2,
+// a multiplication and an addition, as for a matrix product. The best of three runs is shown; where a run would take
+// longer than --seconds, fewer queries are searched.
 #include <kith/kith.hpp>
 
 #include <algorithm>
@@ -34,13 +34,20 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (value != nullptr && name == "--rows") settings.rows = std::atoll(value);
-    else if (value != nullptr && name == "--queries") settings.queries = std::atoll(value);
-    else if (value != nullptr && name == "--cols") settings.cols = std::atoll(value);
-    else if (value != nullptr && name == "--seconds") settings.seconds = std::atof(value);
-    else if (value != nullptr && name == "--clock") settings.clock = std::atof(value);
-    else if (value != nullptr && name == "--out") settings.out = value;
-    else throw kith::InvalidArgument("unknown option or no value: " + name);
+    if (value != nullptr && name == "--rows")
+      settings.rows = std::atoll(value);
+    else if (value != nullptr && name == "--queries")
+      settings.queries = std::atoll(value);
+    else if (value != nullptr && name == "--cols")
+      settings.cols = std::atoll(value);
+    else if (value != nullptr && name == "--seconds")
+      settings.seconds = std::atof(value);
+    else if (value != nullptr && name == "--clock")
+      settings.clock = std::atof(value);
+    else if (value != nullptr && name == "--out")
+      settings.out = value;
+    else
+      throw kith::InvalidArgument("unknown option or no value: " + name);
   }
   return settings;
 }
@@ -116,7 +123,8 @@ void measure(const char* dtype, const Settings& settings, double floor_rate, con
     const double per_query = seconds_of([&] { index.search(first, k, resources); }) / static_cast<double>(few);
     const int64_t count = std::clamp(static_cast<int64_t>(settings.seconds / per_query), int64_t{1}, settings.queries);
     const MatrixView part = all_queries.slice(0, count);
-    const double elements = static_cast<double>(count) * static_cast<double>(settings.rows) * static_cast<double>(settings.cols);
+    const double elements =
+        static_cast<double>(count) * static_cast<double>(settings.rows) * static_cast<double>(settings.cols);
     const double floor = 2 * elements / floor_rate;
     const auto show = [&](const char* what, double seconds) {
       char text[160];
@@ -143,8 +151,8 @@ int main(int argc, char** argv) {
     const kith::DeviceInfo& device = devices.front();
     const double floor_rate = 1e9 * settings.clock * device.multiprocessors * f64_lanes(device.compute_capability);
     const Table table(settings.out);
-    table.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " + std::to_string(settings.cols) +
-               ", sqeuclidean");
+    table.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " +
+               std::to_string(settings.cols) + ", sqeuclidean");
     table.line("what  dtype     k  queries    seconds    GFLOP/s      floor    ratio");
     measure<float>("f32", settings, floor_rate, table);
     measure<uint8_t>("u8", settings, floor_rate, table);

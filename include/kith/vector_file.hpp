@@ -5,7 +5,7 @@
 // puts it in the target's place; what was there before stays whole until then.
 //
 // IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument: an
-// unknown ending, or a dtype that the format cannot hold.
+// unknown ending, a dtype that the format cannot hold, or a sound .npy whose dtype, order or shape is not taken.
 #pragma once
 
 #include <kith/dtype.hpp>

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -21,7 +22,9 @@ std::string cpu_name() {
   while (std::getline(file, line)) {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
-  return "CPU";
+  // ARM's list has no names.
+  utsname machine;
+  return uname(&machine) == 0 ? fmt::format("{} CPU", machine.machine) : "CPU";
 }
 
 }  // namespace

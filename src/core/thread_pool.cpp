@@ -36,7 +36,7 @@ struct Job {
 
   void stop(std::exception_ptr e) {
     std::lock_guard lock(mutex);
-    if (!error) error = e;
+    if (!error) error = std::move(e);
     next.store(tasks, std::memory_order_relaxed);
   }
 

@@ -22,8 +22,8 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
     budget_->release(bytes);
     if (error != cudaErrorMemoryAllocation) throw_cuda_error(error, "cudaMallocFromPoolAsync");
     (void)cudaGetLastError();
-    throw OutOfMemory(std::string(purpose) + " needs " + format_bytes(bytes) + " on cuda:" +
-                          std::to_string(context_->device()) +
+    throw OutOfMemory(std::string(purpose) + " needs " + format_bytes(bytes) +
+                          " on cuda:" + std::to_string(context_->device()) +
                           ", which has not that much free; free memory there or set a device memory limit",
                       bytes);
   }

@@ -1,5 +1,5 @@
-// Device memory that Kith owns: uninitialised, 256-byte aligned, from its context's pool, and counted against the device
-// memory limit it came from. It is usable on the context's stream at once, elsewhere after a synchronisation.
+// Device memory that Kith owns: uninitialised, 256-byte aligned, from its context's pool, and counted against the
+// device memory limit it came from. It is usable on the context's stream at once, elsewhere after a synchronisation.
 #pragma once
 
 #include <kith/resources.hpp>

@@ -1,5 +1,5 @@
-// What a search, or a prepared base, has on a device: a stream and a memory pool. Make one under a DeviceGuard; it can be
-// destroyed on any thread, whichever device is current there.
+// What a search, or a prepared base, has on a device: a stream and a memory pool. Make one under a DeviceGuard; it can
+// be destroyed on any thread, whichever device is current there.
 #pragma once
 
 #include "cuda/memory_pool.hpp"

@@ -9,16 +9,16 @@ namespace {
 // Exists to be asked for: a device that has no code for it cannot run any kernel of this build.
 __global__ void probe() {}
 
-// False, with no error left behind, for a device that cannot be used: busy in exclusive mode, fallen off the bus, or of a
-// generation this build has no code for.
+// False, with no error left behind, for a device that cannot be used: busy in exclusive mode, fallen off the bus, or of
+// a generation this build has no code for.
 bool describe(int index, DeviceInfo& info) {
   cudaDeviceProp properties;
   cudaFuncAttributes attributes;
   size_t free = 0;
   size_t total = 0;
-  const bool usable = cudaSetDevice(index) == cudaSuccess && cudaGetDeviceProperties(&properties, index) == cudaSuccess &&
-                      cudaMemGetInfo(&free, &total) == cudaSuccess &&
-                      cudaFuncGetAttributes(&attributes, probe) == cudaSuccess;
+  const bool usable =
+      cudaSetDevice(index) == cudaSuccess && cudaGetDeviceProperties(&properties, index) == cudaSuccess &&
+      cudaMemGetInfo(&free, &total) == cudaSuccess && cudaFuncGetAttributes(&attributes, probe) == cudaSuccess;
   if (!usable) {
     (void)cudaGetLastError();
     return false;

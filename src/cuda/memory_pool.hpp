@@ -1,5 +1,5 @@
-// A memory pool of our own on one device: what it holds goes back to the device when it is freed, and other users of the
-// default pool neither see it nor are seen.
+// A memory pool of our own on one device: what it holds goes back to the device when it is freed, and other users of
+// the default pool neither see it nor are seen.
 #pragma once
 
 #include "cuda/error.hpp"

@@ -7,8 +7,8 @@ namespace kith {
 
 class Stream {
  public:
-  // A blocking stream, ordered after what the caller put on the default stream: a matrix that lies on the device may have
-  // been written there.
+  // A blocking stream, ordered after what the caller put on the default stream: a matrix that lies on the device may
+  // have been written there.
   Stream() { KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamDefault)); }
   ~Stream() {
     (void)cudaStreamSynchronize(stream_);

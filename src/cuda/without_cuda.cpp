@@ -15,6 +15,8 @@ bool built_with_cuda() { return false; }
 std::vector<DeviceInfo> cuda_devices() { return {}; }
 
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem&, const KnnPlan&, const Resources&) { refuse(); }
-std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const PrepareOptions&, const Resources&) { refuse(); }
+std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const PrepareOptions&, const Resources&) {
+  refuse();
+}
 
 }  // namespace kith

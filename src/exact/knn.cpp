@@ -43,9 +43,10 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
   problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
   if (problem.queries == 0) return;
   if (problem.rows == 0) {
-    Neighbors nothing(problem.queries, params.k, resources);
+    Neighbors nothing(1, params.k, resources);
     pad_when_empty(problem, nothing.view());
-    return sink(0, nothing.view());
+    for (int64_t query = 0; query < problem.queries; ++query) sink(query, nothing.view());
+    return;
   }
   // The results of a batch have the caller's k, which may be larger than the base.
   const int64_t planned_k = problem.k;

@@ -1,8 +1,9 @@
 // Exact search on a GPU: the steps of knn_backend.hpp.
 //
 // Rows go to the device in pieces of the plan's row_tile (or lie there already: a prepared base, a matrix in device
-// memory). For each piece and each tile of queries one kernel computes all keys directly in canonical arithmetic and one
-// keeps every query's k best. Time is queries x rows x cols on the double-precision units; memory is the plan's workspace.
+// memory). For each piece and each tile of queries one kernel computes all keys directly in canonical arithmetic and
+// one keeps every query's k best. Time is queries x rows x cols on the double-precision units; memory is the plan's
+// workspace.
 #include "exact/knn_backend.hpp"
 
 #include <kith/error.hpp>
@@ -53,7 +54,8 @@ void upload(const MatrixView& rows, std::byte* target, cudaStream_t stream) {
     KITH_CUDA_CHECK(cudaMemcpy2DAsync(target, width, rows.data(), pitch, width, count, cudaMemcpyDefault, stream));
   } else {
     for (size_t i = 0; i < count; ++i) {
-      KITH_CUDA_CHECK(cudaMemcpyAsync(target + i * width, rows.row(static_cast<int64_t>(i)), width, cudaMemcpyDefault, stream));
+      KITH_CUDA_CHECK(
+          cudaMemcpyAsync(target + i * width, rows.row(static_cast<int64_t>(i)), width, cudaMemcpyDefault, stream));
     }
   }
 }
@@ -75,7 +77,8 @@ void inspect(DeviceRowsView& rows, int64_t cols, const Inspection& inspection, c
   rows.inverse_norms = inspection.inverse_norms;
   if (!check) return;
   uint32_t first_bad = kNoBadRow;
-  KITH_CUDA_CHECK(cudaMemcpyAsync(&first_bad, inspection.first_bad, sizeof first_bad, cudaMemcpyDeviceToHost, context.stream()));
+  KITH_CUDA_CHECK(
+      cudaMemcpyAsync(&first_bad, inspection.first_bad, sizeof first_bad, cudaMemcpyDeviceToHost, context.stream()));
   context.synchronize();
   if (first_bad != kNoBadRow) throw_not_finite(inspection.what, inspection.first + first_bad);
 }
@@ -87,7 +90,8 @@ class PreparedBaseCuda final : public PreparedBase {
       : context_(std::make_shared<DeviceContext>(device)), device_(device) {
     rows_ = view_of(base);
     if (!lies_on(base, device)) {
-      matrix_ = DeviceBuffer(base.rows() * base.cols() * size_of(base.dtype()), "the index's vectors", context_, resources);
+      matrix_ =
+          DeviceBuffer(base.rows() * base.cols() * size_of(base.dtype()), "the index's vectors", context_, resources);
       copy(base, resources);
       rows_.data = matrix_.data();
       rows_.stride = base.cols();
@@ -113,7 +117,8 @@ class PreparedBaseCuda final : public PreparedBase {
     const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
     for (int64_t first = 0; first < base.rows(); first += piece) {
       resources.check_cancelled();
-      upload(base.slice(first, std::min(piece, base.rows() - first)), matrix_.data() + first * row_bytes, context_->stream());
+      upload(base.slice(first, std::min(piece, base.rows() - first)), matrix_.data() + first * row_bytes,
+             context_->stream());
       context_->synchronize();
     }
   }
@@ -144,9 +149,10 @@ class KnnCuda final : public KnnBackend {
       queries_.data = at<std::byte>(layout_.queries);
       queries_.stride = queries.cols();
     }
-    inspect(queries_, problem_.cols,
-            {"query", problem_.check_finite, first_query, norms_at(layout_.query_norms), at<uint32_t>(layout_.first_bad)},
-            *context_);
+    inspect(
+        queries_, problem_.cols,
+        {"query", problem_.check_finite, first_query, norms_at(layout_.query_norms), at<uint32_t>(layout_.first_bad)},
+        *context_);
     const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(at<uint64_t>(layout_.lists), 0xFF, list_bytes, context_->stream()));  // padding
     context_->synchronize();
@@ -156,8 +162,8 @@ class KnnCuda final : public KnnBackend {
     const DeviceGuard guard(context_->device());
     for (int64_t first = 0; first < base.rows(); first += plan_.row_tile) {
       const int64_t count = std::min(plan_.row_tile, base.rows() - first);
-      const DeviceRowsView piece = ready != nullptr ? prepared(*ready, first, count)
-                                                    : arrive(base.slice(first, count), first_row + first);
+      const DeviceRowsView piece =
+          ready != nullptr ? prepared(*ready, first, count) : arrive(base.slice(first, count), first_row + first);
       for (int64_t query = 0; query < queries_.count; query += plan_.query_tile) {
         search_tile(query, std::min(plan_.query_tile, queries_.count - query), piece, first_row + first);
         context_->synchronize();  // so that progress is true and a cancelled search ends soon
@@ -226,7 +232,8 @@ class KnnCuda final : public KnnBackend {
     auto* keys = at<uint32_t>(layout_.keys);
     launch_distance(problem_.metric, slice(queries_, first_query, count), rows, problem_.cols, keys, plan_.row_tile,
                     context_->stream());
-    launch_select(lists_of(first_query, count), {keys, plan_.row_tile, rows.count, first_row}, rows_seen_, context_->stream());
+    launch_select(lists_of(first_query, count), {keys, plan_.row_tile, rows.count, first_row}, rows_seen_,
+                  context_->stream());
   }
 
   const KnnProblem problem_;

@@ -37,6 +37,15 @@ void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const
   }
 }
 
+DeviceInfo gpu_info(Device device) {
+  const std::vector<DeviceInfo> gpus = cuda_devices();
+  for (const DeviceInfo& gpu : gpus) {
+    if (gpu.device == device) return gpu;
+  }
+  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(device),
+                                    gpus.size()));
+}
+
 }  // namespace
 
 Device resolve_device(const KnnProblem& problem, const Resources& resources) {
@@ -49,11 +58,7 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
     return chosen;
   }
   if (!built_with_cuda()) throw Unsupported("this build of Kith has no CUDA backend; use device cpu or auto");
-  const std::vector<DeviceInfo> gpus = cuda_devices();
-  if (asked.index >= static_cast<int>(gpus.size())) {
-    throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(asked),
-                                      gpus.size()));
-  }
+  gpu_info(asked);
   return asked;
 }
 
@@ -62,7 +67,7 @@ KnnPlan plan_knn(const KnnProblem& problem, Device device, const Resources& reso
   return dispatch(
       device, [&] { return plan_knn_cpu(problem, budget); },
       [&](int index) {
-        const DeviceInfo info = cuda_devices().at(static_cast<size_t>(index));
+        const DeviceInfo info = gpu_info(Device::cuda(index));
         budget.device = std::min(budget.device, info.memory_free);
         return plan_knn_cuda(problem, info, budget);
       });

@@ -2,8 +2,8 @@
 //
 // All queries are one batch where their lists fit, since each batch passes over the whole base. Rows come to the device
 // in pieces of row_tile, and query_tile x row_tile keys are computed, then selected from, at a time: enough to fill the
-// machine, little enough to stay near its L2 cache. Under a tight budget first the row tile shrinks, which costs little,
-// then the batch, then both to the smallest that works.
+// machine, little enough to stay near its L2 cache. Under a tight budget first the row tile shrinks, which costs
+// little, then the batch, then both to the smallest that works.
 #include "exact/knn_plan.hpp"
 
 #include <kith/error.hpp>
@@ -19,16 +19,17 @@ namespace kith {
 namespace {
 
 constexpr int64_t kQueryTile = 1024;
-constexpr int64_t kTileKeys = int64_t{1} << 24;        // 64 MiB of keys
-constexpr int64_t kPieceBytes = int64_t{256} << 20;    // rows on the device at a time, unless k asks for more
-constexpr int64_t kGoodRowTile = 1024;                 // below this selection spends its time on its lists
+constexpr int64_t kTileKeys = int64_t{1} << 24;      // 64 MiB of keys
+constexpr int64_t kPieceBytes = int64_t{256} << 20;  // rows on the device at a time, unless k asks for more
+constexpr int64_t kGoodRowTile = 1024;               // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in pieces.
+// What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
+// pieces.
 int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
   int64_t bytes = matrix(plan.query_batch, saturating_multiply(problem.k, 8));
@@ -40,10 +41,11 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
 }
 
 [[noreturn]] void throw_too_small(std::string_view which, int64_t needed, int64_t budget) {
-  throw OutOfMemory(fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} are left; "
-                                "raise the limit, free memory or lower k",
-                                format_bytes(needed), which, format_bytes(std::max<int64_t>(budget, 0))),
-                    needed);
+  throw OutOfMemory(
+      fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} are left; "
+                  "raise the limit, free memory or lower k",
+                  format_bytes(needed), which, format_bytes(std::max<int64_t>(budget, 0))),
+      needed);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Where an exact search keeps its things in the one block of device memory it takes: the plan counts these bytes and the
-// backend lays out by them, so what is used is what was planned.
+// Where an exact search keeps its things in the one block of device memory it takes: the plan counts these bytes and
+// the backend lays out by them, so what is used is what was planned.
 #pragma once
 
 #include "core/byte_size.hpp"
@@ -11,15 +11,15 @@ namespace kith {
 
 // Offsets from the start of the block, each aligned; a part that a search does not need has no bytes.
 struct KnnWorkspace {
-  int64_t queries = 0;         // query_batch x cols, as they came
-  int64_t query_norms = 0;     // inverse norms, double
-  int64_t lists = 0;           // query_batch x k neighbours, u64
-  int64_t bounds = 0;          // query_batch keys, u32
-  int64_t rows = 0;            // row_tile x cols, as they came
-  int64_t row_norms = 0;       // inverse norms, double
-  int64_t keys = 0;            // query_tile x row_tile, u32
-  int64_t first_bad = 0;       // one row number, u32
-  int64_t bytes = 0;           // INT64_MAX where the sum cannot be counted
+  int64_t queries = 0;      // query_batch x cols, as they came
+  int64_t query_norms = 0;  // inverse norms, double
+  int64_t lists = 0;        // query_batch x k neighbours, u64
+  int64_t bounds = 0;       // query_batch keys, u32
+  int64_t rows = 0;         // row_tile x cols, as they came
+  int64_t row_norms = 0;    // inverse norms, double
+  int64_t keys = 0;         // query_tile x row_tile, u32
+  int64_t first_bad = 0;    // one row number, u32
+  int64_t bytes = 0;        // INT64_MAX where the sum cannot be counted
 
   KnnWorkspace(const KnnProblem& problem, const KnnPlan& plan) {
     const int64_t norm_bytes = problem.metric == Metric::cosine ? 8 : 0;
@@ -39,7 +39,8 @@ struct KnnWorkspace {
     constexpr int64_t kAlignment = 256;
     const int64_t start = bytes;
     const int64_t size = saturating_multiply(count, bytes_each);
-    bytes = size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
+    bytes =
+        size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
     return start;
   }
 };

@@ -25,7 +25,10 @@ class MatrixFileWriter {
 
  private:
   MatrixFileWriter(const std::string& path, const FileLayout& layout, std::string_view header);
-  int64_t rows_written() const { return layout_.row_bytes() == 0 ? 0 : bytes_written_ / layout_.row_bytes(); }
+  int64_t rows_written() const {
+    const int64_t row_bytes = layout_.row_bytes();
+    return row_bytes == 0 ? 0 : bytes_written_ / row_bytes;
+  }
 
   FileLayout layout_;
   AtomicFileWriter file_;

@@ -1,4 +1,4 @@
-"""--memory-limit: a promise about the peak resident memory of the whole process, which changes no byte of the output."""
+"""--memory-limit: a promise about the peak resident memory of the whole process. It changes no byte of the output."""
 
 import subprocess
 import sys

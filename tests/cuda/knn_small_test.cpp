@@ -11,7 +11,8 @@ class CudaKnnSmall : public OnCuda {};
 TEST_F(CudaKnnSmall, ColumnsAroundTheSlab) {
   for (const int64_t cols : {1, 3, 15, 16, 17, 31, 100}) {
     for (const Metric metric : kAllMetrics) {
-      expect_parity(random_vectors(DType::f32, 5, cols, 1), random_vectors(DType::f32, 70, cols, 2), {.k = 7, .metric = metric});
+      expect_parity(random_vectors(DType::f32, 5, cols, 1), random_vectors(DType::f32, 70, cols, 2),
+                    {.k = 7, .metric = metric});
     }
   }
 }
@@ -28,7 +29,8 @@ TEST_F(CudaKnnSmall, EveryPairOfDtypesAndMetric) {
   for (const DType query_dtype : {DType::f32, DType::u8}) {
     for (const DType base_dtype : {DType::f32, DType::u8}) {
       for (const Metric metric : kAllMetrics) {
-        expect_parity(random_vectors(query_dtype, 6, 21, 5), random_vectors(base_dtype, 300, 21, 6), {.k = 11, .metric = metric});
+        expect_parity(random_vectors(query_dtype, 6, 21, 5), random_vectors(base_dtype, 300, 21, 6),
+                      {.k = 11, .metric = metric});
       }
     }
   }
@@ -47,13 +49,15 @@ TEST_F(CudaKnnSmall, NoQueries) {
 
 TEST_F(CudaKnnSmall, RowsApart) {
   for (const Metric metric : kAllMetrics) {
-    expect_parity(random_vectors(DType::f32, 4, 19, 10, 3), random_vectors(DType::u8, 90, 19, 11, 5), {.k = 8, .metric = metric});
+    expect_parity(random_vectors(DType::f32, 4, 19, 10, 3), random_vectors(DType::u8, 90, 19, 11, 5),
+                  {.k = 8, .metric = metric});
   }
 }
 
 TEST_F(CudaKnnSmall, TiesGoToTheSmallerRow) {
   const Vectors equal = make_vectors(200, 8, [](int64_t, int64_t j) { return static_cast<float>(j); });
-  const Vectors few_values = make_vectors(200, 2, [](int64_t i, int64_t j) { return static_cast<float>((i * 7 + j) % 3); });
+  const Vectors few_values =
+      make_vectors(200, 2, [](int64_t i, int64_t j) { return static_cast<float>((i * 7 + j) % 3); });
   for (const Metric metric : kAllMetrics) {
     expect_parity(random_vectors(DType::f32, 3, 8, 12), equal, {.k = 50, .metric = metric});
     expect_parity(random_vectors(DType::f32, 3, 2, 13), few_values, {.k = 99, .metric = metric});
@@ -62,7 +66,8 @@ TEST_F(CudaKnnSmall, TiesGoToTheSmallerRow) {
 
 TEST_F(CudaKnnSmall, ZeroVectorsHugeAndTinyValues) {
   const float scales[] = {0.0f, 1e19f, 1e-20f, 3e38f, 1e-45f, 1.0f, -1e19f};
-  const Vectors hard = make_vectors(70, 18, [&](int64_t i, int64_t j) { return scales[i % 7] * (j % 3 == 0 ? 1.0f : 0.5f); });
+  const Vectors hard =
+      make_vectors(70, 18, [&](int64_t i, int64_t j) { return scales[i % 7] * (j % 3 == 0 ? 1.0f : 0.5f); });
   for (const Metric metric : kAllMetrics) expect_parity(hard, hard, {.k = 70, .metric = metric});
 }
 
@@ -73,7 +78,8 @@ TEST_F(CudaKnnSmall, UncheckedNansComeLast) {
   base.row(71)[5] = -INFINITY;
   Vectors queries = random_vectors(DType::f32, 3, 17, 15);
   queries.row(1)[2] = NAN;
-  for (const Metric metric : kAllMetrics) expect_parity(queries, base, {.k = 81, .metric = metric, .check_finite = false});
+  for (const Metric metric : kAllMetrics)
+    expect_parity(queries, base, {.k = 81, .metric = metric, .check_finite = false});
 }
 
 TEST_F(CudaKnnSmall, NamesTheFirstRowThatIsNotFinite) {

@@ -1,4 +1,5 @@
-// The GPU against the CPU, bit for bit, on shapes that need many tiles, on hard data, under limits and with many threads.
+// The GPU against the CPU, bit for bit, on shapes that need many tiles, on hard data, under limits and with many
+// threads.
 #include "cuda/parity.hpp"
 
 #include <kith/index.hpp>
@@ -15,8 +16,10 @@ class CudaKnn : public OnCuda {};
 TEST_F(CudaKnn, ManyColumns) {
   for (const int64_t cols : {128, 129, 784}) {
     for (const Metric metric : kAllMetrics) {
-      expect_parity(random_vectors(DType::f32, 33, cols, 1), random_vectors(DType::f32, 3000, cols, 2), {.k = 10, .metric = metric});
-      expect_parity(random_vectors(DType::u8, 33, cols, 1), random_vectors(DType::u8, 3000, cols, 2), {.k = 10, .metric = metric});
+      expect_parity(random_vectors(DType::f32, 33, cols, 1), random_vectors(DType::f32, 3000, cols, 2),
+                    {.k = 10, .metric = metric});
+      expect_parity(random_vectors(DType::u8, 33, cols, 1), random_vectors(DType::u8, 3000, cols, 2),
+                    {.k = 10, .metric = metric});
     }
   }
 }
@@ -37,7 +40,8 @@ TEST_F(CudaKnn, OneQueryAndManyRows) {
 
 TEST_F(CudaKnn, LargeK) {
   const Vectors base = random_vectors(DType::f32, 20000, 5, 7);
-  for (const int64_t k : {4096, 19999, 20000, 20001}) expect_parity(random_vectors(DType::f32, 3, 5, 8), base, {.k = k});
+  for (const int64_t k : {4096, 19999, 20000, 20001})
+    expect_parity(random_vectors(DType::f32, 3, 5, 8), base, {.k = k});
 }
 
 TEST_F(CudaKnn, HardData) {
@@ -47,7 +51,8 @@ TEST_F(CudaKnn, HardData) {
   const auto value = [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i * kCols + j)]; };
   const std::pair<const char*, Fill> cases[] = {
       {"mean far larger than spread", [&](int64_t i, int64_t j) { return 1e4f + value(i, j); }},
-      {"near duplicates", [&](int64_t i, int64_t j) { return value(i % 10, j) + (j == 0 ? 1e-7f * static_cast<float>(i % 5) : 0); }},
+      {"near duplicates",
+       [&](int64_t i, int64_t j) { return value(i % 10, j) + (j == 0 ? 1e-7f * static_cast<float>(i % 5) : 0); }},
       {"all rows equal", [&](int64_t, int64_t j) { return value(0, j); }},
       {"sorted", [&](int64_t i, int64_t) { return static_cast<float>(i) * 1e-3f; }},
       {"reversed", [&](int64_t i, int64_t) { return static_cast<float>(kRows - i) * 1e-3f; }},

@@ -71,7 +71,8 @@ inline Vectors random_vectors(DType dtype, int64_t rows, int64_t cols, uint32_t 
   std::mt19937 random(seed);
   if (dtype == DType::f32) {
     return make_vectors(
-        rows, cols, [&](int64_t, int64_t) { return static_cast<float>(std::ldexp(static_cast<double>(random()), -31) - 1.0); },
+        rows, cols,
+        [&](int64_t, int64_t) { return static_cast<float>(std::ldexp(static_cast<double>(random()), -31) - 1.0); },
         gap);
   }
   Vectors vectors;
@@ -87,19 +88,20 @@ inline void expect_same_bytes(const Neighbors& expected, const Neighbors& found)
   ASSERT_EQ(expected.k(), found.k());
   for (int64_t q = 0; q < expected.queries(); ++q) {
     for (int64_t i = 0; i < expected.k(); ++i) {
-      ASSERT_EQ(expected.ids(q)[i], found.ids(q)[i]) << "query " << q << " place " << i << ": " << expected.distances(q)[i]
-                                                     << " and " << found.distances(q)[i];
+      ASSERT_EQ(expected.ids(q)[i], found.ids(q)[i])
+          << "query " << q << " place " << i << ": " << expected.distances(q)[i] << " and " << found.distances(q)[i];
     }
-    ASSERT_EQ(std::memcmp(expected.distances(q), found.distances(q), sizeof(float) * static_cast<size_t>(expected.k())), 0)
+    ASSERT_EQ(std::memcmp(expected.distances(q), found.distances(q), sizeof(float) * static_cast<size_t>(expected.k())),
+              0)
         << "query " << q << " has other distances";
   }
 }
 
 inline void expect_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
                           const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), " << base.shape.rows
-                                  << " rows (" << name_of(base.dtype) << "), " << base.shape.cols << " columns, k " << params.k
-                                  << ", " << name_of(params.metric));
+  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
+                                  << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
+                                  << " columns, k " << params.k << ", " << name_of(params.metric));
   expect_same_bytes(knn(queries.view(), base.view(), params, on_cpu()), knn(queries.view(), base.view(), params, cuda));
 }
 

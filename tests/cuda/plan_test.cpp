@@ -155,8 +155,8 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   EXPECT_GE(layout.keys, layout.row_norms + plan.row_tile * 8);
   EXPECT_GE(layout.first_bad, layout.keys + plan.query_tile * plan.row_tile * 4);
   EXPECT_GE(layout.bytes, layout.first_bad + 4);
-  for (const int64_t offset : {layout.query_norms, layout.lists, layout.bounds, layout.rows, layout.row_norms, layout.keys,
-                               layout.first_bad}) {
+  for (const int64_t offset : {layout.query_norms, layout.lists, layout.bounds, layout.rows, layout.row_norms,
+                               layout.keys, layout.first_bad}) {
     EXPECT_EQ(offset % 256, 0);
   }
 }

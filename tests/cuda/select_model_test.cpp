@@ -92,7 +92,8 @@ TEST(CudaSelectModel, AllEqualSortedAndReversed) {
 
 TEST(CudaSelectModel, NansAndInfinitiesComeLast) {
   std::vector<uint32_t> keys;
-  for (int i = 0; i < 40; ++i) keys.push_back(i % 4 == 0 ? ordered_key(1.5f) : i % 4 == 1 ? ordered_key(HUGE_VALF) : kNanKey);
+  for (int i = 0; i < 40; ++i)
+    keys.push_back(i % 4 == 0 ? ordered_key(1.5f) : i % 4 == 1 ? ordered_key(HUGE_VALF) : kNanKey);
   expect_selects(keys);
 }
 

@@ -1,7 +1,7 @@
 // The distance kernel, for every pair of dtypes and kind of key. A block computes a tile (distance_tile_cuda.hpp).
 //
-// Bound by the double-precision units: 2 instructions for each (query, row, column), where the tile's traffic from L2 is
-// 48 values for each 512 of them.
+// Bound by the double-precision units: 2 instructions for each (query, row, column), where the tile's traffic from L2
+// is 48 values for each 512 of them.
 #include "kernels/distance/distance_cuda.hpp"
 
 #include <kith/error.hpp>
@@ -44,7 +44,8 @@ struct Launch {
   void run() const {
     const dim3 grid(static_cast<unsigned>((rows.count + kTileRows - 1) / kTileRows),
                     static_cast<unsigned>((queries.count + kTileQueries - 1) / kTileQueries));
-    distance_kernel<kKind, Q, X><<<grid, kTileThreads, 0, stream>>>(typed<Q>(queries), typed<X>(rows), cols, keys, key_stride);
+    distance_kernel<kKind, Q, X>
+        <<<grid, kTileThreads, 0, stream>>>(typed<Q>(queries), typed<X>(rows), cols, keys, key_stride);
     KITH_CUDA_CHECK_LAUNCH("distance_kernel");
   }
 
@@ -63,8 +64,8 @@ struct Launch {
 
 }  // namespace
 
-void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols, uint32_t* keys,
-                     int64_t key_stride, cudaStream_t stream) {
+void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols,
+                     uint32_t* keys, int64_t key_stride, cudaStream_t stream) {
   if (queries.count == 0 || rows.count == 0) return;
   const Launch launch{queries, rows, cols, keys, key_stride, stream};
   switch (key_kind(metric)) {

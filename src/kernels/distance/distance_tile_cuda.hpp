@@ -1,9 +1,9 @@
 // The core of the distance kernel: one block computes the keys of a tile of queries against a tile of rows.
 //
-// The values come through shared memory in slabs of 16 columns, one for each lane of the canonical sum, widened to double
-// (and, for cosine, scaled to unit length: what then remains is a squared difference). A thread holds one row and four
-// queries: 4 x 16 accumulators in registers, each advanced by exactly the operations of canonical.hpp. What lies past the
-// last row, query or column is staged as zero, which changes no sum, and is not written.
+// The values come through shared memory in slabs of 16 columns, one for each lane of the canonical sum, widened to
+// double (and, for cosine, scaled to unit length: what then remains is a squared difference). A thread holds one row
+// and four queries: 4 x 16 accumulators in registers, each advanced by exactly the operations of canonical.hpp. What
+// lies past the last row, query or column is staged as zero, which changes no sum, and is not written.
 //
 // `Block` gives thread() and sync(); the tests give one made of real threads.
 #pragma once
@@ -56,8 +56,8 @@ KITH_DEVICE inline void stage_slab(const Block& block, const DeviceRowsRef<T>& s
 // Writes the ordered keys of queries first_query.. and rows first_row.. to keys[query * key_stride + row].
 template <KeyKind kKind, typename Q, typename X, typename Block>
 KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const DeviceRowsRef<Q>& queries,
-                                      const DeviceRowsRef<X>& rows, int64_t cols, int64_t first_query, int64_t first_row,
-                                      uint32_t* keys, int64_t key_stride) {
+                                      const DeviceRowsRef<X>& rows, int64_t cols, int64_t first_query,
+                                      int64_t first_row, uint32_t* keys, int64_t key_stride) {
   // Scaled vectors leave cosine the step of squared_l2.
   constexpr KeyKind kStep = kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;
   const int row_in_tile = block.thread() % kTileRows;

@@ -11,7 +11,8 @@ constexpr int kThreads = 128;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    inspect_rows_kernel(const T* rows, int64_t stride, int64_t count, int64_t cols, double* inverse_norms, uint32_t* first_bad) {
+    inspect_rows_kernel(const T* rows, int64_t stride, int64_t count, int64_t cols, double* inverse_norms,
+                        uint32_t* first_bad) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= count) return;
   const RowFacts facts = inspect_row(rows + row * stride, cols);
@@ -26,11 +27,11 @@ void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, double* inver
   if (rows.count == 0) return;
   const unsigned blocks = static_cast<unsigned>((rows.count + kThreads - 1) / kThreads);
   if (rows.dtype == DType::u8) {
-    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint8_t*>(rows.data), rows.stride, rows.count, cols,
-                                                         inverse_norms, first_bad);
+    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint8_t*>(rows.data), rows.stride,
+                                                         rows.count, cols, inverse_norms, first_bad);
   } else {
-    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(rows.data), rows.stride, rows.count, cols,
-                                                         inverse_norms, first_bad);
+    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(rows.data), rows.stride, rows.count,
+                                                         cols, inverse_norms, first_bad);
   }
   KITH_CUDA_CHECK_LAUNCH("inspect_rows_kernel");
 }

@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(kThreads) sort_kernel(DeviceLists lists, int64
 
 void launch_select(const DeviceLists& lists, const DeviceKeyTile& tile, int64_t rows_seen, cudaStream_t stream) {
   if (lists.queries == 0 || tile.rows == 0) return;
-  select_kernel<<<static_cast<unsigned>(lists.queries), kThreads, 0, stream>>>(lists, tile, std::min(rows_seen, lists.k));
+  select_kernel<<<static_cast<unsigned>(lists.queries), kThreads, 0, stream>>>(lists, tile,
+                                                                               std::min(rows_seen, lists.k));
   KITH_CUDA_CHECK_LAUNCH("select_kernel");
 }
 

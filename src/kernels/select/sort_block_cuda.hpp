@@ -1,7 +1,7 @@
 // The core of the final sort: one block sorts one list in place with a bitonic network.
 //
-// Every comparator puts the smaller value at the lower place (the first step of a merge pairs mirrored places), so a list
-// of any length sorts as if padded with largest values that never move: pairs that reach past the end are skipped.
+// Every comparator puts the smaller value at the lower place (the first step of a merge pairs mirrored places), so a
+// list of any length sorts as if padded with largest values that never move: pairs that reach past the end are skipped.
 // n log^2 n comparisons, no memory.
 #pragma once
 

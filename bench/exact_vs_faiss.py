@@ -1,0 +1,125 @@
+"""Exact search against faiss-cpu, both measured in this run, turn by turn.
+
+Prints, for each metric and k, the best time of each over some rounds and their ratio: 1,000 queries at once, and one query
+at a time. The floor is the matrix product alone at the rate that numpy reaches here.
+
+    .venv/bin/python bench/exact_vs_faiss.py [--threads 2] [--rows 100000] [--cols 128] [--json FILE]
+
+Needs the package kith; installs faiss-cpu and threadpoolctl beside it where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import kith
+
+
+def install_missing(module: str, package: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
+
+
+def best_of_both(rounds: int, ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
+    """The shortest time of each, measured in turn so that both see the same machine."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for run, record in ((ours, times[0]), (theirs, times[1])):
+            start = time.perf_counter()
+            run()
+            record.append(time.perf_counter() - start)
+    return min(times[0]), min(times[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="exact search: kith against faiss-cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--cols", type=int, default=128)
+    parser.add_argument("--queries", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE too")
+    options = parser.parse_args()
+
+    install_missing("faiss", "faiss-cpu")
+    install_missing("threadpoolctl", "threadpoolctl")
+    import faiss
+    import threadpoolctl
+
+    faiss.omp_set_num_threads(options.threads)
+    rng = np.random.default_rng(options.seed)
+    base = rng.standard_normal((options.rows, options.cols), dtype=np.float32)
+    queries = rng.standard_normal((options.queries, options.cols), dtype=np.float32)
+
+    with threadpoolctl.threadpool_limits(options.threads):
+        product = min(
+            best_of_both(3, lambda: np.matmul(queries, base.T), lambda: None)[0],
+            best_of_both(3, lambda: np.matmul(base, queries.T), lambda: None)[0],
+        )
+    info = kith.info()
+    print(f"{options.queries} queries in {options.rows} x {options.cols} f32, {options.threads} threads")
+    print(f"{info['cpu']}, {info['instruction_set']}; faiss {faiss.__version__}, kith {kith.__version__}")
+    print(f"the matrix product alone, by numpy: {product * 1e3:.0f} ms\n")
+    print(f"{'metric':14} {'k':>4} {'what':18} {'kith':>10} {'faiss':>10} {'ratio':>6}")
+
+    results = []
+    for metric, peer_type in (("sqeuclidean", faiss.IndexFlatL2), ("inner_product", faiss.IndexFlatIP)):
+        ours = kith.Index("Flat", metric=metric, device="cpu")
+        ours.add(base)
+        peer = peer_type(options.cols)
+        peer.add(base)
+        for k in (10, 100):
+            threads = {"threads": options.threads}
+            cases = (
+                ("all at once", options.rounds, lambda: ours.search(queries, k, **threads), lambda: peer.search(queries, k)),
+                (
+                    "all, from arrays",
+                    options.rounds,
+                    lambda: kith.knn(queries, base, k, metric, device="cpu", **threads),
+                    lambda: faiss.knn(queries, base, k, metric=peer.metric_type),
+                ),
+                (
+                    "one at a time",
+                    50,
+                    lambda: ours.search(queries[0], k, **threads),
+                    lambda: peer.search(queries[:1], k),
+                ),
+            )
+            for what, rounds, run_ours, run_theirs in cases:
+                mine, theirs = best_of_both(rounds, run_ours, run_theirs)
+                print(f"{metric:14} {k:4} {what:18} {mine * 1e3:7.2f} ms {theirs * 1e3:7.2f} ms {theirs / mine:5.2f}x")
+                results.append({"metric": metric, "k": k, "what": what, "kith": mine, "faiss": theirs, "ratio": theirs / mine})
+            found, expected = ours.search(queries, k, **threads).ids, peer.search(queries, k)[1]
+            print(f"{'':19} ids in common: {np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, expected)]) / k:.6f}")
+
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(
+                {
+                    "machine": platform.machine(),
+                    "cpu": info["cpu"],
+                    "instruction_set": info["instruction_set"],
+                    "faiss": faiss.__version__,
+                    "kith": kith.__version__,
+                    "options": vars(options),
+                    "product": product,
+                    "results": results,
+                },
+                file,
+                indent=1,
+            )
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

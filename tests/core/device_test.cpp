@@ -1,0 +1,43 @@
+#include <kith/device.hpp>
+#include <kith/error.hpp>
+
+#include "core/cpu_target.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kith {
+namespace {
+
+TEST(Device, NamesGoBothWays) {
+  for (const char* name : {"auto", "cpu", "cuda:0", "cuda:13"}) EXPECT_EQ(name_of(parse_device(name)), name);
+  EXPECT_EQ(parse_device("cuda"), Device::cuda(0));
+}
+
+TEST(Device, RefusesOtherNames) {
+  for (const char* name : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "CPU"}) {
+    EXPECT_THROW(parse_device(name), InvalidArgument) << name;
+  }
+}
+
+TEST(Device, TheCpuHasThreadsMemoryAndAnInstructionSet) {
+  const DeviceInfo info = cpu_info();
+  EXPECT_GE(info.threads, 1);
+  EXPECT_GT(info.memory_total, 0);
+  EXPECT_FALSE(info.instruction_set.empty());
+}
+
+TEST(CpuTarget, CanBeForcedAndGivenBack) {
+  const std::string before = cpu_target_name();
+  for (const std::string& name : cpu_targets()) {
+    force_cpu_target(name);
+    EXPECT_EQ(cpu_target_name(), name);
+  }
+  force_cpu_target("");
+  EXPECT_EQ(cpu_target_name(), before);
+  EXPECT_THROW(force_cpu_target("abacus"), InvalidArgument);
+  EXPECT_EQ(cpu_target_name(), before);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,83 @@
+#include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "core/memory_budget.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace kith {
+namespace {
+
+Resources with_limit(int64_t bytes) {
+  ResourceOptions options;
+  options.threads = 1;
+  options.host_memory_limit = bytes;
+  return Resources(options);
+}
+
+TEST(HostBuffer, CountsAgainstTheLimitUntilItIsGone) {
+  const Resources resources = with_limit(10000);
+  {
+    const HostBuffer a(6000, "a", resources);
+    EXPECT_EQ(resources.host_memory()->used(), 6000);
+    try {
+      HostBuffer(5000, "the second", resources);
+      FAIL() << "the limit was passed";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(error.bytes_needed(), 5000);
+      EXPECT_THAT(error.what(), testing::HasSubstr("the second"));
+    }
+    EXPECT_EQ(resources.host_memory()->used(), 6000);
+  }
+  EXPECT_EQ(resources.host_memory()->used(), 0);
+  const HostBuffer whole(10000, "all of it", resources);
+}
+
+TEST(HostBuffer, IsAlignedAndOutlivesItsResources) {
+  HostBuffer buffer;
+  {
+    const Resources resources = with_limit(kNoLimit);
+    buffer = HostBuffer((2 << 20) + 1, "a large one", resources);
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
+  buffer.data()[2 << 20] = std::byte{1};
+  HostBuffer moved = std::move(buffer);
+  EXPECT_EQ(moved.data()[2 << 20], std::byte{1});
+}
+
+TEST(HostBuffer, AnImpossibleSizeIsOutOfMemory) {
+  EXPECT_THROW(HostBuffer(int64_t{1} << 60, "too much", with_limit(kNoLimit)), OutOfMemory);
+}
+
+TEST(MatrixBuffer, RefusesShapesThatOverflow) {
+  EXPECT_THROW(MatrixBuffer(DType::f32, int64_t{1} << 40, int64_t{1} << 40, "m", with_limit(kNoLimit)), InvalidArgument);
+  EXPECT_THROW(MatrixBuffer(DType::f32, -1, 4, "m", with_limit(kNoLimit)), InvalidArgument);
+}
+
+TEST(MemoryBudget, ConcurrentReservationsNeverPassTheLimit) {
+  MemoryBudget budget("host", 1000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) {
+        try {
+          budget.reserve(300, "x");
+        } catch (const OutOfMemory&) {
+          continue;
+        }
+        EXPECT_LE(budget.used(), 1000);
+        budget.release(300);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.used(), 0);
+}
+
+}  // namespace
+}  // namespace kith

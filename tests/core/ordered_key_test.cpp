@@ -1,0 +1,39 @@
+#include "core/ordered_key.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace kith {
+namespace {
+
+RC_GTEST_PROP(OrderedKey, KeepsTheOrderOfFloats, (uint32_t a, uint32_t b)) {
+  const auto x = std::bit_cast<float>(a);
+  const auto y = std::bit_cast<float>(b);
+  RC_PRE(!std::isnan(x) && !std::isnan(y));
+  RC_ASSERT((x < y) == (ordered_key(x) < ordered_key(y)));
+  RC_ASSERT((x == y) == (ordered_key(x) == ordered_key(y)));
+  RC_ASSERT(key_of_ordered(ordered_key(x)) == x);
+}
+
+TEST(OrderedKey, ZerosAreOneAndNanComesAfterInfinity) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(ordered_key(-0.0f), ordered_key(0.0f));
+  EXPECT_FALSE(std::signbit(key_of_ordered(ordered_key(-0.0f))));
+  EXPECT_GT(ordered_key(NAN), ordered_key(kInfinity));
+  EXPECT_EQ(ordered_key(-NAN), ordered_key(NAN));
+  EXPECT_TRUE(std::isnan(key_of_ordered(ordered_key(NAN))));
+  EXPECT_EQ(key_of_ordered(ordered_key(-kInfinity)), -kInfinity);
+}
+
+TEST(OrderedKey, EqualKeysGoToTheSmallerRowAndPaddingComesLast) {
+  EXPECT_LT(pack_neighbor(ordered_key(1.0f), 3), pack_neighbor(ordered_key(1.0f), 4));
+  EXPECT_LT(pack_neighbor(ordered_key(1.0f), 4), pack_neighbor(ordered_key(2.0f), 3));
+  EXPECT_LT(pack_neighbor(ordered_key(NAN), 0x7FFFFFFF), kPadding);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,65 @@
+#include "exact/knn_plan.hpp"
+
+#include <kith/error.hpp>
+#include <kith/resources.hpp>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace kith {
+namespace {
+
+KnnProblem problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
+  KnnProblem p;
+  p.queries = queries;
+  p.rows = rows;
+  p.cols = cols;
+  p.k = k;
+  return p;
+}
+
+RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
+  KnnProblem p = problem(*rc::gen::inRange<int64_t>(1, 100000), *rc::gen::inRange<int64_t>(1, 10000000),
+                         *rc::gen::inRange<int64_t>(1, 5000), *rc::gen::inRange<int64_t>(1, 3000));
+  p.k = std::min(p.k, p.rows);
+  p.base_in_memory = *rc::gen::arbitrary<bool>();
+  p.queries_in_memory = *rc::gen::arbitrary<bool>();
+  p.results_in_memory = *rc::gen::arbitrary<bool>();
+  const int threads = *rc::gen::inRange(1, 65);
+  const int64_t budget = int64_t{1} << *rc::gen::inRange(14, 40);
+  try {
+    const KnnPlan plan = plan_knn_cpu(p, {budget, 0, threads});
+    RC_ASSERT(plan.host_bytes <= budget);
+    RC_ASSERT(plan.query_batch >= 1 && plan.query_batch <= p.queries);
+    RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.rows);
+    RC_ASSERT(plan.panel_rows >= 1 && plan.panel_rows <= plan.base_chunk);
+    RC_ASSERT(plan.row_splits >= 1);
+  } catch (const OutOfMemory& error) {
+    RC_ASSERT(error.bytes_needed() > budget);
+    RC_ASSERT(plan_knn_cpu(p, {error.bytes_needed(), 0, threads}).host_bytes <= error.bytes_needed());
+  }
+}
+
+TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {
+  const KnnPlan plan = plan_knn_cpu(problem(1, 1000000, 128, 10), {kNoLimit, 0, 8});
+  EXPECT_EQ(plan.engine, CpuEngine::direct);
+  EXPECT_GE(plan.row_splits, 8);
+}
+
+TEST(KnnPlan, ManyQueriesAreMultiplied) {
+  const KnnPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
+  EXPECT_EQ(plan.engine, CpuEngine::product);
+  EXPECT_EQ(plan.query_batch, 1000);
+}
+
+TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {
+  DeviceInfo h200;
+  h200.device = Device::cuda(0);
+  h200.memory_total = h200.memory_free = int64_t{139} << 30;
+  EXPECT_EQ(choose_knn_device(problem(10000, 1000000, 128, 10), 16, {}), Device::cpu());
+  EXPECT_EQ(choose_knn_device(problem(1, 1000, 128, 10), 16, {h200}), Device::cpu());
+  EXPECT_EQ(choose_knn_device(problem(10000, 1000000, 128, 10), 16, {h200}), Device::cuda(0));
+}
+
+}  // namespace
+}  // namespace kith

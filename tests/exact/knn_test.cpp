@@ -1,0 +1,289 @@
+#include <kith/error.hpp>
+#include <kith/knn.hpp>
+
+#include "core/cpu_target.hpp"
+#include "core/memory_budget.hpp"
+#include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+constexpr Metric kMetrics[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine};
+
+Resources on_cpu(int threads = 2, int64_t limit = kNoLimit) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = threads;
+  options.host_memory_limit = limit;
+  return Resources(options);
+}
+
+void expect_same(const Neighbors& found, const reference::Result& truth) {
+  for (int64_t q = 0; q < found.queries(); ++q) {
+    for (int64_t i = 0; i < found.k(); ++i) {
+      const auto at = static_cast<size_t>(q * found.k() + i);
+      ASSERT_EQ(found.ids(q)[i], truth.ids[at]) << "query " << q << " neighbour " << i;
+      ASSERT_EQ(std::memcmp(&found.distances(q)[i], &truth.distances[at], sizeof(float)), 0)
+          << "query " << q << " neighbour " << i << ": " << found.distances(q)[i] << " for " << truth.distances[at];
+    }
+  }
+}
+
+template <typename Q, typename X>
+void check(const reference::Matrix<Q>& queries, const reference::Matrix<X>& base, const KnnParams& params,
+           const Resources& resources = on_cpu()) {
+  expect_same(knn(queries.view(), base.view(), params, resources), reference::knn(queries, base, params));
+}
+
+TEST(Knn, EqualsTheReferenceOnEveryKindOfData) {
+  for (const Shape shape : reference::kAllShapes) {
+    SCOPED_TRACE(shape);
+    for (const Metric metric : kMetrics) {
+      SCOPED_TRACE(name_of(metric));
+      const auto base = make_floats(shape, 700, 33, 1);
+      check(make_floats(shape, 3, 33, 2), base, {7, metric});    // direct
+      check(make_floats(shape, 30, 33, 2), base, {20, metric});  // product
+    }
+  }
+}
+
+TEST(Knn, EqualsTheReferenceForEveryShape) {
+  for (const int64_t cols : {1, 2, 15, 16, 17, 100}) {
+    for (const int64_t rows : {1, 2, 11, 12, 13, 47, 48, 49, 256, 257}) {
+      for (const int64_t queries : {1, 5, 6, 25, 49}) {
+        SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " x " << cols);
+        check(make_floats(Shape::gaussian, queries, cols, 5), make_floats(Shape::gaussian, rows, cols, 6), {10, Metric::l2});
+      }
+    }
+  }
+}
+
+TEST(Knn, TakesBytesAndMixedTypes) {
+  for (const Metric metric : kMetrics) {
+    for (const int64_t cols : {3, 64, 785}) {
+      for (const int64_t queries : {2, 20}) {
+        check(make_bytes(queries, cols, 1), make_bytes(300, cols, 2), {10, metric});
+        check(make_bytes(queries, cols, 1, 2), make_bytes(300, cols, 2, 2), {50, metric});  // many ties
+        check(make_floats(Shape::gaussian, queries, cols, 1), make_bytes(300, cols, 2), {10, metric});
+        check(make_bytes(queries, cols, 1), make_floats(Shape::gaussian, 300, cols, 2), {10, metric});
+      }
+    }
+  }
+}
+
+TEST(Knn, EqualsTheReferenceWithEveryInstructionSet) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const Metric metric : kMetrics) {
+      check(make_floats(Shape::gaussian, 30, 40, 1), make_floats(Shape::gaussian, 500, 40, 2), {10, metric});
+      check(make_floats(Shape::far_mean, 2, 40, 1), make_floats(Shape::far_mean, 500, 40, 2), {10, metric});
+      check(make_bytes(30, 40, 1), make_bytes(500, 40, 2), {10, metric});
+    }
+  }
+}
+
+RC_GTEST_PROP(Knn, EqualsTheReferenceForAnyProblem, (uint64_t seed)) {
+  const auto shape = *rc::gen::elementOf(std::vector<Shape>(std::begin(reference::kAllShapes), std::end(reference::kAllShapes)));
+  const auto metric = *rc::gen::element(Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine);
+  const auto rows = *rc::gen::inRange<int64_t>(1, 400);
+  const auto cols = *rc::gen::inRange<int64_t>(1, 40);
+  const auto queries = *rc::gen::inRange<int64_t>(1, 20);
+  const auto k = *rc::gen::inRange<int64_t>(1, 500);
+  const auto threads = *rc::gen::inRange(1, 5);
+  const auto q = make_floats(shape, queries, cols, seed);
+  const auto x = make_floats(shape, rows, cols, seed + 1);
+  const Neighbors found = knn(q.view(), x.view(), {k, metric}, on_cpu(threads));
+  const reference::Result truth = reference::knn(q, x, {k, metric});
+  RC_ASSERT(std::memcmp(found.ids(), truth.ids.data(), truth.ids.size() * sizeof(int64_t)) == 0);
+  RC_ASSERT(std::memcmp(found.distances(), truth.distances.data(), truth.distances.size() * sizeof(float)) == 0);
+}
+
+TEST(Knn, IsWithinThePromisedDistanceOfTheFloat64Truth) {
+  for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::huge, Shape::mixed_norms}) {
+    const auto queries = make_floats(shape, 8, 128, 1);
+    const auto base = make_floats(shape, 400, 128, 2);
+    for (const Metric metric : kMetrics) {
+      SCOPED_TRACE(testing::Message() << shape << " " << name_of(metric));
+      const Neighbors found = knn(queries.view(), base.view(), {20, metric}, on_cpu());
+      for (int64_t q = 0; q < found.queries(); ++q) {
+        for (int64_t i = 0; i < found.k(); ++i) {
+          const float* x = base.row(found.ids(q)[i]);
+          const double truth = reference::distance(metric, queries.row(q), x, 128);
+          if (found.distances(q)[i] == INFINITY) {  // the key is a square, and an f32
+            EXPECT_GT(metric == Metric::l2 ? truth * truth : truth, 3.4e38);
+            continue;
+          }
+          const double norms = std::sqrt(canonical_squared_norm(queries.row(q), 128) * canonical_squared_norm(x, 128));
+          const double most = metric == Metric::inner_product ? 1e-6 * norms
+                              : metric == Metric::cosine      ? 1e-7 + 1e-5 * truth
+                                                              : 1e-5 * truth;
+          EXPECT_NEAR(found.distances(q)[i], truth, most);
+        }
+      }
+    }
+  }
+}
+
+TEST(Knn, GivesTheSameBytesForAnyThreadsAndMemory) {
+  const auto queries = make_floats(Shape::near_duplicates, 60, 24, 1);
+  const auto base = make_floats(Shape::near_duplicates, 20000, 24, 2);
+  for (const int64_t k : {1, 30}) {
+    const Neighbors whole = knn(queries.view(), base.view(), {k, Metric::l2}, on_cpu(1));
+    for (const int threads : {2, 3, 8}) {
+      for (const int64_t limit : {kNoLimit, int64_t{400000}}) {
+        const Neighbors part = knn(queries.view(), base.view(), {k, Metric::l2}, on_cpu(threads, limit));
+        EXPECT_EQ(std::memcmp(whole.ids(), part.ids(), static_cast<size_t>(60 * k) * sizeof(int64_t)), 0);
+        EXPECT_EQ(std::memcmp(whole.distances(), part.distances(), static_cast<size_t>(60 * k) * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+TEST(Knn, PadsWhereThereAreTooFewRows) {
+  const auto queries = make_floats(Shape::gaussian, 2, 4, 1);
+  const auto base = make_floats(Shape::gaussian, 3, 4, 2);
+  for (const Metric metric : kMetrics) {
+    const Neighbors found = knn(queries.view(), base.view(), {5, metric}, on_cpu());
+    const float nothing = metric == Metric::inner_product ? -INFINITY : INFINITY;
+    for (int64_t q = 0; q < 2; ++q) {
+      EXPECT_GE(found.ids(q)[2], 0);
+      EXPECT_EQ(found.ids(q)[3], -1);
+      EXPECT_EQ(found.distances(q)[4], nothing);
+    }
+  }
+  const MatrixView none(static_cast<const float*>(nullptr), 0, 4);
+  EXPECT_EQ(knn(queries.view(), none, {2, Metric::l2}, on_cpu()).ids(1)[1], -1);
+  EXPECT_EQ(knn(none, base.view(), {2, Metric::l2}, on_cpu()).queries(), 0);
+}
+
+TEST(Knn, ARealNeighbourAtInfinityComesBeforePadding) {
+  reference::Matrix<float> query(1, 1), base(1, 1);
+  query.row(0)[0] = 3e38f;
+  base.row(0)[0] = -3e38f;
+  const Neighbors found = knn(query.view(), base.view(), {2, Metric::sqeuclidean}, on_cpu());
+  EXPECT_EQ(found.ids()[0], 0);
+  EXPECT_EQ(found.distances()[0], INFINITY);
+  EXPECT_EQ(found.ids()[1], -1);
+}
+
+TEST(Knn, RowsMayBeApart) {
+  const auto wide = make_floats(Shape::gaussian, 500, 20, 3);
+  reference::Matrix<float> narrow(500, 9);
+  for (int64_t i = 0; i < 500; ++i) std::copy_n(wide.row(i), 9, narrow.row(i));
+  const MatrixView strided(wide.values.data(), DType::f32, {500, 9, 20});
+  for (const int64_t queries : {3, 40}) {
+    expect_same(knn(strided.slice(0, queries), strided, {5, Metric::cosine}, on_cpu()),
+                reference::knn([&] {
+                  reference::Matrix<float> q(queries, 9);
+                  std::copy_n(narrow.values.begin(), queries * 9, q.values.begin());
+                  return q;
+                }(), narrow, {5, Metric::cosine}));
+  }
+}
+
+TEST(Knn, NamesTheFirstRowThatIsNotFinite) {
+  for (const int64_t queries : {2, 30}) {
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      for (const Metric metric : kMetrics) {
+        const auto good = make_floats(Shape::gaussian, queries, 8, 1);
+        auto base = make_floats(Shape::gaussian, 9000, 8, 2);
+        base.row(8123)[7] = bad;
+        base.row(4777)[0] = bad;
+        try {
+          knn(good.view(), base.view(), {3, metric}, on_cpu());
+          FAIL() << "nothing was thrown";
+        } catch (const InvalidArgument& error) {
+          EXPECT_THAT(error.what(), testing::HasSubstr("base row 4777 "));
+        }
+        auto broken = good;
+        broken.row(1)[3] = bad;
+        try {
+          knn(broken.view(), make_floats(Shape::gaussian, 10, 8, 2).view(), {3, metric}, on_cpu());
+          FAIL() << "nothing was thrown";
+        } catch (const InvalidArgument& error) {
+          EXPECT_THAT(error.what(), testing::HasSubstr("query row 1 "));
+        }
+      }
+    }
+  }
+}
+
+TEST(Knn, WithoutTheCheckNanComesLast) {
+  for (const int64_t queries : {2, 30}) {
+    for (const Metric metric : kMetrics) {
+      const auto good = make_floats(Shape::gaussian, queries, 8, 1);
+      auto base = make_floats(Shape::gaussian, 300, 8, 2);
+      for (int64_t i = 0; i < 300; i += 7) base.row(i)[2] = NAN;
+      check(good, base, {300, metric, false});
+      check(good, base, {20, metric, false});
+    }
+  }
+}
+
+TEST(Knn, RefusesWhatItCannotDo) {
+  const auto queries = make_floats(Shape::gaussian, 2, 4, 1);
+  const auto base = make_floats(Shape::gaussian, 3, 5, 2);
+  EXPECT_THROW(knn(queries.view(), base.view(), {1, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {0, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {-3, Metric::l2}, on_cpu()), InvalidArgument);
+  const MatrixView half(queries.values.data(), DType::f16, {2, 4, 4});
+  EXPECT_THROW(knn(half, queries.view(), {1, Metric::l2}, on_cpu()), Unsupported);
+  const MatrixView device(queries.values.data(), DType::f32, {2, 4, 4}, MemorySpace::cuda(0));
+  EXPECT_THROW(knn(queries.view(), device, {1, Metric::l2}, on_cpu()), Unsupported);
+  int64_t ids[2];
+  float distances[2];
+  EXPECT_THROW(knn(queries.view(), queries.view(), {ids, distances, 2, 2}, {1, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {nullptr, nullptr, 2, 1}, {1, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {1, Metric::l2}, on_cpu().with_device(Device::cuda(99))), Error);
+}
+
+TEST(Knn, TooSmallALimitSaysWhatIsNeededAndThatMuchIsEnough) {
+  const auto queries = make_floats(Shape::gaussian, 40, 16, 1);
+  const auto base = make_floats(Shape::gaussian, 2000, 16, 2);
+  std::vector<int64_t> ids(400);
+  std::vector<float> distances(400);
+  const NeighborsView out{ids.data(), distances.data(), 40, 10};
+  int64_t needed = 0;
+  try {
+    knn(queries.view(), base.view(), out, {10, Metric::l2}, on_cpu(2, 1000));
+    FAIL();
+  } catch (const OutOfMemory& error) {
+    needed = error.bytes_needed();
+  }
+  const Resources enough = on_cpu(2, needed);
+  knn(queries.view(), base.view(), out, {10, Metric::l2}, enough);
+  EXPECT_EQ(enough.host_memory()->used(), 0);
+  EXPECT_EQ(ids, reference::knn(queries, base, {10, Metric::l2}).ids);
+}
+
+TEST(Knn, CanBeCancelledAndReports) {
+  const auto queries = make_floats(Shape::gaussian, 200, 64, 1);
+  const auto base = make_floats(Shape::gaussian, 50000, 64, 2);
+  int reports = 0;
+  const Resources reporting = on_cpu().with_progress([&](const Progress& progress) {
+    ++reports;
+    EXPECT_LE(progress.done, progress.total);
+  });
+  knn(queries.view(), base.view(), {1, Metric::l2}, reporting);
+  EXPECT_GE(reports, 1);
+  const CancelToken token;
+  token.request();
+  EXPECT_THROW(knn(queries.view(), base.view(), {1, Metric::l2}, on_cpu().with_cancel(token)), Cancelled);
+}
+
+}  // namespace
+}  // namespace kith

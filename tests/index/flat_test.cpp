@@ -1,0 +1,161 @@
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include "core/memory_budget.hpp"
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+Resources on_cpu() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 2;
+  return Resources(options);
+}
+
+template <typename Q, typename X>
+void expect_searches(const Index& index, const reference::Matrix<Q>& queries, const reference::Matrix<X>& base, int64_t k,
+                     const Resources& resources) {
+  const reference::Result truth = reference::knn(queries, base, {k, index.params().metric});
+  const Neighbors found = index.search(queries.view(), k, resources);
+  EXPECT_EQ(std::memcmp(found.ids(), truth.ids.data(), truth.ids.size() * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(found.distances(), truth.distances.data(), truth.distances.size() * sizeof(float)), 0);
+}
+
+TEST(Flat, EqualsTheReferenceHoweverItWasFilled) {
+  const Resources resources = on_cpu();
+  const auto base = make_floats(Shape::gaussian, 1000, 24, 1);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    for (const bool prepare : {true, false}) {
+      for (const Ownership ownership : {Ownership::copy, Ownership::borrow}) {
+        for (const int64_t step : {1000, 300, 1}) {
+          Index index("Flat", {metric, true, prepare});
+          for (int64_t at = 0; at < 1000; at += step) {
+            index.add(base.view().slice(at, std::min(step, 1000 - at)), ownership, resources);
+          }
+          EXPECT_EQ(index.size(), 1000);
+          EXPECT_EQ(index.dimension(), 24);
+          expect_searches(index, make_floats(Shape::gaussian, 2, 24, 2), base, 7, resources);
+          expect_searches(index, make_floats(Shape::gaussian, 30, 24, 3), base, 7, resources);
+        }
+      }
+    }
+  }
+}
+
+TEST(Flat, HoldsBytesAndAnswersFloats) {
+  const Resources resources = on_cpu();
+  const auto base = make_bytes(500, 20, 1);
+  Index index("Flat", {Metric::sqeuclidean});
+  index.add(base.view(), Ownership::copy, resources);
+  expect_searches(index, make_bytes(20, 20, 2), base, 9, resources);
+  expect_searches(index, make_floats(Shape::gaussian, 20, 20, 3), base, 9, resources);
+}
+
+TEST(Flat, HardDataStaysExact) {
+  const Resources resources = on_cpu();
+  for (const Shape shape : reference::kAllShapes) {
+    SCOPED_TRACE(shape);
+    const auto base = make_floats(shape, 600, 17, 1);
+    Index index("Flat", {Metric::l2});
+    index.add(base.view(), Ownership::copy, resources);
+    expect_searches(index, make_floats(shape, 12, 17, 2), base, 5, resources);
+  }
+}
+
+TEST(Flat, ABorrowedBaseIsNotCopied) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 1;
+  const Resources resources(options);
+  const auto base = make_floats(Shape::gaussian, 10000, 32, 1);
+  Index index("Flat", {Metric::l2, true, false});
+  index.add(base.view(), Ownership::borrow, resources);
+  EXPECT_EQ(resources.host_memory()->used(), 0);
+}
+
+TEST(Flat, IsSearchedWithoutItsPreparedCopyWhereThatDoesNotFit) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 1;
+  options.host_memory_limit = 1 << 20;
+  std::string logged;
+  options.log = [&](LogLevel, std::string_view text) { logged += text; };
+  const Resources resources(options);
+  const auto base = make_floats(Shape::gaussian, 9000, 32, 1);  // 1.1 MB
+  Index index("Flat", {Metric::l2});
+  index.add(base.view(), Ownership::borrow, resources);
+  EXPECT_THAT(logged, testing::HasSubstr("without a prepared copy"));
+  expect_searches(index, make_floats(Shape::gaussian, 20, 32, 2), base, 5, resources);
+}
+
+TEST(Flat, AnEmptyIndexGivesPadding) {
+  const Index index("Flat");
+  const auto queries = make_floats(Shape::gaussian, 2, 5, 1);
+  EXPECT_EQ(index.search(queries.view(), 3, on_cpu()).ids(1)[2], -1);
+  EXPECT_EQ(index.size(), 0);
+}
+
+TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
+  const Resources resources = on_cpu();
+  EXPECT_THROW(Index("Falt"), InvalidArgument);
+  Index index("Flat");
+  auto base = make_floats(Shape::gaussian, 50, 8, 1);
+  index.add(base.view(), Ownership::copy, resources);
+  EXPECT_THROW(index.add(make_floats(Shape::gaussian, 5, 9, 1).view(), Ownership::copy, resources), InvalidArgument);
+  EXPECT_THROW(index.add(make_bytes(5, 8, 1).view(), Ownership::copy, resources), InvalidArgument);
+  auto broken = make_floats(Shape::gaussian, 5, 8, 1);
+  broken.row(3)[1] = NAN;
+  try {
+    index.add(broken.view(), Ownership::copy, resources);
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("base row 53 "));
+  }
+  EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), 3, resources), InvalidArgument);
+  EXPECT_THROW(index.search(base.view(), 0, resources), InvalidArgument);
+  EXPECT_EQ(index.size(), 50);
+  expect_searches(index, make_floats(Shape::gaussian, 3, 8, 2), base, 4, resources);
+}
+
+TEST(Flat, IsSearchedByManyThreadsWhileItGrows) {
+  const Resources resources = on_cpu();
+  const auto base = make_floats(Shape::gaussian, 2000, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, 8, 16, 2);
+  Index index("Flat");
+  index.add(base.view().slice(0, 1000), Ownership::copy, resources);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&, copy = index] {
+      do {
+        const int64_t before = copy.size();
+        const Neighbors found = copy.search(queries.view(), 5, resources);
+        for (int64_t i = 0; i < 40; ++i) {
+          EXPECT_GE(found.ids()[i], 0);
+          EXPECT_LT(found.ids()[i], copy.size());
+        }
+        EXPECT_GE(copy.size(), before);
+      } while (!done);
+    });
+  }
+  for (int64_t at = 1000; at < 2000; at += 50) index.add(base.view().slice(at, 50), Ownership::copy, resources);
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+  expect_searches(index, queries, base, 5, resources);
+}
+
+}  // namespace
+}  // namespace kith

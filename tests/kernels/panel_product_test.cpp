@@ -1,0 +1,97 @@
+#include "kernels/product/panel_product.hpp"
+
+#include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace kith {
+namespace {
+
+struct AlignedDelete {
+  void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
+};
+using AlignedFloats = std::unique_ptr<float[], AlignedDelete>;
+AlignedFloats aligned(int64_t count) {
+  return AlignedFloats(new (std::align_val_t{64}) float[static_cast<size_t>(count)]());
+}
+
+class Recorder final : public PanelHits {
+ public:
+  explicit Recorder(int64_t width) : width_(width) {}
+  void on_hit(int64_t query, int64_t panel, const float* values) override {
+    hits[{query, panel}] = std::vector<float>(values, values + width_);
+  }
+  std::map<std::pair<int64_t, int64_t>, std::vector<float>> hits;
+
+ private:
+  int64_t width_;
+};
+
+TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    const PanelShape shape = panel_shape();
+    for (const int64_t cols : {1, 5, 64}) {
+      const int64_t query_count = shape.queries_per_panel + 3;
+      const int64_t row_count = 3 * shape.rows_per_panel - 1;
+      const int64_t query_panels = 2;
+      const int64_t row_panels = 3;
+      const auto queries = reference::make_floats(reference::Shape::gaussian, query_count, cols, 1);
+      const auto rows = reference::make_floats(reference::Shape::gaussian, row_count, cols, 2);
+      const AlignedFloats packed_queries = aligned(query_panels * shape.queries_per_panel * cols);
+      const AlignedFloats packed_rows = aligned(row_panels * shape.rows_per_panel * cols);
+      const AlignedFloats terms = aligned(row_panels * shape.rows_per_panel);
+      for (int64_t p = 0; p < query_panels; ++p) {
+        const int64_t first = p * shape.queries_per_panel;
+        pack_panel(queries.row(first), std::min(shape.queries_per_panel, query_count - first), cols, shape.queries_per_panel,
+                   -2.0f, packed_queries.get() + first * cols);
+      }
+      for (int64_t p = 0; p < row_panels; ++p) {
+        const int64_t first = p * shape.rows_per_panel;
+        pack_panel(rows.row(first), std::min(shape.rows_per_panel, row_count - first), cols, shape.rows_per_panel, 1.0f,
+                   packed_rows.get() + first * cols);
+      }
+      for (int64_t i = 0; i < row_panels * shape.rows_per_panel; ++i) terms[static_cast<size_t>(i)] = i < row_count ? 0.25f * static_cast<float>(i % 5) : INFINITY;
+      const std::vector<float> norms(3, 2.0f);
+      const auto padded = static_cast<size_t>(query_panels * shape.queries_per_panel);
+      std::vector<float> limits(padded, -INFINITY), constant(padded, 0.0f), linear(padded, 0.25f), quadratic(padded, 0.125f);
+      for (int64_t q = 0; q < query_count; ++q) limits[static_cast<size_t>(q)] = -4.0f * std::sqrt(static_cast<float>(cols)) - static_cast<float>(q % 4);
+      Recorder recorder(shape.rows_per_panel);
+      scan_panels({packed_queries.get(), query_count, limits.data(), constant.data(), linear.data(), quadratic.data()},
+                  {packed_rows.get(), terms.get(), norms.data(), cols}, 0, row_panels, recorder);
+
+      int reported = 0;
+      for (int64_t q = 0; q < query_count; ++q) {
+        for (int64_t p = 0; p < row_panels; ++p) {
+          float least = INFINITY;
+          for (int64_t i = p * shape.rows_per_panel; i < std::min((p + 1) * shape.rows_per_panel, row_count); ++i) {
+            const double product = reference::distance(Metric::inner_product, queries.row(q), rows.row(i), cols);
+            const auto value = static_cast<float>(terms[static_cast<size_t>(i)] - 2 * product);
+            least = std::min(least, value);
+            if (recorder.hits.contains({q, p})) {
+              EXPECT_NEAR((recorder.hits[{q, p}][static_cast<size_t>(i % shape.rows_per_panel)]), value, 1e-4);
+            }
+          }
+          const float limit = limits[static_cast<size_t>(q)] + 1.0f;  // the bound at norm 2
+          if (std::abs(least - limit) > 1e-3f) {
+            EXPECT_EQ((recorder.hits.contains({q, p})), least <= limit) << "query " << q << " panel " << p;
+          }
+          reported += recorder.hits.contains({q, p});
+        }
+      }
+      EXPECT_GT(reported, 0);
+      EXPECT_LT(reported, query_count * row_panels);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
