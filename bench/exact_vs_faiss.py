@@ -111,7 +111,7 @@ def main() -> None:
                     "instruction_set": info["instruction_set"],
                     "faiss": faiss.__version__,
                     "kith": kith.__version__,
-                    "options": vars(options),
+                    "options": {name: value for name, value in vars(options).items() if name != "json"},
                     "product": product,
                     "results": results,
                 },

@@ -32,10 +32,10 @@ struct DeviceInfo {
   std::string name;
   int64_t memory_total = 0;  // bytes
   int64_t memory_free = 0;
-  int threads = 1;                 // CPU: hardware threads
-  std::string instruction_set;     // CPU: what the kernels were dispatched to
-  int multiprocessors = 0;         // CUDA
-  int compute_capability = 0;      // CUDA: 90 for 9.0
+  int threads = 1;              // CPU: hardware threads
+  std::string instruction_set;  // CPU: what the kernels were dispatched to
+  int multiprocessors = 0;      // CUDA
+  int compute_capability = 0;   // CUDA: 90 for 9.0
 };
 
 KITH_EXPORT DeviceInfo cpu_info();

@@ -20,7 +20,7 @@ class KITH_EXPORT InvalidArgument : public Error {
   using Error::Error;
 };
 
-// The object is not ready for this call (searching an empty index, for instance).
+// The object is not in a state for this call (committing a file before all rows were written, for instance).
 class KITH_EXPORT InvalidState : public Error {
  public:
   using Error::Error;
@@ -35,8 +35,7 @@ class KITH_EXPORT Unsupported : public Error {
 // The operating system refused a read or write. `code` is its errno, 0 where there is none.
 class KITH_EXPORT IoError : public Error {
  public:
-  IoError(const std::string& what, std::string path, int code)
-      : Error(what), path_(std::move(path)), code_(code) {}
+  IoError(const std::string& what, std::string path, int code) : Error(what), path_(std::move(path)), code_(code) {}
   const std::string& path() const { return path_; }
   int code() const { return code_; }
 
@@ -61,8 +60,7 @@ class KITH_EXPORT CorruptFile : public Error {
 // A memory limit, or the memory itself, is too small; `bytes_needed` is what the refused step wanted.
 class KITH_EXPORT OutOfMemory : public Error {
  public:
-  OutOfMemory(const std::string& what, int64_t bytes_needed)
-      : Error(what), bytes_needed_(bytes_needed) {}
+  OutOfMemory(const std::string& what, int64_t bytes_needed) : Error(what), bytes_needed_(bytes_needed) {}
   int64_t bytes_needed() const { return bytes_needed_; }
 
  private:

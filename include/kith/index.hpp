@@ -23,10 +23,12 @@ namespace kith {
 struct IndexParams {
   Metric metric = Metric::l2;
   bool check_finite = true;  // for added vectors and queries
-  bool prepare = true;       // keep norms and a copy laid out for the device: faster searches for about twice the memory
+  bool prepare = true;  // keep a copy laid out for the device, on the CPU of 4 * dimension + 8 bytes a row, where the
+                        // memory limit has room for twice that; batches of queries are searched faster
 };
 
-// Whether add() copies the rows or refers to the caller's memory, which must then outlive every search.
+// Whether add() copies the rows or refers to the caller's memory, which must then outlive every search. Borrowed rows
+// are never merged: each such add is a block of its own, so borrow few, large ones.
 enum class Ownership : uint8_t { copy, borrow };
 
 class KITH_EXPORT Index {

@@ -27,17 +27,17 @@ struct KnnParams {
   KITH_EXPORT void validate() const;
 };
 
-KITH_EXPORT Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params,
+KITH_EXPORT Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params = {},
                           const Resources& resources = Resources());
 
 // The same into the caller's arrays.
-KITH_EXPORT void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
-                     const Resources& resources = Resources());
+KITH_EXPORT void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out,
+                     const KnnParams& params, const Resources& resources = Resources());
 
 // From files that may be larger than memory: both are read in pieces that fit the host memory limit. `sink` gets the
 // results of consecutive queries, in order; what it is given lives until it returns.
 using NeighborsSink = std::function<void(int64_t first_query, const NeighborsView& part)>;
-KITH_EXPORT void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink, const KnnParams& params,
-                     const Resources& resources = Resources());
+KITH_EXPORT void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink,
+                     const KnnParams& params, const Resources& resources = Resources());
 
 }  // namespace kith

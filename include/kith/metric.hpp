@@ -4,6 +4,8 @@
 //   sqeuclidean    that sum itself
 //   inner_product  the product, largest first
 //   cosine         1 - cos of the angle; 1 where either vector is zero
+//
+// What FAISS and hnswlib call L2 is sqeuclidean here; hnswlib's "ip" is 1 - inner_product.
 #pragma once
 
 #include <kith/export.hpp>

@@ -17,7 +17,8 @@ struct Progress {
   int64_t total = 0;
 };
 
-// Called on the thread that called Kith, a few times a second at the most and once at the end of a stage.
+// Called on the thread that called Kith, at most every 50 ms and once at the end of a stage. Threads that share a
+// Resources share its sinks too, which then are called by several at once.
 using ProgressSink = std::function<void(const Progress&)>;
 
 enum class LogLevel : uint8_t { debug, info, warning };

@@ -1,7 +1,8 @@
 // What a call may use: the device, threads, memory limits, and where it logs and reports.
 //
 // A Resources is a cheap, thread-safe handle: copies share the thread pool and the memory budgets. It is the last
-// argument of every call and no object keeps one.
+// argument of every call and no object keeps one. Making one starts a thread pool at its first use: for many small
+// calls make one and pass it to all of them, rather than taking the default.
 #pragma once
 
 #include <kith/device.hpp>
@@ -30,7 +31,7 @@ struct ResourceOptions {
   CancelToken cancel;
   std::function<bool()> interrupted;  // asked now and then on the calling thread; true cancels (Ctrl-C in Python)
 
-  void validate() const;
+  KITH_EXPORT void validate() const;
 };
 
 class KITH_EXPORT Resources {
@@ -42,14 +43,17 @@ class KITH_EXPORT Resources {
   Device device() const;
   int threads() const;
 
-  // The same pool and budgets with another sink, token or device.
+  // The same pool and budgets with another device, sink or token.
   Resources with_device(Device device) const;
+  Resources with_log(LogSink sink) const;
   Resources with_progress(ProgressSink sink) const;
   Resources with_cancel(CancelToken cancel, std::function<bool()> interrupted = {}) const;
 
-  ThreadPool& pool() const;
-  const std::shared_ptr<MemoryBudget>& host_memory() const;
-  const std::shared_ptr<MemoryBudget>& device_memory() const;
+  // For Kith's own use.
+  ThreadPool& pool() const { return *pool_; }
+  const std::shared_ptr<MemoryBudget>& host_memory() const { return host_memory_; }
+  const std::shared_ptr<MemoryBudget>& device_memory() const { return device_memory_; }
+  Resources with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const;
 
   void log(LogLevel level, std::string_view text) const;
   // Throws Cancelled once a stop was requested. Call from the calling thread.
@@ -57,9 +61,13 @@ class KITH_EXPORT Resources {
   void report(const Progress& progress) const;
 
  private:
-  struct Shared;
+  template <typename Edit>
+  Resources changed(const Edit& edit) const;
+
   std::shared_ptr<const ResourceOptions> options_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<MemoryBudget> host_memory_;
+  std::shared_ptr<MemoryBudget> device_memory_;
 };
 
 }  // namespace kith

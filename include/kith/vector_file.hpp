@@ -98,7 +98,8 @@ struct RowRange {
   int64_t first = 0;
   int64_t count = -1;
 };
-KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range = {}, const Resources& resources = Resources());
+KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range = {},
+                                      const Resources& resources = Resources());
 KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors);
 
 // What a path holds, without reading its values: "vectors" or "ids" by the ending, or by the dtype of an .npy.

@@ -23,10 +23,8 @@ class KITH_EXPORT MatrixView {
  public:
   MatrixView() = default;
   MatrixView(const void* data, DType dtype, MatrixShape shape, MemorySpace space = {});
-  MatrixView(const float* data, int64_t rows, int64_t cols)
-      : MatrixView(data, DType::f32, {rows, cols, cols}) {}
-  MatrixView(const uint8_t* data, int64_t rows, int64_t cols)
-      : MatrixView(data, DType::u8, {rows, cols, cols}) {}
+  MatrixView(const float* data, int64_t rows, int64_t cols) : MatrixView(data, DType::f32, {rows, cols, cols}) {}
+  MatrixView(const uint8_t* data, int64_t rows, int64_t cols) : MatrixView(data, DType::u8, {rows, cols, cols}) {}
 
   const void* data() const { return data_; }
   int64_t rows() const { return shape_.rows; }

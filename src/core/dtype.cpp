@@ -5,11 +5,8 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<DType, 5> kNames{{{{DType::f32, "f32"},
-                                       {DType::f16, "f16"},
-                                       {DType::bf16, "bf16"},
-                                       {DType::u8, "u8"},
-                                       {DType::i8, "i8"}}}};
+constexpr NameTable<DType, 5> kNames{
+    {{{DType::f32, "f32"}, {DType::f16, "f16"}, {DType::bf16, "bf16"}, {DType::u8, "u8"}, {DType::i8, "i8"}}}};
 
 }  // namespace
 

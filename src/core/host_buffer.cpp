@@ -22,7 +22,8 @@ constexpr int64_t kAlignment = 64;
 
 std::byte* take(int64_t bytes) {
   if (bytes >= kMapFrom) {
-    void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: refusal costs speed alone
     return static_cast<std::byte*>(memory);
@@ -35,13 +36,14 @@ std::byte* take(int64_t bytes) {
 
 HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources& resources)
     : bytes_(bytes), budget_(resources.host_memory()) {
+  if (bytes < 0) throw InvalidArgument(fmt::format("{} would have {} bytes", purpose, bytes));
   budget_->reserve(bytes, purpose);
   data_ = take(bytes);
   if (data_ == nullptr) {
     budget_->release(bytes);
-    throw OutOfMemory(fmt::format("{} needs {} of host memory and the system has not that much", purpose,
-                                  format_bytes(bytes)),
-                      bytes);
+    throw OutOfMemory(
+        fmt::format("{} needs {} of host memory and the system has not that much", purpose, format_bytes(bytes)),
+        bytes);
   }
 }
 

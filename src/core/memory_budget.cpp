@@ -13,8 +13,9 @@ void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
   do {
     if (bytes > limit_ - used) {
       throw OutOfMemory(
-          fmt::format("{} needs {}, but the {} memory limit of {} has {} left; raise the limit or lower the problem's size",
-                      purpose, format_bytes(bytes), name_, format_bytes(limit_), format_bytes(limit_ - used)),
+          fmt::format(
+              "{} needs {}, but the {} memory limit of {} has {} left; raise the limit or lower the problem's size",
+              purpose, format_bytes(bytes), name_, format_bytes(limit_), format_bytes(limit_ - used)),
           bytes);
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));

@@ -7,20 +7,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace kith {
-
-struct Resources::Shared {
-  explicit Shared(const ResourceOptions& options)
-      : pool(options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency())),
-        host(std::make_shared<MemoryBudget>("host", options.host_memory_limit)),
-        device(std::make_shared<MemoryBudget>("device", options.device_memory_limit)) {}
-
-  ThreadPool pool;
-  std::shared_ptr<MemoryBudget> host;
-  std::shared_ptr<MemoryBudget> device;
-};
 
 void ResourceOptions::validate() const {
   constexpr int kMaxThreads = 4096;
@@ -36,39 +26,49 @@ Resources::Resources() : Resources(ResourceOptions{}) {}
 
 Resources::Resources(ResourceOptions options) {
   options.validate();
-  shared_ = std::make_shared<Shared>(options);
+  const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  pool_ = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : hardware);
+  host_memory_ = std::make_shared<MemoryBudget>("host", options.host_memory_limit);
+  device_memory_ = std::make_shared<MemoryBudget>("device", options.device_memory_limit);
   options_ = std::make_shared<const ResourceOptions>(std::move(options));
 }
 
 const ResourceOptions& Resources::options() const { return *options_; }
 Device Resources::device() const { return options_->device; }
-int Resources::threads() const { return shared_->pool.threads(); }
-ThreadPool& Resources::pool() const { return shared_->pool; }
-const std::shared_ptr<MemoryBudget>& Resources::host_memory() const { return shared_->host; }
-const std::shared_ptr<MemoryBudget>& Resources::device_memory() const { return shared_->device; }
+int Resources::threads() const { return pool_->threads(); }
+
+template <typename Edit>
+Resources Resources::changed(const Edit& edit) const {
+  ResourceOptions options = *options_;
+  edit(options);
+  Resources copy = *this;
+  copy.options_ = std::make_shared<const ResourceOptions>(std::move(options));
+  return copy;
+}
 
 Resources Resources::with_device(Device device) const {
-  ResourceOptions changed = *options_;
-  changed.device = device;
-  Resources copy = *this;
-  copy.options_ = std::make_shared<const ResourceOptions>(std::move(changed));
-  return copy;
+  return changed([&](ResourceOptions& options) { options.device = device; });
+}
+
+Resources Resources::with_log(LogSink sink) const {
+  return changed([&](ResourceOptions& options) { options.log = std::move(sink); });
 }
 
 Resources Resources::with_progress(ProgressSink sink) const {
-  ResourceOptions changed = *options_;
-  changed.progress = std::move(sink);
-  Resources copy = *this;
-  copy.options_ = std::make_shared<const ResourceOptions>(std::move(changed));
-  return copy;
+  return changed([&](ResourceOptions& options) { options.progress = std::move(sink); });
 }
 
 Resources Resources::with_cancel(CancelToken cancel, std::function<bool()> interrupted) const {
-  ResourceOptions changed = *options_;
-  changed.cancel = std::move(cancel);
-  changed.interrupted = std::move(interrupted);
+  return changed([&](ResourceOptions& options) {
+    options.cancel = std::move(cancel);
+    options.interrupted = std::move(interrupted);
+  });
+}
+
+Resources Resources::with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const {
   Resources copy = *this;
-  copy.options_ = std::make_shared<const ResourceOptions>(std::move(changed));
+  copy.host_memory_ = std::move(host);
+  copy.device_memory_ = std::move(device);
   return copy;
 }
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,8 +61,13 @@ struct Job {
 }  // namespace
 
 struct ThreadPool::Crew {
+  // Starts as many as the system allows: the caller works too, so that none at all is enough.
   explicit Crew(int count) : owner(getpid()) {
-    for (int i = 0; i < count; ++i) threads.emplace_back([this] { serve(); });
+    threads.reserve(static_cast<size_t>(count));
+    try {
+      for (int i = 0; i < count; ++i) threads.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+    }
   }
 
   void serve() {

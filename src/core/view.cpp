@@ -11,7 +11,8 @@ namespace {
 
 void check_range(const MatrixView& view, int64_t first, int64_t count) {
   if (first < 0 || count < 0 || first > view.rows() - count) {
-    throw InvalidArgument(fmt::format("rows {} to {} are asked for, the matrix has {}", first, first + count, view.rows()));
+    throw InvalidArgument(
+        fmt::format("rows {} to {} are asked for, the matrix has {}", first, first + count, view.rows()));
   }
 }
 
@@ -22,14 +23,17 @@ MatrixView::MatrixView(const void* data, DType dtype, MatrixShape shape, MemoryS
   const auto [rows, cols, stride] = shape;
   if (rows < 0 || cols < 0) throw InvalidArgument(fmt::format("a matrix of {} x {} cannot be", rows, cols));
   if (stride < cols) {
-    throw InvalidArgument(fmt::format("the row stride of {} elements is less than the {} columns; rows must not overlap and "
-                                      "columns must be contiguous",
-                                      stride, cols));
+    throw InvalidArgument(
+        fmt::format("the row stride of {} elements is less than the {} columns; rows must not overlap and "
+                    "columns must be contiguous",
+                    stride, cols));
   }
   if (saturating_multiply(saturating_multiply(rows, stride), size_of(dtype)) == INT64_MAX) {
-    throw InvalidArgument(fmt::format("a matrix of {} rows with a stride of {} is larger than memory can be", rows, stride));
+    throw InvalidArgument(
+        fmt::format("a matrix of {} rows with a stride of {} is larger than memory can be", rows, stride));
   }
-  if (data == nullptr && !empty()) throw InvalidArgument(fmt::format("a null pointer was given for a {} x {} matrix", rows, cols));
+  if (data == nullptr && !empty())
+    throw InvalidArgument(fmt::format("a null pointer was given for a {} x {} matrix", rows, cols));
 }
 
 MatrixView MatrixView::slice(int64_t first, int64_t count) const {

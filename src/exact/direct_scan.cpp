@@ -1,7 +1,6 @@
 #include "exact/direct_scan.hpp"
 
 #include "exact/finite_check.hpp"
-#include "exact/packed_base.hpp"
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
@@ -14,9 +13,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kTileRows = 256;
-constexpr int64_t kTilesBetweenCheckpoints = 64;
-// Below this squared norm f32 sums may have lost their digits to underflow.
-constexpr float kSmallestSquaredNorm = 1e-30f;
+constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
 // From the fast sums of a row to bounds for its key, per metric.
 class KeyBounds {
@@ -35,7 +32,7 @@ class KeyBounds {
     bool known = value < kInfinity;
     if (kind_ == KeyKind::inner_product) {
       key = -value;
-      error = query_error_ * std::sqrt(squared_norm) + absolute_;
+      error = query_error_ * std::sqrt(squared_norm + absolute_) + absolute_;
       known = query_known_ && squared_norm < static_cast<float>(kLargestSquaredNorm);
     } else if (kind_ == KeyKind::cosine) {  // the query is normalised
       key = 1.0f - value / std::sqrt(squared_norm);
@@ -45,6 +42,10 @@ class KeyBounds {
     known = known && std::isfinite(value);
     *lower = known ? key - error : -kInfinity;
     *upper = known ? key + error : kInfinity;
+    if (known && kind_ == KeyKind::l2) {
+      *lower = root_below(*lower);
+      *upper = root_above(*upper);
+    }
     return known;
   }
 
@@ -68,6 +69,7 @@ class RangeScan {
 
   // The first row that is not finite, or -1. What follows it is not looked at.
   int64_t run(int64_t first, int64_t end) {
+    const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / context_.base.cols());
     int64_t tiles = 0;
     for (int64_t tile = first; tile < end; tile += kTileRows) {
       const int64_t count = std::min(kTileRows, end - tile);
@@ -77,7 +79,7 @@ class RangeScan {
         if (const int64_t bad = filter(q, rows, tile); bad >= 0) return bad;
       }
       context_.meter.add(context_.queries.size() * count);
-      if (++tiles % kTilesBetweenCheckpoints == 0) context_.meter.checkpoint();
+      if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
     }
     return -1;
   }
@@ -117,8 +119,9 @@ void direct_scan(const ScanContext& context, bool check_finite, int64_t first_ro
   const MatrixView& base = context.base;
   const int64_t cols = base.cols();
   // Cosine scans with normalised queries, which keeps their products clear of underflow.
-  const HostBuffer normalised(context.kind == KeyKind::cosine ? context.queries.size() * cols * static_cast<int64_t>(sizeof(float)) : 0,
-                              "the normalised queries", context.resources);
+  const HostBuffer normalised(
+      context.kind == KeyKind::cosine ? context.queries.size() * cols * static_cast<int64_t>(sizeof(float)) : 0,
+      "the normalised queries", context.resources);
   const float* queries = context.queries.row(0);
   if (context.kind == KeyKind::cosine) {
     for (int64_t q = 0; q < context.queries.size(); ++q) {

@@ -24,22 +24,22 @@ Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams
 
 void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
          const Resources& resources) {
-  const KnnProblem problem = check_knn({queries.rows(), queries.cols(), queries.dtype()},
-                                       {base.rows(), base.cols(), base.dtype()}, params);
+  const KnnProblem problem =
+      check_knn({queries.rows(), queries.cols(), queries.dtype()}, {base.rows(), base.cols(), base.dtype()}, params);
   check_host_readable("queries", queries);
   check_host_readable("base", base);
   check_output(out, queries.rows(), params.k);
   if (pad_when_empty(problem, out)) return;
-  const KnnPlan plan = plan_knn(problem, resolve_device(problem, resources), resources);
+  const PlannedKnn planned = plan_knn(problem, resolve_device(problem, resources), resources);
   ViewSource query_rows(queries);
   ViewSource base_rows(base);
-  run_knn(problem, plan, query_rows, {{&base_rows, nullptr}}, whole_output(out), resources);
+  run_knn(problem, planned, query_rows, {{&base_rows, nullptr}}, whole_output(out));
 }
 
 void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink, const KnnParams& params,
          const Resources& resources) {
-  KnnProblem problem = check_knn({queries.rows(), queries.cols(), queries.dtype()},
-                                 {base.rows(), base.cols(), base.dtype()}, params);
+  KnnProblem problem =
+      check_knn({queries.rows(), queries.cols(), queries.dtype()}, {base.rows(), base.cols(), base.dtype()}, params);
   problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
   if (problem.queries == 0) return;
   if (problem.rows == 0) {
@@ -48,22 +48,17 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
     for (int64_t query = 0; query < problem.queries; ++query) sink(query, nothing.view());
     return;
   }
-  // The results of a batch have the caller's k, which may be larger than the base.
-  const int64_t planned_k = problem.k;
-  problem.k = params.k;
-  KnnPlan plan = plan_knn(problem, resolve_device(problem, resources), resources);
-  problem.k = planned_k;
-  FileSource query_rows(queries, plan.query_batch, resources);
-  FileSource base_rows(base, plan.base_chunk, resources);
-  Neighbors part(plan.query_batch, params.k, resources);
-  const KnnOutput output{params.k,
-                         [&](int64_t, int64_t count) {
+  const PlannedKnn planned = plan_knn(problem, resolve_device(problem, resources), resources);
+  FileSource query_rows(queries, planned.plan.query_batch, planned.resources());
+  FileSource base_rows(base, planned.plan.base_chunk, planned.resources());
+  Neighbors part(planned.plan.query_batch, params.k, planned.resources());
+  const KnnOutput output{[&](int64_t, int64_t count) {
                            NeighborsView view = part.view();
                            view.queries = count;
                            return view;
                          },
                          sink};
-  run_knn(problem, plan, query_rows, {{&base_rows, nullptr}}, output, resources);
+  run_knn(problem, planned, query_rows, {{&base_rows, nullptr}}, output);
 }
 
 }  // namespace kith

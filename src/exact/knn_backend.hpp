@@ -42,7 +42,8 @@ struct PrepareOptions {
   bool check_finite = true;
   int64_t first_row = 0;
 };
-std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options, const Resources& resources);
+std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
+                                               const Resources& resources);
 std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
                                                 const Resources& resources);
 

@@ -23,22 +23,21 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
   check_dtype("queries", queries.dtype);
   check_dtype("base vectors", base.dtype);
   if (queries.cols != base.cols) {
-    throw InvalidArgument(fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols,
-                                      base.cols));
+    throw InvalidArgument(
+        fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols, base.cols));
   }
   if (base.cols < 1) throw InvalidArgument("vectors without columns cannot be searched");
   if (base.rows > std::numeric_limits<int32_t>::max()) {
-    throw Unsupported(fmt::format("a base of {} rows; one search takes up to {}", base.rows, std::numeric_limits<int32_t>::max()));
+    throw Unsupported(
+        fmt::format("a base of {} rows; one search takes up to {}", base.rows, std::numeric_limits<int32_t>::max()));
   }
-  constexpr int64_t kMostResults = int64_t{1} << 56;
-  if (queries.rows > 0 && params.k > kMostResults / queries.rows) {
-    throw InvalidArgument(fmt::format("{} queries with k = {} give more results than memory can hold", queries.rows, params.k));
-  }
+  check_result_size(queries.rows, params.k);
   KnnProblem problem;
   problem.queries = queries.rows;
   problem.rows = base.rows;
   problem.cols = base.cols;
   problem.k = std::min(params.k, std::max<int64_t>(base.rows, 1));
+  problem.result_k = params.k;
   problem.query_dtype = queries.dtype;
   problem.base_dtype = base.dtype;
   problem.metric = params.metric;
@@ -46,9 +45,17 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
   return problem;
 }
 
+void check_result_size(int64_t queries, int64_t k) {
+  constexpr int64_t kMostResults = int64_t{1} << 40;
+  if (k > kMostResults || (queries > 0 && k > kMostResults / queries)) {
+    throw InvalidArgument(fmt::format("{} queries with k = {} give more results than memory can hold", queries, k));
+  }
+}
+
 void check_host_readable(std::string_view what, const MatrixView& view) {
   if (!view.space().host_readable()) {
-    throw Unsupported(fmt::format("the {} lie in the memory of cuda:{}; copy them to the host", what, view.space().device));
+    throw Unsupported(
+        fmt::format("the {} lie in the memory of cuda:{}; copy them to the host", what, view.space().device));
   }
 }
 
@@ -67,14 +74,6 @@ bool pad_when_empty(const KnnProblem& problem, const NeighborsView& out) {
   std::fill_n(out.ids, out.queries * out.k, int64_t{-1});
   std::fill_n(out.distances, out.queries * out.k, larger_is_nearer(problem.metric) ? -kInfinity : kInfinity);
   return true;
-}
-
-KnnOutput whole_output(const NeighborsView& out) {
-  return {out.k,
-          [out](int64_t first, int64_t count) {
-            return NeighborsView{out.ids + first * out.k, out.distances + first * out.k, count, out.k};
-          },
-          {}};
 }
 
 }  // namespace kith

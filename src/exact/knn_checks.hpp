@@ -3,7 +3,6 @@
 
 #include <kith/knn.hpp>
 
-#include "exact/knn_loop.hpp"
 #include "exact/knn_plan.hpp"
 
 namespace kith {
@@ -17,13 +16,13 @@ struct RowsInfo {
 // The problem, its k no larger than the base. InvalidArgument or Unsupported where it cannot be.
 KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params);
 
+// That so many results can be counted.
+void check_result_size(int64_t queries, int64_t k);
+
 void check_host_readable(std::string_view what, const MatrixView& view);
 void check_output(const NeighborsView& out, int64_t queries, int64_t k);
 
 // True, with everything padded, where there is nothing to search.
 bool pad_when_empty(const KnnProblem& problem, const NeighborsView& out);
-
-// Writes into one array for all queries.
-KnnOutput whole_output(const NeighborsView& out);
 
 }  // namespace kith

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace kith {
@@ -17,11 +16,7 @@ namespace {
 
 // From keys to the metric's unit.
 float distance_of(Metric metric, float key) {
-  switch (metric) {
-    case Metric::l2: return std::sqrt(key);
-    case Metric::inner_product: return 0.0f - key;  // never -0
-    default: return key;
-  }
+  return metric == Metric::inner_product ? 0.0f - key : key;  // never -0
 }
 
 void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const NeighborsView& out) {
@@ -42,28 +37,11 @@ DeviceInfo gpu_info(Device device) {
   for (const DeviceInfo& gpu : gpus) {
     if (gpu.device == device) return gpu;
   }
-  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(device),
-                                    gpus.size()));
+  throw InvalidArgument(
+      fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(device), gpus.size()));
 }
 
-}  // namespace
-
-Device resolve_device(const KnnProblem& problem, const Resources& resources) {
-  const Device asked = resources.device();
-  if (asked.kind == DeviceKind::cpu) return asked;
-  if (asked.kind == DeviceKind::automatic) {
-    const Device chosen = choose_knn_device(problem, resources.threads(), cuda_devices());
-    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
-                                              problem.rows, problem.cols, name_of(chosen)));
-    return chosen;
-  }
-  if (!built_with_cuda()) throw Unsupported("this build of Kith has no CUDA backend; use device cpu or auto");
-  gpu_info(asked);
-  return asked;
-}
-
-KnnPlan plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
-  PlanBudget budget{resources.host_memory()->available(), resources.device_memory()->available(), resources.threads()};
+KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
   return dispatch(
       device, [&] { return plan_knn_cpu(problem, budget); },
       [&](int index) {
@@ -73,13 +51,63 @@ KnnPlan plan_knn(const KnnProblem& problem, Device device, const Resources& reso
       });
 }
 
-void run_knn(const KnnProblem& problem, const KnnPlan& plan, RowSource& queries, const std::vector<BasePart>& base,
-             const KnnOutput& output, const Resources& resources) {
+// With half of what is left, where that will do: other calls under the same limits want to work too.
+KnnPlan plan_modestly(const KnnProblem& problem, Device device, const PlanBudget& all) {
+  try {
+    return plan_for(problem, device, {all.host / 2, all.device / 2, all.threads});
+  } catch (const OutOfMemory&) {
+    return plan_for(problem, device, all);
+  }
+}
+
+}  // namespace
+
+Device resolve_device(const KnnProblem& problem, const Resources& resources) {
+  const Device asked = resources.device();
+  if (asked.kind == DeviceKind::cpu) return asked;
+  if (asked.kind == DeviceKind::automatic) {
+    const Device chosen = worth_a_gpu(problem, resources.threads())
+                              ? choose_knn_device(problem, resources.threads(), cuda_devices())
+                              : Device::cpu();
+    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
+                                              problem.rows, problem.cols, name_of(chosen)));
+    return chosen;
+  }
+  if (!built_with_cuda()) throw_no_cuda();
+  gpu_info(asked);
+  return asked;
+}
+
+PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
+  constexpr int kTries = 8;  // another call may take what this one has just planned with
+  for (int i = 1;; ++i) {
+    const PlanBudget all{resources.host_memory()->available(), resources.device_memory()->available(),
+                         resources.threads()};
+    const KnnPlan plan = plan_modestly(problem, device, all);
+    try {
+      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
+    } catch (const OutOfMemory&) {
+      if (i == kTries) throw;
+    }
+  }
+}
+
+KnnOutput whole_output(const NeighborsView& out) {
+  return {[out](int64_t first, int64_t count) {
+            return NeighborsView{out.ids + first * out.k, out.distances + first * out.k, count, out.k};
+          },
+          {}};
+}
+
+void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& queries,
+             const std::vector<BasePart>& base, const KnnOutput& output) {
+  const KnnPlan& plan = planned.plan;
+  const Resources& resources = planned.resources();
   const std::unique_ptr<KnnBackend> backend = dispatch(
       plan.device, [&] { return make_knn_cpu(problem, plan, resources); },
       [&](int) { return make_knn_cuda(problem, plan, resources); });
-  const HostBuffer neighbors(plan.query_batch * problem.k * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours",
-                             resources);
+  const HostBuffer neighbors(plan.query_batch * problem.k * static_cast<int64_t>(sizeof(uint64_t)),
+                             "the packed neighbours", resources);
   ProgressMeter meter("search", problem.queries * problem.rows, resources);
   for (int64_t first = 0; first < problem.queries; first += plan.query_batch) {
     const int64_t count = std::min(plan.query_batch, problem.queries - first);

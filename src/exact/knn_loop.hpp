@@ -3,10 +3,13 @@
 
 #include <kith/knn.hpp>
 
+#include "core/reservation.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/row_source.hpp"
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace kith {
@@ -20,17 +23,28 @@ struct BasePart {
 // The device that `resources` asks for, `automatic` settled for this problem. InvalidArgument where it does not exist.
 Device resolve_device(const KnnProblem& problem, const Resources& resources);
 
-// The plan for that device under what is left of the limits.
-KnnPlan plan_knn(const KnnProblem& problem, Device device, const Resources& resources);
+// A plan with the memory that it needs.
+struct PlannedKnn {
+  KnnPlan plan;
+  std::unique_ptr<Reservation> memory;
 
-// Where batches of results go: `destination` says where the results of queries first .. are written, `done` that they are.
+  const Resources& resources() const { return memory->resources(); }
+};
+
+// For that device under what is left of the limits.
+PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources);
+
+// Where batches of results go: `destination` says where the results of queries first .. are written, `done` that they
+// are.
 struct KnnOutput {
-  int64_t k = 0;  // as the caller asked: what the base has too few rows for is padded
   std::function<NeighborsView(int64_t first, int64_t count)> destination;
   std::function<void(int64_t first, const NeighborsView& part)> done;
 };
 
-void run_knn(const KnnProblem& problem, const KnnPlan& plan, RowSource& queries, const std::vector<BasePart>& base,
-             const KnnOutput& output, const Resources& resources);
+// Into one array for all queries.
+KnnOutput whole_output(const NeighborsView& out);
+
+void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& queries,
+             const std::vector<BasePart>& base, const KnnOutput& output);
 
 }  // namespace kith

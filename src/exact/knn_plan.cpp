@@ -30,50 +30,57 @@ constexpr int64_t kReadBytes = 32 << 20;    // read at a time
 int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudget& budget) {
   const bool product = plan.engine == CpuEngine::product;
   const int64_t batch = plan.query_batch;
-  int64_t bytes = QuerySet::bytes_for(batch, problem.cols, product);
-  bytes += batch * plan.row_splits * plan.candidates * CandidateList::kBytesPerCandidate;
+  int64_t bytes = QuerySet::bytes_for(batch, problem.cols, product, budget.threads);
+  bytes += batch * plan.row_splits * CandidateList::bytes_for(problem.k);
   bytes += batch * problem.k * 2 * static_cast<int64_t>(sizeof(uint64_t));  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(problem.k);
   if (product && !problem.base_prepared) bytes += PackedBase::bytes_for(plan.panel_rows, problem.cols, budget.threads);
-  if (!product) bytes += batch * problem.cols * static_cast<int64_t>(sizeof(float));
+  if (!product) bytes += batch * problem.cols * static_cast<int64_t>(sizeof(float));  // normalised, for cosine
   if (!problem.queries_in_memory) bytes += batch * problem.cols * size_of(problem.query_dtype);
   if (!problem.base_in_memory) bytes += plan.base_chunk * problem.cols * size_of(problem.base_dtype);
-  if (!problem.results_in_memory) bytes += batch * problem.k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
+  if (!problem.results_in_memory)
+    bytes += batch * problem.result_k * static_cast<int64_t>(sizeof(int64_t) + sizeof(float));
   return bytes;
 }
 
-void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, KnnPlan* plan) {
-  const int64_t most_splits = std::max<int64_t>(1, std::min(plan->base_chunk, problem.rows) / kRowsPerSplit);
+// Cuts the work into enough tasks, by rows where the queries alone do not give them, in at most `most_splits` parts.
+void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, int64_t most_splits, KnnPlan* plan) {
+  const int64_t rows = std::min(plan->base_chunk, problem.rows);
+  const int64_t most = std::clamp<int64_t>(rows / kRowsPerSplit, 1, most_splits);
   if (plan->engine == CpuEngine::direct) {
     plan->query_block = plan->query_batch;
-    plan->row_splits = std::min<int64_t>(most_splits, 4 * budget.threads);
+    plan->row_splits = std::min<int64_t>(most, 4 * budget.threads);
     return;
   }
   const int64_t cached = kBlockBytes / (problem.cols * static_cast<int64_t>(sizeof(float)));
   plan->query_block = cached >= kQueryBlock ? kQueryBlock : kSmallestBlock;
   const int64_t blocks = (plan->query_batch + plan->query_block - 1) / plan->query_block;
   const int64_t wanted = budget.threads == 1 ? 1 : (kTasksPerThread * budget.threads + blocks - 1) / blocks;
-  plan->row_splits = std::clamp<int64_t>(wanted, 1, most_splits);
+  plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
 }
 
 // Halves the largest of what can be smaller; false when nothing can.
-bool shrink(const KnnProblem& problem, KnnPlan* plan) {
+bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
   const int64_t smallest_batch = std::min<int64_t>(problem.queries, 8);
   const int64_t smallest_rows = std::min<int64_t>(problem.rows, 256);
+  const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(problem.k);
+  const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
   const int64_t batch_bytes =
       plan->query_batch > smallest_batch
-          ? plan->query_batch * (problem.cols * 8 + plan->row_splits * plan->candidates * CandidateList::kBytesPerCandidate +
-                                 problem.k * 28)
+          ? plan->query_batch * (problem.cols * 8 + problem.k * 16 + problem.result_k * 12) + list_bytes
           : 0;
-  const int64_t packed_bytes = plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
-                                   ? plan->panel_rows * problem.cols * 4
-                                   : 0;
+  const int64_t packed_bytes =
+      plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
+          ? plan->panel_rows * problem.cols * 4
+          : 0;
   const int64_t chunk_bytes = !problem.base_in_memory && plan->base_chunk > smallest_rows
                                   ? plan->base_chunk * problem.cols * size_of(problem.base_dtype)
                                   : 0;
-  const int64_t largest = std::max({batch_bytes, packed_bytes, chunk_bytes});
+  const int64_t largest = std::max({split_bytes, batch_bytes, packed_bytes, chunk_bytes});
   if (largest == 0) return false;
-  if (largest == batch_bytes) {
+  if (largest == split_bytes) {
+    *most_splits = plan->row_splits / 2;
+  } else if (largest == batch_bytes) {
     plan->query_batch = std::max(smallest_batch, plan->query_batch / 2);
   } else if (largest == packed_bytes) {
     plan->panel_rows = std::max(smallest_rows, plan->panel_rows / 2);
@@ -84,49 +91,63 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan) {
   return true;
 }
 
+// The largest plan of one engine that fits, or else its smallest.
+KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine engine) {
+  const int64_t row_bytes = problem.cols * size_of(problem.base_dtype);
+  KnnPlan plan;
+  plan.device = Device::cpu();
+  plan.engine = engine;
+  plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
+  plan.query_batch = std::min(plan.query_batch, problem.queries);
+  plan.base_chunk =
+      problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
+  plan.panel_rows =
+      std::clamp<int64_t>(kPackedBytes / (problem.cols * static_cast<int64_t>(sizeof(float))), 1, plan.base_chunk);
+  int64_t most_splits = INT64_MAX;
+  do {
+    choose_tasks(problem, budget, most_splits, &plan);
+    plan.host_bytes = cpu_bytes(problem, plan, budget);
+  } while (plan.host_bytes > budget.host && shrink(problem, &plan, &most_splits));
+  return plan;
+}
+
+// Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
+constexpr double kCpuFlopsPerThread = 30e9;
+constexpr double kGpuFlops = 2.4e12;
+constexpr double kGpuStart = 0.4;   // seconds
+constexpr double kCopyBytes = 8e9;  // per second, from pageable memory
+
+double flops(const KnnProblem& problem) {
+  return 2.0 * static_cast<double>(problem.queries) * static_cast<double>(problem.rows) *
+         static_cast<double>(problem.cols);
+}
+double cpu_seconds(const KnnProblem& problem, int threads) { return flops(problem) / (kCpuFlopsPerThread * threads); }
+
 }  // namespace
 
 CpuEngine cpu_engine(int64_t queries) { return queries < kProductFrom ? CpuEngine::direct : CpuEngine::product; }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
-  const int64_t row_bytes = problem.cols * size_of(problem.base_dtype);
-  KnnPlan plan;
-  plan.device = Device::cpu();
-  plan.engine = cpu_engine(problem.queries);
-  plan.candidates = CandidateList::capacity_for(problem.k);
-  plan.query_batch =
-      std::clamp<int64_t>(kListBytes / (plan.candidates * CandidateList::kBytesPerCandidate), kQueryBlock, 1 << 14);
-  plan.query_batch = std::min(plan.query_batch, problem.queries);
-  plan.base_chunk = problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
-  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / (problem.cols * static_cast<int64_t>(sizeof(float))), 1, plan.base_chunk);
-  for (;;) {
-    choose_tasks(problem, budget, &plan);
-    plan.host_bytes = cpu_bytes(problem, plan, budget);
-    if (plan.host_bytes <= budget.host) return plan;
-    if (!shrink(problem, &plan)) {
-      throw OutOfMemory(fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host "
-                                    "memory limit leaves {}; raise the limit, or lower k or the threads",
-                                    problem.rows, problem.cols, problem.k, budget.threads, format_bytes(plan.host_bytes),
-                                    format_bytes(std::max<int64_t>(budget.host, 0))),
-                        plan.host_bytes);
-    }
-  }
+  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem.queries));
+  if (plan.host_bytes <= budget.host) return plan;
+  plan = fit_plan(problem, budget, CpuEngine::direct);  // slower for many queries, but packs nothing
+  if (plan.host_bytes <= budget.host) return plan;
+  throw OutOfMemory(
+      fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host memory "
+                  "limit leaves {}; raise the limit, or lower k or the threads",
+                  problem.rows, problem.cols, problem.result_k, budget.threads, format_bytes(plan.host_bytes),
+                  format_bytes(std::max<int64_t>(budget.host, 0))),
+      plan.host_bytes);
 }
+
+bool worth_a_gpu(const KnnProblem& problem, int threads) { return cpu_seconds(problem, threads) > kGpuStart; }
 
 Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus) {
   if (gpus.empty()) return Device::cpu();
-  // Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
-  constexpr double kCpuFlopsPerThread = 30e9;
-  constexpr double kGpuFlops = 4e12;
-  constexpr double kGpuStart = 0.4;      // seconds
-  constexpr double kCopyBytes = 8e9;     // per second, from pageable memory
-  const double flops = 2.0 * static_cast<double>(problem.queries) * static_cast<double>(problem.rows) *
-                       static_cast<double>(problem.cols);
   const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
                        static_cast<double>(size_of(problem.base_dtype));
-  const double cpu = flops / (kCpuFlopsPerThread * threads);
-  const double gpu = kGpuStart + bytes / kCopyBytes + flops / kGpuFlops;
-  return gpu < cpu ? gpus.front().device : Device::cpu();
+  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / kGpuFlops;
+  return gpu < cpu_seconds(problem, threads) ? gpus.front().device : Device::cpu();
 }
 
 }  // namespace kith

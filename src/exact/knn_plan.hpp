@@ -15,7 +15,8 @@ struct KnnProblem {
   int64_t queries = 0;
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t k = 0;
+  int64_t k = 0;         // neighbours looked for: no more than rows
+  int64_t result_k = 0;  // neighbours given out, padded
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
   Metric metric = Metric::l2;
@@ -42,10 +43,9 @@ struct KnnPlan {
 
   // CPU
   CpuEngine engine = CpuEngine::product;
-  int64_t query_block = 0;   // queries that one task searches for
-  int64_t row_splits = 1;    // tasks that share a block's rows
-  int64_t panel_rows = 0;    // rows packed at a time
-  int64_t candidates = 0;    // capacity of a query's candidate list
+  int64_t query_block = 0;  // queries that one task searches for
+  int64_t row_splits = 1;   // tasks that share a block's rows
+  int64_t panel_rows = 0;   // rows packed at a time
 
   // CUDA
   int64_t query_tile = 0;
@@ -64,6 +64,9 @@ CpuEngine cpu_engine(int64_t queries);
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);
 KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget);
+
+// False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
+bool worth_a_gpu(const KnnProblem& problem, int threads);
 
 // The device that `automatic` stands for: a GPU where the predicted time, its start and copies included, is shorter.
 Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus);

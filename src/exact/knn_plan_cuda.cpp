@@ -36,7 +36,7 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
   if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));
-  if (!problem.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(problem.k, 12)));
+  if (!problem.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(problem.result_k, 12)));
   return bytes;
 }
 

@@ -2,6 +2,8 @@
 
 #include "exact/finite_check.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +14,8 @@ namespace kith {
 namespace {
 
 constexpr int64_t kCentreSample = 256;
-constexpr int64_t kWidestPanel = 64;  // rows: AVX-512's 48, rounded up
+// A panel's hits come to a candidate list together.
+constexpr int64_t kWidestPanel = CandidateList::kLargestGroup;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -22,7 +25,7 @@ int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / mult
 std::vector<float> choose_centre(KeyKind kind, const MatrixView& base) {
   const auto cols = static_cast<size_t>(base.cols());
   std::vector<float> centre(cols, 0.0f);
-  if (kind != KeyKind::squared_l2 || base.rows() == 0) return centre;
+  if (!has_differences(kind) || base.rows() == 0) return centre;
   const int64_t samples = std::min(kCentreSample, base.rows());
   std::vector<double> sums(cols, 0.0);
   std::vector<float> row(cols);
@@ -55,14 +58,15 @@ PanelBase PackedBase::panels() const {
   return {panels_.as<float>(), terms_.as<float>(), norms_.as<float>(), static_cast<int64_t>(centre_.size())};
 }
 
-void PackedBase::pack(const MatrixView& base, bool check_finite, int64_t first_row, ProgressMeter& meter,
-                      const Resources& resources) {
+void PackedBase::pack(const MatrixView& base, bool check_finite, int64_t first_row, int64_t work_per_row,
+                      ProgressMeter& meter, const Resources& resources) {
   rows_ = base.rows();
   constexpr int64_t kPanelsPerTask = 16;
   const int64_t tasks = (panel_count() + kPanelsPerTask - 1) / kPanelsPerTask;
   std::atomic<int64_t> first_bad{INT64_MAX};  // the first panel with a value that is not finite
   const int64_t scratch_floats = shape_.rows_per_panel * base.cols();
-  const HostBuffer scratch(resources.threads() * scratch_floats * static_cast<int64_t>(sizeof(float)), "packing", resources);
+  const HostBuffer scratch(resources.threads() * scratch_floats * static_cast<int64_t>(sizeof(float)), "packing",
+                           resources);
   parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
     float* const unpacked = scratch.as<float>() + slot * scratch_floats;
     const int64_t end = std::min((task + 1) * kPanelsPerTask, panel_count());
@@ -72,6 +76,7 @@ void PackedBase::pack(const MatrixView& base, bool check_finite, int64_t first_r
       while (panel < seen && !first_bad.compare_exchange_weak(seen, panel)) {
       }
     }
+    meter.add((end - task * kPanelsPerTask) * shape_.rows_per_panel * work_per_row);
   });
   if (!check_finite || first_bad == INT64_MAX) return;
   int64_t row = first_bad * shape_.rows_per_panel;
@@ -90,7 +95,7 @@ bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch)
   for (int64_t i = 0; i < count; ++i) {
     float* row = scratch + i * cols;
     widen_row(base, first + i, row);
-    if (kind_ == KeyKind::squared_l2) {
+    if (has_differences(kind_)) {
       for (int64_t c = 0; c < cols; ++c) row[c] -= centre_[static_cast<size_t>(c)];
     }
     double squared = canonical_squared_norm_cpu(row, cols);
@@ -98,9 +103,9 @@ bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch)
     if (kind_ == KeyKind::cosine) {
       const double inverse = canonical_inverse_norm(squared);
       for (int64_t c = 0; c < cols; ++c) row[c] = static_cast<float>(row[c] * inverse);
-      squared = 1;
+      if (std::isfinite(squared)) squared = 1;
     }
-    terms[i] = kind_ == KeyKind::squared_l2 ? static_cast<float>(squared) : 0.0f;
+    terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
     largest = std::max(largest, norm);
   }

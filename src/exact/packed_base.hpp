@@ -1,7 +1,7 @@
-// Rows of a base laid out for the panel product: centred (squared_l2) or normalised (cosine), packed, with their norms.
+// Rows of a base laid out for the panel product: centred (L2) or normalised (cosine), packed, with their norms.
 //
-// Subtracting any vector from all rows and queries leaves L2 distances as they are, and a vector near the mean makes the
-// numbers small, so that |x|^2 + |q|^2 - 2 q x loses little even where the mean is far larger than the spread. The
+// Subtracting any vector from all rows and queries leaves L2 distances as they are, and a vector near the mean makes
+// the numbers small, so that |x|^2 + |q|^2 - 2 q x loses little even where the mean is far larger than the spread. The
 // subtraction itself is rounded relative to its small result. The centre comes from a sample: any choice is correct.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace kith {
 
-// What is subtracted from every row and query: zeros unless `kind` is squared_l2.
+// What is subtracted from every row and query: zeros unless the key is made of differences.
 std::vector<float> choose_centre(KeyKind kind, const MatrixView& base);
 
 class PackedBase : public PreparedBase {
@@ -30,9 +30,10 @@ class PackedBase : public PreparedBase {
 
   // Packs the rows of `base`, in place of what was there. Where `check_finite`, a row with a NaN or an infinity is
   // InvalidArgument, naming the first such row, counted from first_row.
-  void pack(const MatrixView& base, bool check_finite, int64_t first_row, ProgressMeter& meter, const Resources& resources);
+  // The meter is told of `work_per_row` for each row.
+  void pack(const MatrixView& base, bool check_finite, int64_t first_row, int64_t work_per_row, ProgressMeter& meter,
+            const Resources& resources);
 
-  KeyKind kind() const { return kind_; }
   const std::vector<float>& centre() const { return centre_; }
   int64_t rows() const { return rows_; }
   int64_t panel_count() const { return (rows_ + shape_.rows_per_panel - 1) / shape_.rows_per_panel; }
@@ -51,8 +52,5 @@ class PackedBase : public PreparedBase {
   HostBuffer terms_;
   HostBuffer norms_;
 };
-
-// The squared norm from which on f32 sums could overflow: no bound is claimed there.
-inline constexpr double kLargestSquaredNorm = 1e36;
 
 }  // namespace kith

@@ -7,13 +7,13 @@ namespace kith {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kPanelsBetweenCheckpoints = 1024;
+constexpr int64_t kColumnsBetweenCheckpoints = 1 << 17;  // of panels: tens of milliseconds of work
 
 // One block of queries against a range of panels.
 class BlockScan final : public PanelHits {
  public:
-  BlockScan(const ScanContext& context, const PackedBase& packed, int64_t first_row, int64_t first_query, int64_t query_count,
-            int64_t split, int slot)
+  BlockScan(const ScanContext& context, const PackedBase& packed, int64_t first_row, int64_t first_query,
+            int64_t query_count, int64_t split, int slot)
       : context_(context),
         packed_(packed),
         panels_(packed.panels()),
@@ -29,8 +29,9 @@ class BlockScan final : public PanelHits {
   }
 
   void run(int64_t first_panel, int64_t end_panel) {
-    for (int64_t panel = first_panel; panel < end_panel; panel += kPanelsBetweenCheckpoints) {
-      const int64_t count = std::min(kPanelsBetweenCheckpoints, end_panel - panel);
+    const int64_t step = std::max<int64_t>(1, kColumnsBetweenCheckpoints / panels_.cols);
+    for (int64_t panel = first_panel; panel < end_panel; panel += step) {
+      const int64_t count = std::min(step, end_panel - panel);
       scan_panels(queries_, panels_, panel, count, *this);
       context_.meter.add(query_count_ * count * packed_.rows_per_panel());
       context_.meter.checkpoint();
@@ -44,7 +45,8 @@ class BlockScan final : public PanelHits {
     const int64_t width = packed_.rows_per_panel();
     const int64_t count = std::min(width, packed_.rows() - panel * width);
     const float limit = limits_[static_cast<size_t>(query)] + bound;
-    list.push_group(values, count, limit, offset, bound, static_cast<uint32_t>(first_row_ + panel * width));
+    list.push_group(values, count, limit, {offset, bound, context_.kind == KeyKind::l2},
+                    static_cast<uint32_t>(first_row_ + panel * width));
     if (list.has_room()) return;
     list.make_room(scratch_, context_.scorer(first_query_ + query));
     set_limit(query);
@@ -54,7 +56,8 @@ class BlockScan final : public PanelHits {
   void set_limit(int64_t query) {
     CandidateList& list = context_.list(first_query_ + query, split_);
     context_.exchange_threshold(first_query_ + query, &list);
-    limits_[static_cast<size_t>(query)] = list.threshold() - context_.queries.offset(first_query_ + query);
+    const float most = context_.kind == KeyKind::l2 ? square_above(list.threshold()) : list.threshold();
+    limits_[static_cast<size_t>(query)] = most - context_.queries.offset(first_query_ + query);
   }
 
   const ScanContext& context_;
@@ -97,7 +100,7 @@ void product_scan(const ScanContext& context, const PackedBase* ready, bool chec
   context.queries.pack(packed.centre(), context.meter, context.resources);
   for (int64_t first = 0; first < base.rows(); first += step) {
     const MatrixView rows = base.slice(first, std::min(step, base.rows() - first));
-    packed.pack(rows, check_finite, first_row + first, context.meter, context.resources);
+    packed.pack(rows, check_finite, first_row + first, 0, context.meter, context.resources);
     scan_packed(context, packed, first);
   }
 }

@@ -16,10 +16,12 @@ int64_t padded(int64_t queries) { return (queries + kWidestPanel - 1) / kWidestP
 
 }  // namespace
 
-int64_t QuerySet::bytes_for(int64_t queries, int64_t cols, bool packed) {
+int64_t QuerySet::bytes_for(int64_t queries, int64_t cols, bool packed, int threads) {
   const auto floats = static_cast<int64_t>(sizeof(float)) * cols;
   const int64_t plain = queries * (floats + static_cast<int64_t>(sizeof(Facts)));
-  return packed ? plain + padded(queries) * (floats + static_cast<int64_t>(sizeof(ErrorBound))) : plain;
+  if (!packed) return plain;
+  return plain + padded(queries) * (floats + static_cast<int64_t>(sizeof(ErrorBound))) +
+         threads * kWidestPanel * floats;
 }
 
 QuerySet::QuerySet(KeyKind kind, int64_t capacity, int64_t cols, bool packed, const Resources& resources)
@@ -45,26 +47,30 @@ void QuerySet::load(const MatrixView& queries, bool check_finite, int64_t first_
 }
 
 void QuerySet::pack(const std::vector<float>& centre, ProgressMeter& meter, const Resources& resources) {
-  parallel_for((size_ + width_ - 1) / width_, meter, resources, [&](int64_t panel, int) { pack_one(panel, centre); });
+  const int64_t floats = width_ * cols_;
+  const HostBuffer scratch(resources.threads() * floats * static_cast<int64_t>(sizeof(float)), "packing", resources);
+  parallel_for((size_ + width_ - 1) / width_, meter, resources,
+               [&](int64_t panel, int slot) { pack_one(panel, centre, scratch.as<float>() + slot * floats); });
 }
 
 PanelQueries QuerySet::panels(int64_t first, int64_t count, float* limits) const {
   const float* const coefficients = bounds_.as<float>() + first;
-  return {panels_.as<float>() + first * cols_, count, limits, coefficients, coefficients + padded_, coefficients + 2 * padded_};
+  return {panels_.as<float>() + first * cols_, count, limits, coefficients, coefficients + padded_,
+          coefficients + 2 * padded_};
 }
 
-void QuerySet::pack_one(int64_t panel, const std::vector<float>& centre) {
+void QuerySet::pack_one(int64_t panel, const std::vector<float>& centre, float* scratch) {
   const int64_t first = panel * width_;
   const int64_t count = std::min(width_, size_ - first);
   std::vector<ErrorBound> bounds(static_cast<size_t>(width_));
-  std::vector<float> scratch(static_cast<size_t>(count * cols_));
   for (int64_t i = 0; i < count; ++i) {
     Facts& facts = this->facts()[first + i];
     const float* from = row(first + i);
-    float* to = scratch.data() + i * cols_;
+    float* to = scratch + i * cols_;
     ErrorBound& bound = bounds[static_cast<size_t>(i)];
     double squared = facts.squared_norm;
     switch (kind_) {
+      case KeyKind::l2:
       case KeyKind::squared_l2:
         for (int64_t c = 0; c < cols_; ++c) to[c] = from[c] - centre[static_cast<size_t>(c)];
         squared = canonical_squared_norm_cpu(to, cols_);
@@ -78,7 +84,7 @@ void QuerySet::pack_one(int64_t panel, const std::vector<float>& centre) {
         break;
       case KeyKind::cosine:
         for (int64_t c = 0; c < cols_; ++c) to[c] = static_cast<float>(from[c] * facts.inverse_norm);
-        squared = 1;
+        if (std::isfinite(squared)) squared = 1;
         facts.offset = 1.0f;
         bound = inner_product_bound(1.0, cols_);
         break;
@@ -92,8 +98,8 @@ void QuerySet::pack_one(int64_t panel, const std::vector<float>& centre) {
     coefficients[padded_ + i] = bound.linear;
     coefficients[2 * padded_ + i] = bound.quadratic;
   }
-  const float scale = kind_ == KeyKind::squared_l2 ? -2.0f : -1.0f;
-  pack_panel(scratch.data(), count, cols_, width_, scale, panels_.as<float>() + first * cols_);
+  const float scale = has_differences(kind_) ? -2.0f : -1.0f;
+  pack_panel(scratch, count, cols_, width_, scale, panels_.as<float>() + first * cols_);
 }
 
 }  // namespace kith

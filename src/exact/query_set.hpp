@@ -17,7 +17,8 @@ namespace kith {
 class QuerySet {
  public:
   QuerySet(KeyKind kind, int64_t capacity, int64_t cols, bool packed, const Resources& resources);
-  static int64_t bytes_for(int64_t queries, int64_t cols, bool packed);
+  // With what packing by so many threads needs.
+  static int64_t bytes_for(int64_t queries, int64_t cols, bool packed, int threads);
 
   // Takes the rows in. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
   void load(const MatrixView& queries, bool check_finite, int64_t first_query);
@@ -42,7 +43,7 @@ class QuerySet {
     float offset;
   };
   Facts* facts() const { return facts_.as<Facts>(); }
-  void pack_one(int64_t panel, const std::vector<float>& centre);
+  void pack_one(int64_t panel, const std::vector<float>& centre, float* scratch);
 
   KeyKind kind_;
   int64_t cols_;

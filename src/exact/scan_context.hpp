@@ -20,13 +20,13 @@ struct ScanContext {
   const MatrixView& base;
   QuerySet& queries;
   KeyKind kind;
-  std::vector<CandidateList>& lists;                // queries x row_splits
-  const std::vector<CandidateScratch>& scratch;     // one for each thread
+  CandidateList* lists;                          // queries x row_splits
+  const std::vector<CandidateScratch>& scratch;  // one for each thread
   const KnnPlan& plan;
   ProgressMeter& meter;
   const Resources& resources;
 
-  std::vector<std::atomic<float>>& thresholds;      // the lowest of each query's lists
+  std::vector<std::atomic<float>>& thresholds;  // the lowest of each query's lists
 
   // Lists of one query tell each other how far they are; this changes how many candidates there are, never the result.
   void exchange_threshold(int64_t query, CandidateList* list) const {
@@ -38,9 +38,7 @@ struct ScanContext {
     list->share_threshold(lowest);
   }
 
-  CandidateList& list(int64_t query, int64_t split) const {
-    return lists[static_cast<size_t>(query * plan.row_splits + split)];
-  }
+  CandidateList& list(int64_t query, int64_t split) const { return lists[query * plan.row_splits + split]; }
   RowScorer scorer(int64_t query) const {
     return [this, query](const uint32_t* rows, int64_t count, float* keys) {
       canonical_keys_cpu(kind, queries.canonical(query), base, rows, count, keys);

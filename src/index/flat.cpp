@@ -34,10 +34,10 @@ void copy_rows(const MatrixView& from, const MutableMatrixView& to) {
   }
 }
 
-// The device that rows are prepared for when they are added; `automatic` is settled by the first search where a GPU is there.
+// The device that rows are prepared for when they are added; where it could be a GPU `automatic` waits for the first
+// search.
 Device device_at_add(Device asked) {
-  if (asked.kind != DeviceKind::automatic) return asked;
-  return cuda_devices().empty() ? Device::cpu() : asked;
+  return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
 class Flat final : public IndexType {
@@ -49,14 +49,16 @@ class Flat final : public IndexType {
     const std::shared_ptr<const FlatVersion> current = version();
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
-    if (params_.check_finite) check_finite(rows, current->rows);
+    if (params_.check_finite) check_finite(rows, current->rows, resources);
 
     auto next = std::make_shared<FlatVersion>(*current);
     next->cols = rows.cols();
     next->dtype = rows.dtype();
     next->rows += rows.rows();
-    auto block = ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
-    if (const Device device = device_at_add(resources.device()); params_.prepare && device.kind != DeviceKind::automatic) {
+    auto block =
+        ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
+    if (const Device device = device_at_add(resources.device());
+        params_.prepare && device.kind != DeviceKind::automatic) {
       block->prepare(device, prepare_options(), resources);
     }
     next->blocks.push_back(std::move(block));
@@ -75,7 +77,8 @@ class Flat final : public IndexType {
 
     problem.base_checked = params_.check_finite;
     const Device device = resolve_device(problem, resources);
-    const bool make_ready = params_.prepare && !(device == Device::cpu() && cpu_engine(problem.queries) == CpuEngine::direct);
+    const bool make_ready =
+        params_.prepare && !(device == Device::cpu() && cpu_engine(problem.queries) == CpuEngine::direct);
     std::deque<ViewSource> sources;
     std::vector<std::shared_ptr<PreparedBase>> ready;
     std::vector<BasePart> parts;
@@ -87,7 +90,7 @@ class Flat final : public IndexType {
       problem.base_prepared &= ready.back() != nullptr;
     }
     ViewSource query_rows(queries);
-    run_knn(problem, plan_knn(problem, device, resources), query_rows, parts, whole_output(out), resources);
+    run_knn(problem, plan_knn(problem, device, resources), query_rows, parts, whole_output(out));
   }
 
   int64_t size() const override { return version()->rows; }
@@ -119,13 +122,26 @@ class Flat final : public IndexType {
     }
   }
 
-  static void check_finite(const MatrixView& rows, int64_t first_row) {
-    for (int64_t i = 0; i < rows.rows(); ++i) {
-      if (!row_is_finite(rows, i)) throw_not_finite("base", first_row + i);
+  static void check_finite(const MatrixView& rows, int64_t first_row, const Resources& resources) {
+    constexpr int64_t kRowsPerTask = 1024;
+    const int64_t tasks = (rows.rows() + kRowsPerTask - 1) / kRowsPerTask;
+    std::vector<int64_t> bad(static_cast<size_t>(tasks), -1);
+    ProgressMeter meter("check", rows.rows(), resources);
+    parallel_for(tasks, meter, resources, [&](int64_t task, int) {
+      const int64_t end = std::min((task + 1) * kRowsPerTask, rows.rows());
+      int64_t i = task * kRowsPerTask;
+      while (i < end && row_is_finite(rows, i)) ++i;
+      if (i < end) bad[static_cast<size_t>(task)] = i;
+      meter.add(end - task * kRowsPerTask);
+    });
+    for (const int64_t row : bad) {
+      if (row >= 0) throw_not_finite("base", first_row + row);
     }
+    meter.finish();
   }
 
-  // A block of the new rows and of the owned blocks before them that are at most twice as large; those leave the version.
+  // A block of the new rows and of the owned blocks before them that are at most twice as large; those leave the
+  // version.
   static std::shared_ptr<FlatBlock> merge(const MatrixView& rows, FlatVersion* version, const Resources& resources) {
     int64_t total = rows.rows();
     size_t kept = version->blocks.size();

@@ -22,18 +22,20 @@ std::shared_ptr<PreparedBase> FlatBlock::prepared(Device device) const {
 
 std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOptions& options,
                                                  const Resources& resources) const {
-  const std::lock_guard lock(mutex_);
-  if (auto ready = find(device)) return ready;
+  if (auto ready = prepared(device)) return ready;
+  std::shared_ptr<PreparedBase> made;
   try {
-    auto ready = dispatch(
+    made = dispatch(
         device, [&] { return prepare_base_cpu(view_, options, resources); },
         [&](int index) { return prepare_base_cuda(index, view_, options, resources); });
-    prepared_.emplace_back(device, ready);
-    return ready;
   } catch (const OutOfMemory& error) {
     resources.log(LogLevel::info, fmt::format("the index is searched without a prepared copy: {}", error.what()));
     return nullptr;
   }
+  const std::lock_guard lock(mutex_);
+  if (auto ready = find(device)) return ready;
+  prepared_.emplace_back(device, made);
+  return made;
 }
 
 }  // namespace kith

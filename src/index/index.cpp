@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "exact/knn_checks.hpp"
 #include "index/index_type.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 
 Neighbors Index::search(const MatrixView& queries, int64_t k, const Resources& resources) const {
   KnnParams{k, impl_->params.metric, impl_->params.check_finite}.validate();
+  check_result_size(queries.rows(), k);
   Neighbors result(queries.rows(), k, resources);
   search(queries, result.view(), resources);
   return result;

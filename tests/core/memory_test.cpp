@@ -55,7 +55,8 @@ TEST(HostBuffer, AnImpossibleSizeIsOutOfMemory) {
 }
 
 TEST(MatrixBuffer, RefusesShapesThatOverflow) {
-  EXPECT_THROW(MatrixBuffer(DType::f32, int64_t{1} << 40, int64_t{1} << 40, "m", with_limit(kNoLimit)), InvalidArgument);
+  EXPECT_THROW(MatrixBuffer(DType::f32, int64_t{1} << 40, int64_t{1} << 40, "m", with_limit(kNoLimit)),
+               InvalidArgument);
   EXPECT_THROW(MatrixBuffer(DType::f32, -1, 4, "m", with_limit(kNoLimit)), InvalidArgument);
 }
 

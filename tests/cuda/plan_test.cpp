@@ -30,7 +30,7 @@ KnnProblem million() {
   problem.queries = 10000;
   problem.rows = 1000000;
   problem.cols = 128;
-  problem.k = 10;
+  problem.k = problem.result_k = 10;
   return problem;
 }
 
@@ -68,7 +68,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
     for (const int64_t k : {int64_t{1}, int64_t{10}, int64_t{1000}, int64_t{1000000}}) {
       KnnProblem problem = million();
       problem.metric = metric;
-      problem.k = k;
+      problem.k = problem.result_k = k;
       int64_t smallest = 0;
       try {
         plan_within(problem, 0);
@@ -129,7 +129,7 @@ TEST(CudaPlan, ExtremeShapes) {
         problem.queries = queries;
         problem.rows = rows;
         problem.cols = cols;
-        problem.k = 100;
+        problem.k = problem.result_k = 100;
         problem.query_dtype = DType::u8;
         SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnPlan plan = plan_within(problem, 138 * kGiB);

@@ -16,7 +16,8 @@ using reference::Shape;
 reference::Result search_files(const std::string& queries, const std::string& base, const KnnParams& params,
                                const Resources& resources) {
   reference::Result result;
-  knn(VectorFile(queries), VectorFile(base),
+  knn(
+      VectorFile(queries), VectorFile(base),
       [&](int64_t first, const NeighborsView& part) {
         EXPECT_EQ(first * params.k, static_cast<int64_t>(result.ids.size()));
         EXPECT_EQ(part.k, params.k);
@@ -41,7 +42,8 @@ TEST(KnnFile, GivesTheSameAnswersUnderAnyLimit) {
       options.device = Device::cpu();
       options.host_memory_limit = limit;
       const Resources resources(options);
-      const reference::Result found = search_files(directory.path("q.fbin"), directory.path("b.npy"), params, resources);
+      const reference::Result found =
+          search_files(directory.path("q.fbin"), directory.path("b.npy"), params, resources);
       EXPECT_EQ(found.ids, truth.ids);
       EXPECT_EQ(found.distances, truth.distances);
       EXPECT_EQ(resources.host_memory()->used(), 0);
@@ -54,7 +56,8 @@ TEST(KnnFile, AnEmptyBaseGivesPadding) {
   const auto queries = make_floats(Shape::gaussian, 2, 4, 1);
   write_vectors(directory.path("q.fbin"), queries.view());
   write_vectors(directory.path("b.fbin"), MatrixView(static_cast<const float*>(nullptr), 0, 4));
-  const reference::Result found = search_files(directory.path("q.fbin"), directory.path("b.fbin"), {3, Metric::l2}, Resources());
+  const reference::Result found =
+      search_files(directory.path("q.fbin"), directory.path("b.fbin"), {3, Metric::l2}, Resources());
   EXPECT_EQ(found.ids, std::vector<int64_t>(6, -1));
 }
 

@@ -14,7 +14,7 @@ KnnProblem problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
   p.queries = queries;
   p.rows = rows;
   p.cols = cols;
-  p.k = k;
+  p.k = p.result_k = k;
   return p;
 }
 
@@ -22,6 +22,8 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
   KnnProblem p = problem(*rc::gen::inRange<int64_t>(1, 100000), *rc::gen::inRange<int64_t>(1, 10000000),
                          *rc::gen::inRange<int64_t>(1, 5000), *rc::gen::inRange<int64_t>(1, 3000));
   p.k = std::min(p.k, p.rows);
+  p.base_prepared = *rc::gen::arbitrary<bool>();
+  p.base_dtype = *rc::gen::element(DType::f32, DType::u8);
   p.base_in_memory = *rc::gen::arbitrary<bool>();
   p.queries_in_memory = *rc::gen::arbitrary<bool>();
   p.results_in_memory = *rc::gen::arbitrary<bool>();
@@ -38,6 +40,26 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
     RC_ASSERT(error.bytes_needed() > budget);
     RC_ASSERT(plan_knn_cpu(p, {error.bytes_needed(), 0, threads}).host_bytes <= error.bytes_needed());
   }
+}
+
+TEST(KnnPlan, WhatItSaysItNeedsIsTheLeast) {
+  const KnnProblem p = problem(20, 1000000, 128, 5000);
+  int64_t needed = 0;
+  try {
+    plan_knn_cpu(p, {1000, 0, 16});
+    FAIL();
+  } catch (const OutOfMemory& error) {
+    needed = error.bytes_needed();
+  }
+  const KnnPlan plan = plan_knn_cpu(p, {needed, 0, 16});
+  EXPECT_EQ(plan.row_splits, 1);
+  EXPECT_EQ(plan.host_bytes, needed);
+  EXPECT_THROW(plan_knn_cpu(p, {needed - 1, 0, 16}), OutOfMemory);
+}
+
+TEST(KnnPlan, WideVectorsAreScannedDirectlyWhereTheirPanelsDoNotFit) {
+  const KnnPlan plan = plan_knn_cpu(problem(20, 1000, 100000, 10), {int64_t{100} << 20, 0, 16});
+  EXPECT_EQ(plan.engine, CpuEngine::direct);
 }
 
 TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {

@@ -65,7 +65,8 @@ TEST(Knn, EqualsTheReferenceForEveryShape) {
     for (const int64_t rows : {1, 2, 11, 12, 13, 47, 48, 49, 256, 257}) {
       for (const int64_t queries : {1, 5, 6, 25, 49}) {
         SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " x " << cols);
-        check(make_floats(Shape::gaussian, queries, cols, 5), make_floats(Shape::gaussian, rows, cols, 6), {10, Metric::l2});
+        check(make_floats(Shape::gaussian, queries, cols, 5), make_floats(Shape::gaussian, rows, cols, 6),
+              {10, Metric::l2});
       }
     }
   }
@@ -96,8 +97,51 @@ TEST(Knn, EqualsTheReferenceWithEveryInstructionSet) {
   }
 }
 
+TEST(Knn, EqualsTheReferenceWhereQueriesAndBaseAreOfDifferentKinds) {
+  for (const Shape queries : reference::kAllShapes) {
+    for (const Shape rows : reference::kAllShapes) {
+      SCOPED_TRACE(testing::Message() << queries << " in " << rows);
+      for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+        const auto base = make_floats(rows, 200, 12, 4);
+        check(make_floats(queries, 2, 12, 3), base, {3, metric});
+        check(make_floats(queries, 8, 12, 3), base, {3, metric});
+      }
+    }
+  }
+}
+
+TEST(Knn, EqualDistancesComeInTheOrderOfTheRows) {
+  const auto base = make_floats(Shape::near_duplicates, 3000, 8, 1);
+  const Neighbors found = knn(base.view().slice(0, 8), base.view(), {3000, Metric::l2}, on_cpu());
+  int ties = 0;
+  for (int64_t q = 0; q < 8; ++q) {
+    for (int64_t i = 1; i < 3000; ++i) {
+      ASSERT_LE(found.distances(q)[i - 1], found.distances(q)[i]);
+      if (found.distances(q)[i - 1] == found.distances(q)[i]) {
+        ++ties;
+        ASSERT_LT(found.ids(q)[i - 1], found.ids(q)[i]);
+      }
+    }
+  }
+  EXPECT_GT(ties, 0);
+}
+
+TEST(Knn, LargeAndSmallDistancesAreNotLostInTheirSquares) {
+  reference::Matrix<float> query(1, 2), base(3, 2);
+  const float values[] = {3e19f, 0, 2e19f, 0, 2.5e19f, 1e19f};
+  std::copy(std::begin(values), std::end(values), base.values.begin());
+  const Neighbors large = knn(query.view(), base.view(), {3, Metric::l2}, on_cpu());
+  EXPECT_THAT(std::vector<int64_t>(large.ids(), large.ids() + 3), testing::ElementsAre(1, 2, 0));
+  EXPECT_FLOAT_EQ(large.distances()[0], 2e19f);
+  for (float& value : base.values) value *= 1e-42f;
+  const Neighbors small = knn(query.view(), base.view(), {3, Metric::l2}, on_cpu());
+  EXPECT_THAT(std::vector<int64_t>(small.ids(), small.ids() + 3), testing::ElementsAre(1, 2, 0));
+  EXPECT_FLOAT_EQ(small.distances()[0], base.row(1)[0]);
+}
+
 RC_GTEST_PROP(Knn, EqualsTheReferenceForAnyProblem, (uint64_t seed)) {
-  const auto shape = *rc::gen::elementOf(std::vector<Shape>(std::begin(reference::kAllShapes), std::end(reference::kAllShapes)));
+  const auto shape =
+      *rc::gen::elementOf(std::vector<Shape>(std::begin(reference::kAllShapes), std::end(reference::kAllShapes)));
   const auto metric = *rc::gen::element(Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine);
   const auto rows = *rc::gen::inRange<int64_t>(1, 400);
   const auto cols = *rc::gen::inRange<int64_t>(1, 40);
@@ -113,7 +157,8 @@ RC_GTEST_PROP(Knn, EqualsTheReferenceForAnyProblem, (uint64_t seed)) {
 }
 
 TEST(Knn, IsWithinThePromisedDistanceOfTheFloat64Truth) {
-  for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::huge, Shape::mixed_norms}) {
+  for (const Shape shape :
+       {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::huge, Shape::tiny, Shape::mixed_norms}) {
     const auto queries = make_floats(shape, 8, 128, 1);
     const auto base = make_floats(shape, 400, 128, 2);
     for (const Metric metric : kMetrics) {
@@ -123,14 +168,15 @@ TEST(Knn, IsWithinThePromisedDistanceOfTheFloat64Truth) {
         for (int64_t i = 0; i < found.k(); ++i) {
           const float* x = base.row(found.ids(q)[i]);
           const double truth = reference::distance(metric, queries.row(q), x, 128);
-          if (found.distances(q)[i] == INFINITY) {  // the key is a square, and an f32
-            EXPECT_GT(metric == Metric::l2 ? truth * truth : truth, 3.4e38);
+          if (found.distances(q)[i] == INFINITY) {
+            EXPECT_GT(truth, 3.4e38);
             continue;
           }
           const double norms = std::sqrt(canonical_squared_norm(queries.row(q), 128) * canonical_squared_norm(x, 128));
-          const double most = metric == Metric::inner_product ? 1e-6 * norms
+          const double smallest = 0x1p-149;  // of what an f32 can hold
+          const double most = metric == Metric::inner_product ? 1e-6 * norms + smallest
                               : metric == Metric::cosine      ? 1e-7 + 1e-5 * truth
-                                                              : 1e-5 * truth;
+                                                              : 1e-5 * truth + smallest;
           EXPECT_NEAR(found.distances(q)[i], truth, most);
         }
       }
@@ -187,11 +233,13 @@ TEST(Knn, RowsMayBeApart) {
   const MatrixView strided(wide.values.data(), DType::f32, {500, 9, 20});
   for (const int64_t queries : {3, 40}) {
     expect_same(knn(strided.slice(0, queries), strided, {5, Metric::cosine}, on_cpu()),
-                reference::knn([&] {
-                  reference::Matrix<float> q(queries, 9);
-                  std::copy_n(narrow.values.begin(), queries * 9, q.values.begin());
-                  return q;
-                }(), narrow, {5, Metric::cosine}));
+                reference::knn(
+                    [&] {
+                      reference::Matrix<float> q(queries, 9);
+                      std::copy_n(narrow.values.begin(), queries * 9, q.values.begin());
+                      return q;
+                    }(),
+                    narrow, {5, Metric::cosine}));
   }
 }
 
@@ -230,6 +278,9 @@ TEST(Knn, WithoutTheCheckNanComesLast) {
       for (int64_t i = 0; i < 300; i += 7) base.row(i)[2] = NAN;
       check(good, base, {300, metric, false});
       check(good, base, {20, metric, false});
+      auto sparse = make_floats(Shape::gaussian, 5000, 8, 3);  // few hits for each panel, and a NaN in each
+      for (int64_t i = 17; i < 5000; i += 48) sparse.row(i)[2] = NAN;
+      check(good, sparse, {1, metric, false});
     }
   }
 }
@@ -247,7 +298,8 @@ TEST(Knn, RefusesWhatItCannotDo) {
   int64_t ids[2];
   float distances[2];
   EXPECT_THROW(knn(queries.view(), queries.view(), {ids, distances, 2, 2}, {1, Metric::l2}, on_cpu()), InvalidArgument);
-  EXPECT_THROW(knn(queries.view(), queries.view(), {nullptr, nullptr, 2, 1}, {1, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {nullptr, nullptr, 2, 1}, {1, Metric::l2}, on_cpu()),
+               InvalidArgument);
   EXPECT_THROW(knn(queries.view(), queries.view(), {1, Metric::l2}, on_cpu().with_device(Device::cuda(99))), Error);
 }
 
@@ -283,6 +335,41 @@ TEST(Knn, CanBeCancelledAndReports) {
   const CancelToken token;
   token.request();
   EXPECT_THROW(knn(queries.view(), base.view(), {1, Metric::l2}, on_cpu().with_cancel(token)), Cancelled);
+}
+
+TEST(Knn, IsCancelledInTheMiddle) {
+  const auto base = make_floats(Shape::gaussian, 60000, 128, 2);
+  for (const int64_t queries : {int64_t{5}, int64_t{2000}}) {
+    const CancelToken token;
+    int64_t seen = 0;
+    int64_t total = 0;
+    const Resources resources = on_cpu().with_cancel(token).with_progress([&](const Progress& progress) {
+      seen = progress.done;
+      total = progress.total;
+      token.request();
+    });
+    // Over and over, so that even the fastest machine comes to its first report.
+    EXPECT_THROW(for (int i = 0; i < 1000; ++i)
+                     knn(base.view().slice(0, queries), base.view(), {1, Metric::l2}, resources),
+                 Cancelled);
+    EXPECT_LE(seen, total);
+    EXPECT_EQ(resources.host_memory()->used(), 0);
+  }
+}
+
+TEST(Knn, CallsAtTheSameTimeShareOneLimit) {
+  const auto queries = make_floats(Shape::gaussian, 40, 16, 1);
+  const auto base = make_floats(Shape::gaussian, 6000, 16, 2);
+  const reference::Result truth = reference::knn(queries, base, {10, Metric::l2});
+  const Resources resources = on_cpu(2, 700000);
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) expect_same(knn(queries.view(), base.view(), {10, Metric::l2}, resources), truth);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(resources.host_memory()->used(), 0);
 }
 
 }  // namespace

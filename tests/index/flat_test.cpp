@@ -26,8 +26,8 @@ Resources on_cpu() {
 }
 
 template <typename Q, typename X>
-void expect_searches(const Index& index, const reference::Matrix<Q>& queries, const reference::Matrix<X>& base, int64_t k,
-                     const Resources& resources) {
+void expect_searches(const Index& index, const reference::Matrix<Q>& queries, const reference::Matrix<X>& base,
+                     int64_t k, const Resources& resources) {
   const reference::Result truth = reference::knn(queries, base, {k, index.params().metric});
   const Neighbors found = index.search(queries.view(), k, resources);
   EXPECT_EQ(std::memcmp(found.ids(), truth.ids.data(), truth.ids.size() * sizeof(int64_t)), 0);
@@ -101,6 +101,42 @@ TEST(Flat, IsSearchedWithoutItsPreparedCopyWhereThatDoesNotFit) {
   expect_searches(index, make_floats(Shape::gaussian, 20, 32, 2), base, 5, resources);
 }
 
+TEST(Flat, APreparedCopyNeverTakesTheMemoryOfTheSearch) {
+  const auto base = make_floats(Shape::gaussian, 3000, 32, 1);  // 384,000 bytes
+  const auto queries = make_floats(Shape::gaussian, 20, 32, 2);
+  for (int64_t limit = 300000; limit < 1500000; limit += 100000) {
+    ResourceOptions options;
+    options.device = Device::cpu();
+    options.threads = 2;
+    options.host_memory_limit = limit;
+    const Resources resources(options);
+    Index index("Flat");
+    index.add(base.view(), Ownership::borrow, resources);
+    expect_searches(index, queries, base, 5, resources);
+  }
+}
+
+TEST(Flat, TellsHowFarItsPreparationIs) {
+  int64_t last = -1;
+  const Resources resources = on_cpu().with_progress([&](const Progress& progress) {
+    if (progress.stage == "prepare") last = progress.done;
+  });
+  const auto base = make_floats(Shape::gaussian, 3000, 32, 1);
+  Index index("Flat");
+  index.add(base.view(), Ownership::borrow, resources);
+  index.search(make_floats(Shape::gaussian, 20, 32, 2).view(), 5, resources);
+  EXPECT_EQ(last, 3000);
+}
+
+TEST(Flat, UncheckedNansComeLast) {
+  const Resources resources = on_cpu();
+  auto base = make_floats(Shape::gaussian, 300, 8, 1);
+  base.row(7)[1] = NAN;
+  Index index("Flat", {Metric::cosine, false});
+  index.add(base.view(), Ownership::copy, resources);
+  expect_searches(index, make_floats(Shape::gaussian, 20, 8, 2), base, 300, resources);
+}
+
 TEST(Flat, AnEmptyIndexGivesPadding) {
   const Index index("Flat");
   const auto queries = make_floats(Shape::gaussian, 2, 5, 1);
@@ -126,6 +162,7 @@ TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
   }
   EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), 3, resources), InvalidArgument);
   EXPECT_THROW(index.search(base.view(), 0, resources), InvalidArgument);
+  EXPECT_THROW(index.search(base.view(), INT64_MAX, resources), InvalidArgument);
   EXPECT_EQ(index.size(), 50);
   expect_searches(index, make_floats(Shape::gaussian, 3, 8, 2), base, 4, resources);
 }

@@ -81,11 +81,12 @@ TEST(CandidateList, NanKeysComeLastButAreKept) {
 
 TEST(CandidateList, AGroupPassesByItsValues) {
   constexpr int64_t kK = 4;
-  std::vector<float> memory(static_cast<size_t>(CandidateList::capacity_for(kK) * CandidateList::kBytesPerCandidate / 4));
+  std::vector<float> memory(
+      static_cast<size_t>(CandidateList::capacity_for(kK) * CandidateList::kBytesPerCandidate / 4));
   CandidateList list(memory.data(), kK);
   list.reset(INFINITY);
   const float values[] = {3.0f, 1.0f, NAN, 2.0f, 2.5f};
-  list.push_group(values, 5, 2.0f, 10.0f, 0.5f, 100);
+  list.push_group(values, 5, 2.0f, {10.0f, 0.5f, false}, 100);
   ASSERT_EQ(list.size(), 3);
   EXPECT_EQ(list.rows()[0], 101u);
   EXPECT_EQ(list.lower()[0], 10.5f);

@@ -94,7 +94,8 @@ TEST(DistanceCpu, TheFastScanGivesSumsAndNorms) {
       scan_rows_cpu(KeyKind::inner_product, query.row(0), base.view(), values.data(), norms.data());
       for (int64_t i = 0; i < 13; ++i) {
         const double norm = reference::distance(Metric::inner_product, base.row(i), base.row(i), cols);
-        EXPECT_NEAR(values[static_cast<size_t>(i)], reference::distance(Metric::inner_product, query.row(0), base.row(i), cols), 1e-3);
+        EXPECT_NEAR(values[static_cast<size_t>(i)],
+                    reference::distance(Metric::inner_product, query.row(0), base.row(i), cols), 1e-3);
         EXPECT_NEAR(norms[static_cast<size_t>(i)], norm, norm * 1e-4);
       }
     }

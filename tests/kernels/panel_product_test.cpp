@@ -51,19 +51,22 @@ TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
       const AlignedFloats terms = aligned(row_panels * shape.rows_per_panel);
       for (int64_t p = 0; p < query_panels; ++p) {
         const int64_t first = p * shape.queries_per_panel;
-        pack_panel(queries.row(first), std::min(shape.queries_per_panel, query_count - first), cols, shape.queries_per_panel,
-                   -2.0f, packed_queries.get() + first * cols);
+        pack_panel(queries.row(first), std::min(shape.queries_per_panel, query_count - first), cols,
+                   shape.queries_per_panel, -2.0f, packed_queries.get() + first * cols);
       }
       for (int64_t p = 0; p < row_panels; ++p) {
         const int64_t first = p * shape.rows_per_panel;
         pack_panel(rows.row(first), std::min(shape.rows_per_panel, row_count - first), cols, shape.rows_per_panel, 1.0f,
                    packed_rows.get() + first * cols);
       }
-      for (int64_t i = 0; i < row_panels * shape.rows_per_panel; ++i) terms[static_cast<size_t>(i)] = i < row_count ? 0.25f * static_cast<float>(i % 5) : INFINITY;
+      for (int64_t i = 0; i < row_panels * shape.rows_per_panel; ++i)
+        terms[static_cast<size_t>(i)] = i < row_count ? 0.25f * static_cast<float>(i % 5) : INFINITY;
       const std::vector<float> norms(3, 2.0f);
       const auto padded = static_cast<size_t>(query_panels * shape.queries_per_panel);
-      std::vector<float> limits(padded, -INFINITY), constant(padded, 0.0f), linear(padded, 0.25f), quadratic(padded, 0.125f);
-      for (int64_t q = 0; q < query_count; ++q) limits[static_cast<size_t>(q)] = -4.0f * std::sqrt(static_cast<float>(cols)) - static_cast<float>(q % 4);
+      std::vector<float> limits(padded, -INFINITY), constant(padded, 0.0f), linear(padded, 0.25f),
+          quadratic(padded, 0.125f);
+      for (int64_t q = 0; q < query_count; ++q)
+        limits[static_cast<size_t>(q)] = -4.0f * std::sqrt(static_cast<float>(cols)) - static_cast<float>(q % 4);
       Recorder recorder(shape.rows_per_panel);
       scan_panels({packed_queries.get(), query_count, limits.data(), constant.data(), linear.data(), quadratic.data()},
                   {packed_rows.get(), terms.get(), norms.data(), cols}, 0, row_panels, recorder);

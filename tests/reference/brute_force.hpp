@@ -51,6 +51,7 @@ float canonical(Metric metric, const Q* q, const X* x, int64_t cols) {
   switch (key_kind(metric)) {
     case KeyKind::inner_product: return canonical_pair<KeyKind::inner_product>(q, x, cols);
     case KeyKind::cosine: return canonical_pair<KeyKind::cosine>(q, x, cols);
+    case KeyKind::l2: return canonical_pair<KeyKind::l2>(q, x, cols);
     default: return canonical_pair<KeyKind::squared_l2>(q, x, cols);
   }
 }
@@ -81,9 +82,7 @@ Result knn(const Matrix<Q>& queries, const Matrix<X>& base, const KnnParams& par
       const uint64_t neighbor = all[static_cast<size_t>(i)];
       const float key = key_of_ordered(ordered_of(neighbor));
       result.ids.push_back(row_of(neighbor));
-      result.distances.push_back(params.metric == Metric::l2              ? std::sqrt(key)
-                                 : params.metric == Metric::inner_product ? 0.0f - key
-                                                                          : key);
+      result.distances.push_back(params.metric == Metric::inner_product ? 0.0f - key : key);
     }
   }
   return result;

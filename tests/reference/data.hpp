@@ -12,23 +12,25 @@ namespace kith::reference {
 
 enum class Shape {
   gaussian,
-  far_mean,        // mean far larger than spread
-  near_duplicates, // a few points, each many times with tiny changes
+  far_mean,         // mean far larger than spread
+  near_duplicates,  // a few points, each many times with tiny changes
   all_equal,
-  sorted,          // row i is i, i, i, ...
+  sorted,  // row i is i, i, i, ...
   reversed,
-  with_zeros,      // every third row is zero
-  huge,            // squares overflow f32
-  tiny,            // squares underflow f32
-  mixed_norms,     // norms over six orders of magnitude
+  with_zeros,   // every third row is zero
+  huge,         // squares overflow f32
+  tiny,         // squares underflow f32
+  mixed_norms,  // norms over six orders of magnitude
 };
 
-inline constexpr Shape kAllShapes[] = {Shape::gaussian, Shape::far_mean,   Shape::near_duplicates, Shape::all_equal, Shape::sorted,
-                                       Shape::reversed, Shape::with_zeros, Shape::huge,            Shape::tiny,      Shape::mixed_norms};
+inline constexpr Shape kAllShapes[] = {Shape::gaussian, Shape::far_mean,   Shape::near_duplicates, Shape::all_equal,
+                                       Shape::sorted,   Shape::reversed,   Shape::with_zeros,      Shape::huge,
+                                       Shape::tiny,     Shape::mixed_norms};
 
 inline std::string_view name_of(Shape shape) {
-  constexpr std::string_view kNames[] = {"gaussian", "far_mean",   "near_duplicates", "all_equal", "sorted",
-                                         "reversed", "with_zeros", "huge",            "tiny",      "mixed_norms"};
+  constexpr std::string_view kNames[] = {"gaussian", "far_mean",   "near_duplicates", "all_equal",
+                                         "sorted",   "reversed",   "with_zeros",      "huge",
+                                         "tiny",     "mixed_norms"};
   return kNames[static_cast<int>(shape)];
 }
 
@@ -50,7 +52,9 @@ inline Matrix<float> make_floats(Shape shape, int64_t rows, int64_t cols, uint64
       switch (shape) {
         case Shape::gaussian: break;
         case Shape::far_mean: value = 1000.0f + 0.01f * g; break;
-        case Shape::near_duplicates: value = gaussian(rng, static_cast<uint64_t>(1000000 + r % 3 * cols + c)) * (1.0f + 1e-7f * g); break;
+        case Shape::near_duplicates:
+          value = gaussian(rng, static_cast<uint64_t>(1000000 + r % 3 * cols + c)) * (1.0f + 1e-7f * g);
+          break;
         case Shape::all_equal: value = 0.1f * static_cast<float>(c % 7) + 0.3f; break;
         case Shape::sorted: value = static_cast<float>(r); break;
         case Shape::reversed: value = static_cast<float>(rows - r); break;

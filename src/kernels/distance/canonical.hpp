@@ -2,10 +2,11 @@
 //
 // Values are widened to double. Sixteen lanes accumulate with fused multiply-adds, lane j taking elements j, j + 16,
 // j + 32, ...; the lanes are added by a fixed tree (8, 4, 2, 1 apart); the sum is rounded once to f32. Vector code and
-// CUDA may do the lanes in any arrangement: the operations of a lane, and so the bits, are the same. Adding zeros past the
-// last element changes nothing.
+// CUDA may do the lanes in any arrangement: the operations of a lane, and so the bits, are the same. Adding zeros past
+// the last element changes nothing.
 //
 //   squared_l2     sum (q - x)^2
+//   l2             its root, taken before the rounding: neither large nor small distances are lost in the square
 //   inner_product  -(sum q x)
 //   cosine         1/2 sum (q / |q| - x / |x|)^2, which is 1 - cos without its cancellation; 1 where a vector is zero
 //
@@ -21,14 +22,19 @@
 
 namespace kith {
 
-// l2 and sqeuclidean have the same key.
-enum class KeyKind : uint8_t { squared_l2, inner_product, cosine };
+enum class KeyKind : uint8_t { l2, squared_l2, inner_product, cosine };
+
+// Whether the key is made of differences, so that moving all vectors changes nothing.
+KITH_HOST_DEVICE constexpr bool has_differences(KeyKind kind) {
+  return kind == KeyKind::l2 || kind == KeyKind::squared_l2;
+}
 
 KITH_HOST_DEVICE constexpr KeyKind key_kind(Metric metric) {
   switch (metric) {
     case Metric::inner_product: return KeyKind::inner_product;
     case Metric::cosine: return KeyKind::cosine;
-    default: return KeyKind::squared_l2;
+    case Metric::sqeuclidean: return KeyKind::squared_l2;
+    default: return KeyKind::l2;
   }
 }
 
@@ -62,6 +68,8 @@ KITH_HOST_DEVICE inline float canonical_key(double sum, double inverse_q, double
     return static_cast<float>(-sum);
   } else if constexpr (kKind == KeyKind::cosine) {
     return inverse_q == 0.0 || inverse_x == 0.0 ? 1.0f : static_cast<float>(0.5 * sum);
+  } else if constexpr (kKind == KeyKind::l2) {
+    return static_cast<float>(sqrt(sum));
   } else {
     return static_cast<float>(sum);
   }

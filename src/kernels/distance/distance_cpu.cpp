@@ -1,5 +1,5 @@
-// The lanes of a canonical sum are spread over vectors of doubles: 2 x 8 with AVX-512, 4 x 4 with AVX2, 8 x 2 with NEON.
-// Lane j is the same lane everywhere, so the bits agree. The fast scan takes four rows at a time, which hides the
+// The lanes of a canonical sum are spread over vectors of doubles: 2 x 8 with AVX-512, 4 x 4 with AVX2, 8 x 2 with
+// NEON. Lane j is the same lane everywhere, so the bits agree. The fast scan takes four rows at a time, which hides the
 // latency of the additions and loads each query value once.
 #include "kernels/distance/distance_cpu.hpp"
 
@@ -59,10 +59,12 @@ class CanonicalSum {
 
   // The squared norm of x, for the same lanes.
   HWY_INLINE double squared_norm(const T* x, int64_t cols) {
-    return sum(cols, [&](int64_t at) HWY_ATTR { return x + at; }, [&](const T* from, int64_t, int64_t v) HWY_ATTR {
-      const auto value = load_doubles(from + v * kDoubles);
-      lanes_[v] = fused(value, value, lanes_[v]);
-    });
+    return sum(
+        cols, [&](int64_t at) HWY_ATTR { return x + at; },
+        [&](const T* from, int64_t, int64_t v) HWY_ATTR {
+          const auto value = load_doubles(from + v * kDoubles);
+          lanes_[v] = fused(value, value, lanes_[v]);
+        });
   }
 
   HWY_INLINE double pair(const float* q, const T* x, int64_t cols, double inverse_q, double inverse_x) {
@@ -71,19 +73,21 @@ class CanonicalSum {
     HWY_ALIGN float q_tail[kCanonicalLanes] = {};
     const int64_t whole = cols / kCanonicalLanes * kCanonicalLanes;
     std::copy(q + whole, q + cols, q_tail);
-    return sum(cols, [&](int64_t at) HWY_ATTR { return x + at; }, [&](const T* from, int64_t at, int64_t v) HWY_ATTR {
-      const auto a = load_doubles((at == whole ? q_tail : q + at) + v * kDoubles);
-      const auto b = load_doubles(from + v * kDoubles);
-      if constexpr (kKind == KeyKind::inner_product) {
-        lanes_[v] = fused(a, b, lanes_[v]);
-      } else if constexpr (kKind == KeyKind::cosine) {
-        const auto difference = hn::Sub(hn::Mul(a, iq), hn::Mul(b, ix));
-        lanes_[v] = fused(difference, difference, lanes_[v]);
-      } else {
-        const auto difference = hn::Sub(a, b);
-        lanes_[v] = fused(difference, difference, lanes_[v]);
-      }
-    });
+    return sum(
+        cols, [&](int64_t at) HWY_ATTR { return x + at; },
+        [&](const T* from, int64_t at, int64_t v) HWY_ATTR {
+          const auto a = load_doubles((at == whole ? q_tail : q + at) + v * kDoubles);
+          const auto b = load_doubles(from + v * kDoubles);
+          if constexpr (kKind == KeyKind::inner_product) {
+            lanes_[v] = fused(a, b, lanes_[v]);
+          } else if constexpr (kKind == KeyKind::cosine) {
+            const auto difference = hn::Sub(hn::Mul(a, iq), hn::Mul(b, ix));
+            lanes_[v] = fused(difference, difference, lanes_[v]);
+          } else {
+            const auto difference = hn::Sub(a, b);
+            lanes_[v] = fused(difference, difference, lanes_[v]);
+          }
+        });
   }
 
  private:
@@ -109,12 +113,13 @@ class CanonicalSum {
 };
 
 template <KeyKind kKind, typename T>
-void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count, float* keys) {
+void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
+                  float* keys) {
   const int64_t cols = base.cols();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(T));
   for (int64_t i = 0; i < count; ++i) {
-    // The rows lie anywhere: the next but one is asked for while this one is summed.
-    const std::byte* ahead = base.row(rows[std::min(i + 2, count - 1)]);
+    // The rows lie anywhere: those to come are asked for while this one is summed.
+    const std::byte* ahead = base.row(rows[std::min(i + 4, count - 1)]);
     for (int64_t at = 0; at < std::min<int64_t>(row_bytes, 2048); at += 64) __builtin_prefetch(ahead + at);
     const T* x = reinterpret_cast<const T*>(base.row(rows[i]));
     double inverse_x = 0;
@@ -127,17 +132,18 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
 }
 
 template <typename T>
-void keys_of_type(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
-                  float* keys) {
+void keys_of_type(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                  int64_t count, float* keys) {
   switch (kind) {
+    case KeyKind::l2: return keys_of_rows<KeyKind::l2, T>(query, base, rows, count, keys);
     case KeyKind::squared_l2: return keys_of_rows<KeyKind::squared_l2, T>(query, base, rows, count, keys);
     case KeyKind::inner_product: return keys_of_rows<KeyKind::inner_product, T>(query, base, rows, count, keys);
     case KeyKind::cosine: return keys_of_rows<KeyKind::cosine, T>(query, base, rows, count, keys);
   }
 }
 
-void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
-                   float* keys) {
+void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                   int64_t count, float* keys) {
   if (base.dtype() == DType::u8) {
     keys_of_type<uint8_t>(kind, query, base, rows, count, keys);
   } else {
@@ -162,7 +168,8 @@ HWY_INLINE void accumulate(hn::Vec<F32> q, hn::Vec<F32> x, hn::Vec<F32>& value, 
 }
 
 template <bool kDifference, int kRows, typename T>
-HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, int64_t cols, float* values, float* norms) {
+HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
+                           float* norms) {
   hn::Vec<F32> value[kRows];
   hn::Vec<F32> norm[kRows];
   for (int r = 0; r < kRows; ++r) {
@@ -196,19 +203,23 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   const int64_t stride = base.row_stride();
   int64_t i = 0;
   for (; i + 4 <= base.rows(); i += 4) {
-    scan_group<kDifference, 4>(query, rows + i * stride, stride, base.cols(), values + i, kDifference ? nullptr : norms + i);
+    scan_group<kDifference, 4>(query, rows + i * stride, stride, base.cols(), values + i,
+                               kDifference ? nullptr : norms + i);
   }
   for (; i < base.rows(); ++i) {
-    scan_group<kDifference, 1>(query, rows + i * stride, stride, base.cols(), values + i, kDifference ? nullptr : norms + i);
+    scan_group<kDifference, 1>(query, rows + i * stride, stride, base.cols(), values + i,
+                               kDifference ? nullptr : norms + i);
   }
 }
 
 void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* norms) {
-  const bool difference = kind == KeyKind::squared_l2;
+  const bool difference = has_differences(kind);
   if (base.dtype() == DType::u8) {
-    difference ? scan_type<true, uint8_t>(query, base, values, norms) : scan_type<false, uint8_t>(query, base, values, norms);
+    difference ? scan_type<true, uint8_t>(query, base, values, norms)
+               : scan_type<false, uint8_t>(query, base, values, norms);
   } else {
-    difference ? scan_type<true, float>(query, base, values, norms) : scan_type<false, float>(query, base, values, norms);
+    difference ? scan_type<true, float>(query, base, values, norms)
+               : scan_type<false, float>(query, base, values, norms);
   }
 }
 
@@ -223,8 +234,8 @@ HWY_EXPORT(CanonicalKeys);
 HWY_EXPORT(CanonicalSquaredNorm);
 HWY_EXPORT(ScanRows);
 
-void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
-                        float* keys) {
+void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                        int64_t count, float* keys) {
   HWY_DYNAMIC_DISPATCH(CanonicalKeys)(kind, query, base, rows, count, keys);
 }
 

@@ -16,14 +16,14 @@ struct CanonicalQuery {
 };
 
 // The keys that are reported (canonical.hpp) of the rows listed.
-void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
-                        float* keys);
+void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
+                        int64_t count, float* keys);
 
 // The canonical sum of squares of one f32 row.
 double canonical_squared_norm_cpu(const float* row, int64_t cols);
 
 // Fast f32 sums for every row of `base`, in no promised order of operations, within error_bound.hpp of the truth:
-// squared_l2 gives sum (q - x)^2; the others give sum q x and, in squared_norms, sum x x. A row with a NaN or an
+// l2 and squared_l2 give sum (q - x)^2; the others give sum q x and, in squared_norms, sum x x. A row with a NaN or an
 // infinity gives a value that is not finite.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* squared_norms);
 

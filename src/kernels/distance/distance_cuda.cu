@@ -69,6 +69,7 @@ void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceR
   if (queries.count == 0 || rows.count == 0) return;
   const Launch launch{queries, rows, cols, keys, key_stride, stream};
   switch (key_kind(metric)) {
+    case KeyKind::l2: return launch.with_queries<KeyKind::l2>();
     case KeyKind::squared_l2: return launch.with_queries<KeyKind::squared_l2>();
     case KeyKind::inner_product: return launch.with_queries<KeyKind::inner_product>();
     case KeyKind::cosine: return launch.with_queries<KeyKind::cosine>();

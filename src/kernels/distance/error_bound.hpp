@@ -1,10 +1,10 @@
 // How far the fast f32 arithmetic can be from the canonical distance: what makes "exact" a proof and not a hope.
 //
 // Let u = 2^-24. A sum of n products in f32, in any order, fused or not, is within n u (1 + small) of the sum of the
-// products' magnitudes (Higham, Accuracy and Stability, section 3.1), and that sum is at most |q| |x|. The bounds add the
-// rounding of what goes in (centring or normalising: u per element), of the norms, of the few operations after the
-// sum, and of the canonical key itself (u): kExtraTerms stands for all of these, and kSlack for the second-order terms
-// and for the rounding of the bounds' own arithmetic. An absolute term covers products that underflow.
+// products' magnitudes (Higham, Accuracy and Stability, section 3.1), and that sum is at most |q| |x|. The bounds add
+// the rounding of what goes in (centring or normalising: u per element), of the norms, of the few operations after the
+// sum, and of the canonical key itself (u): kExtraTerms stands for all of these, and kSlack for the rounding of the
+// bounds' own arithmetic. An absolute term covers products that underflow, to zero where the process flushes them.
 #pragma once
 
 #include <cmath>
@@ -17,11 +17,14 @@ inline constexpr double kUnitRoundoff = 0x1p-24;
 inline constexpr double kExtraTerms = 24;
 inline constexpr double kSlack = 1.05;
 
-// Of a sum of `cols` products, relative to |q| |x|.
-inline double product_error(int64_t cols) { return kSlack * (static_cast<double>(cols) + kExtraTerms) * kUnitRoundoff; }
+// Of a sum of `cols` products, relative to |q| |x|; infinite where so many roundings leave nothing sure.
+inline double product_error(int64_t cols) {
+  const double first_order = (static_cast<double>(cols) + kExtraTerms) * kUnitRoundoff;
+  return first_order < 0.25 ? kSlack * first_order / (1 - 2 * first_order) : std::numeric_limits<double>::infinity();
+}
 
 // What underflow can add over `cols` products and their norms.
-inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-149; }
+inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-126; }
 
 // An error that depends on the row through its norm r alone: constant + r (linear + r quadratic).
 struct ErrorBound {
@@ -32,12 +35,13 @@ struct ErrorBound {
   float at(float norm) const { return constant + norm * (linear + norm * quadratic); }
 };
 
-// |q|^2 + (|x|^2 - 2 q x) from centred f32 rows, the products added to |x|^2 one by one: all that is added up is at most
+// |q|^2 + (|x|^2 - 2 q x) from centred f32 rows, the products added to |x|^2 one by one: all that is added up is at
+// most
 // (|q| + |x|)^2, and so is each thing that is rounded on the way.
 inline ErrorBound squared_l2_product_bound(double query_norm, int64_t cols) {
   const double c = product_error(cols);
-  return {static_cast<float>(c * query_norm * query_norm + underflow_error(cols)), static_cast<float>(2 * c * query_norm),
-          static_cast<float>(c)};
+  return {static_cast<float>(c * query_norm * query_norm + underflow_error(cols)),
+          static_cast<float>(2 * c * query_norm), static_cast<float>(c)};
 }
 
 // q x, with the norms of the rows that are multiplied (1 for normalised ones).
@@ -45,7 +49,14 @@ inline ErrorBound inner_product_bound(double query_norm, int64_t cols) {
   return {static_cast<float>(underflow_error(cols)), static_cast<float>(product_error(cols) * query_norm), 0.0f};
 }
 
-// sum (q - x)^2 summed directly, relative to itself.
-inline double direct_l2_relative_error(int64_t cols) { return product_error(cols); }
+// Squared norms from which on, and below which, f32 sums can overflow or lose their digits: no bound is claimed there.
+inline constexpr double kLargestSquaredNorm = 1e36;
+inline constexpr float kSmallestSquaredNorm = 1e-30f;
+
+// Bounds for a root from bounds for its square.
+inline float root_below(float square) { return std::sqrt(square < 0 ? 0.0f : square) * (1 - 0x1p-21f); }
+inline float root_above(float square) { return std::sqrt(square < 0 ? 0.0f : square) * (1 + 0x1p-21f); }
+// And the other way round.
+inline float square_above(float root) { return root * root * (1 + 0x1p-20f); }
 
 }  // namespace kith

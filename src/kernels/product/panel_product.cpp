@@ -59,8 +59,8 @@ HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[k
 // What each query of a panel accepts from rows of this norm.
 HWY_INLINE void tile_limits(const PanelQueries& queries, int64_t first, float norm, float* limits) {
   for (int q = 0; q < kQueries; ++q) {
-    limits[q] = queries.limits[first + q] +
-                (queries.constant[first + q] + norm * (queries.linear[first + q] + norm * queries.quadratic[first + q]));
+    limits[q] = queries.limits[first + q] + (queries.constant[first + q] +
+                                             norm * (queries.linear[first + q] + norm * queries.quadratic[first + q]));
   }
 }
 
@@ -73,8 +73,8 @@ HWY_INLINE Vec smallest(const Vec (&sums)[kVectors]) {
 }
 
 // Multiplies one panel of queries by one of rows and reports the queries whose values pass.
-HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, const float* query_panel, const PanelBase& base,
-                            int64_t panel, PanelHits& hits) {
+HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, const float* query_panel,
+                            const PanelBase& base, int64_t panel, PanelHits& hits) {
   const F32 d;
   const float* terms = base.terms + panel * kRows;
   Vec sums[kQueries][kVectors];

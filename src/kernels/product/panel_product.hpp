@@ -2,8 +2,9 @@
 // threshold for each query, and only those at or below it are handed out.
 //
 // Rows of the base are packed into panels: `rows_per_panel` rows side by side, column by column, so that a step of the
-// kernel loads whole vectors of rows. Queries are packed likewise, `queries_per_panel` together. A tile is one panel of each,
-// its sums all in registers; how large they are depends on the instruction set. The last panels are filled up with zeros.
+// kernel loads whole vectors of rows. Queries are packed likewise, `queries_per_panel` together. A tile is one panel of
+// each, its sums all in registers; how large they are depends on the instruction set. The last panels are filled up
+// with zeros.
 //
 //   value(q, x) = term(x) + q' x'     with q', x' as packed: the caller scales the queries by -2 or -1
 //

@@ -21,15 +21,33 @@ CandidateList::CandidateList(void* memory, int64_t k)
       rows_(reinterpret_cast<uint32_t*>(upper_ + capacity_)) {}
 
 void CandidateList::make_room(const CandidateScratch& scratch, const RowScorer& score) {
-  lower_threshold(scratch.keys);
   // A list that is left nearly full would be full again too soon.
-  if (count_ > capacity_ - kLargestGroup - k_ / 8) keep_k_best(scratch, score);
+  const int64_t enough = capacity_ - kLargestGroup - k_ / 8 - 16;
+  guess_threshold();
+  if (count_ > enough) lower_threshold(scratch.keys);
+  if (count_ > enough) keep_k_best(scratch, score);
+}
+
+void CandidateList::guess_threshold() {
+  constexpr int64_t kSamples = 16;
+  if (count_ < std::max(k_, kSamples)) return;
+  float samples[kSamples];
+  for (int64_t i = 0; i < kSamples; ++i) samples[i] = upper_[i * count_ / kSamples];
+  std::sort(samples, samples + kSamples, [](float a, float b) { return a < b || (a == a && b != b); });  // NaN last
+  for (int64_t i = kSamples * k_ / count_ + 1; i < kSamples; ++i) {
+    int64_t below = 0;
+    for (int64_t c = 0; c < count_; ++c) below += upper_[c] <= samples[i];
+    if (below < k_) continue;
+    threshold_ = std::min(threshold_, samples[i]);
+    return drop_above_threshold();
+  }
 }
 
 void CandidateList::lower_threshold(float* scratch) {
   if (count_ < k_) return;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (int64_t i = 0; i < count_; ++i) scratch[i] = upper_[i] <= kInfinity ? upper_[i] : kInfinity;  // a NaN bounds nothing
+  for (int64_t i = 0; i < count_; ++i)
+    scratch[i] = upper_[i] <= kInfinity ? upper_[i] : kInfinity;  // a NaN bounds nothing
   std::nth_element(scratch, scratch + (k_ - 1), scratch + count_);
   threshold_ = std::min(threshold_, scratch[k_ - 1]);
   drop_above_threshold();
@@ -59,7 +77,8 @@ void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer
     }
   }
   score(scratch.rows, unknown, scratch.keys);
-  for (int64_t i = 0; i < unknown; ++i) neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), scratch.rows[i]);
+  for (int64_t i = 0; i < unknown; ++i)
+    neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), scratch.rows[i]);
 
   std::nth_element(neighbors, neighbors + (k_ - 1), neighbors + count_);
   for (int64_t i = 0; i < k_; ++i) {
@@ -72,7 +91,8 @@ void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer
   if (kth < threshold_) threshold_ = kth;  // false for a NaN, which excludes nothing
 }
 
-void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {
+void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch,
+                           const RowScorer& score) {
   if (best[k_ - 1] != kPadding) {
     const float kth = key_of_ordered(ordered_of(best[k_ - 1]));
     if (kth < threshold_) threshold_ = kth;

@@ -2,12 +2,14 @@
 //
 // A candidate has a lower and an upper bound for its canonical key. The k-th smallest upper bound is a threshold: a row
 // whose lower bound is above it cannot be among the k nearest. Rows that pass the threshold are pushed; a full list is
-// shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal rows),
-// the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
+// shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal
+// rows), the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
 //
-// Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking is
-// linear and happens once in at least k / 8 pushes.
+// Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking
+// is linear and happens once in at least k / 8 + 16 pushes.
 #pragma once
+
+#include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +41,10 @@ class CandidateList {
   static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
   // Candidates that can come together.
   static constexpr int64_t kLargestGroup = 64;
-  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 32 + kLargestGroup; }
+  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 48 + kLargestGroup; }
+
+  // Of a list and its candidates.
+  static constexpr int64_t bytes_for(int64_t k);
 
   CandidateList() = default;
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
@@ -69,18 +74,31 @@ class CandidateList {
     ++count_;
   }
 
-  // Pushes those of `count` consecutive rows whose values are not above the limit; their keys are value + offset, within
-  // `bound`. Without branches: which lanes of a tile pass cannot be predicted. The list must have room.
-  void push_group(const float* values, int64_t count, float limit, float offset, float bound, uint32_t first_row) {
+  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound`.
+  struct GroupKeys {
+    float offset = 0;
+    float bound = 0;
+    bool root = false;
+  };
+
+  // Pushes those of `count` consecutive rows whose values are not above the limit. Without branches: which lanes of a
+  // tile pass cannot be predicted. The list must have room.
+  void push_group(const float* values, int64_t count, float limit, const GroupKeys& keys, uint32_t first_row) {
+    const int64_t first = count_;
     int64_t end = count_;
     for (int64_t i = 0; i < count; ++i) {
-      const float key = values[i] + offset;
-      lower_[end] = key - bound;  // a NaN stays one, and bounds nothing
-      upper_[end] = key + bound;
+      const float key = values[i] + keys.offset;
+      lower_[end] = key - keys.bound;  // a NaN stays one, and bounds nothing
+      upper_[end] = key + keys.bound;
       rows_[end] = first_row + static_cast<uint32_t>(i);
       end += !(values[i] > limit);
     }
     count_ = end;
+    if (!keys.root) return;
+    for (int64_t i = first; i < end; ++i) {
+      lower_[i] = root_below(lower_[i]);
+      upper_[i] = root_above(upper_[i]);
+    }
   }
 
   // For at least one group.
@@ -91,7 +109,10 @@ class CandidateList {
   void finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score);
 
  private:
+  // To the k-th smallest upper bound, and to a value somewhat above it that a sample suggests, at a tenth of the cost.
+  // Both drop what is then excluded.
   void lower_threshold(float* scratch);
+  void guess_threshold();
   void drop_above_threshold();
   void keep_k_best(const CandidateScratch& scratch, const RowScorer& score);
 
@@ -103,6 +124,10 @@ class CandidateList {
   float* upper_ = nullptr;
   uint32_t* rows_ = nullptr;
 };
+
+constexpr int64_t CandidateList::bytes_for(int64_t k) {
+  return static_cast<int64_t>(sizeof(CandidateList)) + capacity_for(k) * kBytesPerCandidate;
+}
 
 constexpr int64_t CandidateScratch::bytes_for(int64_t k) {
   const int64_t capacity = CandidateList::capacity_for(k);

@@ -1,0 +1,29 @@
+// Memory that one operation has planned for, taken from the limits in one piece: operations that run at once cannot
+// plan with the same bytes, and none can spend more than it planned.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include <cstdint>
+
+namespace kith {
+
+class Reservation {
+ public:
+  // Throws OutOfMemory, and takes nothing, where the limits have less left.
+  Reservation(int64_t host_bytes, int64_t device_bytes, const Resources& resources);
+  ~Reservation();
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+
+  // For the operation's own allocations: its limits are the bytes reserved.
+  const Resources& resources() const { return inner_; }
+
+ private:
+  int64_t host_bytes_;
+  int64_t device_bytes_;
+  Resources outer_;
+  Resources inner_;
+};
+
+}  // namespace kith
