@@ -1,8 +1,8 @@
 // Exact k-nearest-neighbour search: for every query the k rows of the base that are nearest by the metric.
 //
-// Exact means: the rows returned are the first k of all rows ordered by (distance, row), where a distance is the
-// float64 sum over the stored values rounded once to f32. Fast arithmetic only decides which rows cannot be among
-// them. The same input gives the same bytes on every device, for any number of threads and under any memory limit.
+// Exact means: the rows returned are the first k of all rows ordered by (distance, row), where a distance is computed in
+// float64 from the stored values and rounded once to f32. Fast arithmetic only decides which rows cannot be among them.
+// The same input gives the same bytes on every device, for any number of threads and under any memory limit.
 //
 // Host inputs and outputs; returns when the result is complete.
 #pragma once

@@ -100,7 +100,8 @@ struct RowRange {
 };
 KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range = {},
                                       const Resources& resources = Resources());
-KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors);
+KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors,
+                               const Resources& resources = Resources());
 
 // What a path holds, without reading its values: "vectors" or "ids" by the ending, or by the dtype of an .npy.
 enum class FileContent : uint8_t { vectors, ids };

@@ -69,12 +69,7 @@ nb::object read(const nb::bytes& path_bytes, int64_t first, std::optional<int64_
 void write(const nb::bytes& path, const VectorArray& vectors) {
   const MatrixView view = view_of(vectors, "array");
   Call call;
-  call.run([&] {
-    VectorFileWriter writer(path_of(path), view.dtype(), view.rows(), view.cols());
-    in_pieces(view.rows(), view.cols() * size_of(view.dtype()), call,
-              [&](int64_t first, int64_t rows) { writer.append(view.slice(first, rows)); });
-    writer.commit();
-  });
+  call.run([&] { write_vectors(path_of(path), view, call.resources()); });
 }
 
 void write_ids(const nb::bytes& path, const ConstIdArray& ids) {

@@ -116,8 +116,26 @@ void VectorFileWriter::append(const MatrixView& rows) {
 
 void VectorFileWriter::commit() { impl_->file.commit(); }
 
+namespace {
+
+// Calls step(first, count) for `rows` rows, a few MiB at a time, with progress and a look at the cancel flag between.
+template <typename Step>
+void in_steps(std::string_view stage, int64_t rows, int64_t row_bytes, const Resources& resources, const Step& step) {
+  constexpr int64_t kStepBytes = 4 << 20;
+  const int64_t most = std::max<int64_t>(kStepBytes / std::max<int64_t>(row_bytes, 1), 1);
+  ProgressMeter meter(stage, rows, resources);
+  for (int64_t first = 0; first < rows; first += most) {
+    const int64_t count = std::min(most, rows - first);
+    step(first, count);
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+}  // namespace
+
 MatrixBuffer read_vectors(const std::string& path, RowRange range, const Resources& resources) {
-  constexpr int64_t kStepBytes = 4 << 20;  // between two looks at the cancel flag
   const VectorFile file(path);
   const int64_t rest = file.rows() - std::clamp<int64_t>(range.first, 0, file.rows());
   const int64_t count = range.count == -1 ? rest : range.count;
@@ -128,22 +146,16 @@ MatrixBuffer read_vectors(const std::string& path, RowRange range, const Resourc
   }
 
   MatrixBuffer vectors(file.dtype(), count, file.cols(), fmt::format("the vectors of '{}'", path), resources);
-  ProgressMeter meter("read", count, resources);
-  const int64_t row_bytes = std::max<int64_t>(file.cols() * size_of(file.dtype()), 1);
-  const int64_t step = std::max<int64_t>(kStepBytes / row_bytes, 1);
-  for (int64_t done = 0; done < count; done += step) {
-    const int64_t part = std::min(step, count - done);
-    file.read(range.first + done, vectors.mutable_view().slice(done, part));
-    meter.add(part);
-    meter.poll();
-  }
-  meter.finish();
+  in_steps("read", count, file.cols() * size_of(file.dtype()), resources, [&](int64_t first, int64_t rows) {
+    file.read(range.first + first, vectors.mutable_view().slice(first, rows));
+  });
   return vectors;
 }
 
-void write_vectors(const std::string& path, const MatrixView& vectors) {
+void write_vectors(const std::string& path, const MatrixView& vectors, const Resources& resources) {
   VectorFileWriter writer(path, vectors.dtype(), vectors.rows(), vectors.cols());
-  writer.append(vectors);
+  in_steps("write", vectors.rows(), vectors.cols() * size_of(vectors.dtype()), resources,
+           [&](int64_t first, int64_t rows) { writer.append(vectors.slice(first, rows)); });
   writer.commit();
 }
 
