@@ -1,0 +1,79 @@
+// The bound of every pair, as the search itself computes it: packed, centred or normalised rows, packed queries, the
+// panel product of every instruction set.
+#include "exact/packed_base.hpp"
+#include "exact/query_set.hpp"
+#include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace kith {
+namespace {
+
+using reference::Shape;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Checks every value that comes, and counts them.
+class BoundCheck final : public PanelHits {
+ public:
+  BoundCheck(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<float>& base,
+             const QuerySet& set, const PackedBase& packed, const PanelQueries& panels)
+      : metric_(metric), queries_(queries), base_(base), set_(set), packed_(packed), panels_(panels) {}
+
+  void on_hit(int64_t query, int64_t panel, const float* values) override {
+    const float bound = panels_.bound(query).at(packed_.panels().norms[panel]);
+    const int64_t first = panel * packed_.rows_per_panel();
+    for (int64_t i = first; i < std::min(first + packed_.rows_per_panel(), base_.rows); ++i) {
+      const float truth = reference::canonical(metric_, queries_.row(query), base_.row(i), base_.cols);
+      const float key = values[i - first] + set_.offset(query);
+      EXPECT_LE(std::abs(key - truth), bound) << "query " << query << " row " << i << ": " << key << " for " << truth;
+      ++pairs;
+    }
+  }
+
+  int64_t pairs = 0;
+
+ private:
+  Metric metric_;
+  const reference::Matrix<float>& queries_;
+  const reference::Matrix<float>& base_;
+  const QuerySet& set_;
+  const PackedBase& packed_;
+  const PanelQueries& panels_;
+};
+
+TEST(PackedProduct, EveryValueIsWithinItsBound) {
+  const Resources resources;
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const Shape shape : reference::kAllShapes) {
+      if (shape == Shape::huge) continue;  // no bound is claimed
+      for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+        for (const int64_t cols : {1, 33, 300}) {
+          SCOPED_TRACE(testing::Message() << target << " " << shape << " " << name_of(metric) << " " << cols);
+          const auto queries = reference::make_floats(shape, 11, cols, 1);
+          const auto base = reference::make_floats(shape, 101, cols, 2);
+          const KeyKind kind = key_kind(metric);
+          ProgressMeter meter("test", 1, resources);
+          PackedBase packed(kind, choose_centre(kind, base.view()), base.rows, resources);
+          packed.pack(base.view(), true, 0, 0, meter, resources);
+          QuerySet set(kind, queries.rows, cols, true, resources);
+          set.load(queries.view(), true, 0);
+          set.pack(packed.centre(), meter, resources);
+          std::vector<float> limits(64, kInfinity);
+          const PanelQueries panels = set.panels(0, queries.rows, limits.data());
+          BoundCheck check(metric, queries, base, set, packed, panels);
+          scan_panels(panels, packed.panels(), 0, packed.panel_count(), check);
+          EXPECT_EQ(check.pairs, queries.rows * base.rows);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
