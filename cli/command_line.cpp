@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <string>
 #include <string_view>
 
 namespace kith::cli {
@@ -35,9 +37,23 @@ struct Typed {
   EvalOptions eval;
 };
 
+// CLI11 reads 010 as eight and takes a number that is too large for the largest.
+CLI::Validator decimal() {
+  const auto check = [](const std::string& text) -> std::string {
+    int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
+    const bool plain = digits.size() == 1 || !digits.starts_with('0');
+    return error == std::errc{} && stopped == end && plain ? "" : fmt::format("'{}' is no decimal whole number", text);
+  };
+  return {check, "", "decimal"};
+}
+
 void add_output_options(CLI::App& command, Typed& typed) {
-  command.add_flag("--json", typed.run.json, "Print one JSON object on stdout, errors included");
-  command.add_flag("--quiet", typed.run.quiet, "Print nothing but errors");
+  command.add_flag("--json", typed.run.json, "Print one JSON object on stdout, errors included")
+      ->disable_flag_override();
+  command.add_flag("--quiet", typed.run.quiet, "Print nothing but errors")->disable_flag_override();
 }
 
 void add_memory_limit(CLI::App& command, Typed& typed) {
@@ -60,7 +76,7 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
       ->required()
       ->type_name("FILE");
   command->add_option("--queries", typed.knn.queries, "Vectors to search for")->required()->type_name("FILE");
-  command->add_option("-k", typed.knn.params.k, "Neighbours per query")->type_name("N");
+  command->add_option("-k", typed.knn.params.k, "Neighbours per query")->check(decimal())->type_name("N");
   command->add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product or cosine")->type_name("NAME");
   command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin (int32) or .npy (int64)")->type_name("FILE");
   command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin or .npy")
@@ -69,7 +85,9 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
   command
       ->add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
       ->type_name("NAME");
-  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")->type_name("N");
+  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
+      ->check(decimal())
+      ->type_name("N");
   add_memory_limit(*command, typed);
   command
       ->add_option("--device-memory-limit", typed.device_memory_limit,
@@ -84,8 +102,10 @@ CLI::App* add_convert(CLI::App& app, Typed& typed) {
       "convert", "Write vectors (.fbin .u8bin .npy) or ids (.ibin .npy) in another format, or some of their rows");
   command->add_option("IN", typed.convert.input, "File to read")->required()->type_name("FILE");
   command->add_option("OUT", typed.convert.output, "File to write")->required()->type_name("FILE");
-  command->add_option("--first", typed.convert.first, "First row to take")->type_name("N");
-  command->add_option("--count", typed.convert.count, "Rows to take; -1 is all to the end")->type_name("N");
+  command->add_option("--first", typed.convert.first, "First row to take")->check(decimal())->type_name("N");
+  command->add_option("--count", typed.convert.count, "Rows to take; -1 is all to the end")
+      ->check(decimal())
+      ->type_name("N");
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
   return command;
@@ -163,7 +183,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
 bool wants_json(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--json") return true;
+    const std::string_view argument = argv[i];
+    if (argument == "--") return false;
+    if (argument == "--json" || argument.starts_with("--json=")) return true;
   }
   return false;
 }

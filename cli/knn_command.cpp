@@ -28,7 +28,10 @@ class ResultFiles {
     if (distances_) distances_->append(MatrixView(part.distances, part.queries, k_));
   }
 
+  // First everything that can fail, a full disk for instance: either both files are new or neither is.
   void commit() {
+    if (ids_) ids_->sync();
+    if (distances_) distances_->sync();
     if (ids_) ids_->commit();
     if (distances_) distances_->commit();
   }

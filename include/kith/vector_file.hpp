@@ -69,6 +69,8 @@ class KITH_EXPORT VectorFileWriter {
   VectorFileWriter& operator=(VectorFileWriter&&) noexcept;
 
   void append(const MatrixView& rows);
+  // Brings what was appended to the disk, so that little is left that could fail in commit().
+  void sync();
   // Checks that every row came, syncs and renames.
   void commit();
 
@@ -86,6 +88,7 @@ class KITH_EXPORT IdFileWriter {
   IdFileWriter& operator=(IdFileWriter&&) noexcept;
 
   void append(const int64_t* ids, int64_t count);
+  void sync();
   void commit();
 
  private:

@@ -1,5 +1,7 @@
 #include "core/thread_pool.hpp"
 
+#include "core/float_mode.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +46,7 @@ struct Job {
   void work(const ThreadPool::Poll* poll) {
     const int slot = slots_taken.fetch_add(1, std::memory_order_relaxed);
     const bool nested = std::exchange(inside_task, true);
+    const DefaultFloatMode mode;
     try {
       for (;;) {
         const int64_t task = next.fetch_add(1, std::memory_order_relaxed);

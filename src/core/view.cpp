@@ -12,7 +12,7 @@ namespace {
 void check_range(const MatrixView& view, int64_t first, int64_t count) {
   if (first < 0 || count < 0 || first > view.rows() - count) {
     throw InvalidArgument(
-        fmt::format("rows {} to {} are asked for, the matrix has {}", first, first + count, view.rows()));
+        fmt::format("{} rows from row {} on are asked for, the matrix has {}", count, first, view.rows()));
   }
 }
 

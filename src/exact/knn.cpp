@@ -12,6 +12,7 @@
 namespace kith {
 
 void KnnParams::validate() const {
+  if (name_of(metric) == "?") throw InvalidArgument(fmt::format("metric {} is none", static_cast<int>(metric)));
   if (k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", k));
 }
 
@@ -40,6 +41,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
          const Resources& resources) {
   KnnProblem problem =
       check_knn({queries.rows(), queries.cols(), queries.dtype()}, {base.rows(), base.cols(), base.dtype()}, params);
+  if (!sink) throw InvalidArgument("the search needs a sink for its results");
   problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
   if (problem.queries == 0) return;
   if (problem.rows == 0) {

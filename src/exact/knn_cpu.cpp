@@ -10,6 +10,7 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/direct_scan.hpp"
@@ -113,6 +114,7 @@ std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPla
 
 std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
                                                const Resources& resources) {
+  const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
   // A search needs memory too.
   const int64_t bytes = PackedBase::bytes_for(base.rows(), base.cols(), resources.threads());

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/dispatch.hpp"
+#include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 
@@ -101,6 +102,7 @@ KnnOutput whole_output(const NeighborsView& out) {
 
 void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& queries,
              const std::vector<BasePart>& base, const KnnOutput& output) {
+  const DefaultFloatMode mode;
   const KnnPlan& plan = planned.plan;
   const Resources& resources = planned.resources();
   const std::unique_ptr<KnnBackend> backend = dispatch(

@@ -99,7 +99,7 @@ bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch)
       for (int64_t c = 0; c < cols; ++c) row[c] -= centre_[static_cast<size_t>(c)];
     }
     double squared = canonical_squared_norm_cpu(row, cols);
-    finite &= std::isfinite(squared);
+    if (!std::isfinite(squared)) finite &= row_is_finite(base, first + i);  // else it is the difference that overflows
     if (kind_ == KeyKind::cosine) {
       const double inverse = canonical_inverse_norm(squared);
       for (int64_t c = 0; c < cols; ++c) row[c] = static_cast<float>(row[c] * inverse);

@@ -44,25 +44,17 @@ class Flat final : public IndexType {
  public:
   explicit Flat(const IndexParams& params) : params_(params), version_(std::make_shared<FlatVersion>()) {}
 
+  // Without a lock, since sinks that are called on the way may use the index themselves: where another add was faster,
+  // this one begins again from its version.
   void add(const MatrixView& rows, Ownership ownership, const Resources& resources) override {
-    const std::lock_guard lock(add_mutex_);
-    const std::shared_ptr<const FlatVersion> current = version();
+    std::shared_ptr<const FlatVersion> current = version();
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
     if (params_.check_finite) check_finite(rows, current->rows, resources);
-
-    auto next = std::make_shared<FlatVersion>(*current);
-    next->cols = rows.cols();
-    next->dtype = rows.dtype();
-    next->rows += rows.rows();
-    auto block =
-        ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
-    if (const Device device = device_at_add(resources.device());
-        params_.prepare && device.kind != DeviceKind::automatic) {
-      block->prepare(device, prepare_options(), resources);
+    while (!publish(current, extend(*current, rows, ownership, resources))) {
+      current = version();
+      check_rows(*current, rows);
     }
-    next->blocks.push_back(std::move(block));
-    publish(std::move(next));
   }
 
   void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources) const override {
@@ -101,9 +93,26 @@ class Flat final : public IndexType {
     const std::lock_guard lock(version_mutex_);
     return version_;
   }
-  void publish(std::shared_ptr<const FlatVersion> next) {
+  // False, with nothing changed, where `current` is no longer the version.
+  bool publish(const std::shared_ptr<const FlatVersion>& current, std::shared_ptr<const FlatVersion> next) {
     const std::lock_guard lock(version_mutex_);
+    if (version_ != current) return false;
     version_ = std::move(next);
+    return true;
+  }
+
+  std::shared_ptr<const FlatVersion> extend(const FlatVersion& current, const MatrixView& rows, Ownership ownership,
+                                            const Resources& resources) const {
+    auto next = std::make_shared<FlatVersion>(current);
+    next->cols = rows.cols();
+    next->dtype = rows.dtype();
+    next->rows += rows.rows();
+    auto block =
+        ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
+    const Device device = device_at_add(resources.device());
+    if (params_.prepare && device.kind != DeviceKind::automatic) block->prepare(device, prepare_options(), resources);
+    next->blocks.push_back(std::move(block));
+    return next;
   }
 
   PrepareOptions prepare_options() const { return {params_.metric, false, 0}; }
@@ -161,7 +170,6 @@ class Flat final : public IndexType {
   }
 
   const IndexParams params_;
-  std::mutex add_mutex_;  // one add at a time
   mutable std::mutex version_mutex_;
   std::shared_ptr<const FlatVersion> version_;
 };

@@ -74,10 +74,17 @@ void AtomicFileWriter::create_temporary() {
     temporary_ = fmt::format(".kith-{:016x}.tmp", random);
     file_ =
         FileDescriptor(::openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
-    if (file_.is_open()) return;
+    if (file_.is_open()) return keep_permissions();
     if (errno != EEXIST && errno != EINTR) break;
   }
   fail("make a temporary file beside", errno);
+}
+
+void AtomicFileWriter::keep_permissions() {
+  constexpr mode_t kPermissions = 0777;
+  struct stat target {};
+  if (::fstatat(directory_.get(), name_.c_str(), &target, 0) != 0) return;  // a new file
+  if (::fchmod(file_.get(), target.st_mode & kPermissions) != 0) fail("keep the permissions of", errno);
 }
 
 void AtomicFileWriter::write(const void* data, int64_t bytes) {
@@ -90,10 +97,14 @@ void AtomicFileWriter::write(const void* data, int64_t bytes) {
   buffered_ += bytes;
 }
 
-void AtomicFileWriter::commit() {
+void AtomicFileWriter::sync() {
   check_open();
   write_through(buffer_.get(), std::exchange(buffered_, 0));
   if (::fsync(file_.get()) != 0) fail("sync", errno);
+}
+
+void AtomicFileWriter::commit() {
+  sync();
   if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     fail("put the finished file in the place of", errno);
   }

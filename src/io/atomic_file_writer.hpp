@@ -1,5 +1,6 @@
 // Writes a file so that its path only ever shows the whole of the old or the whole of the new one: the bytes go to a
-// temporary file in the same directory, which commit() syncs and renames. Anything else removes it.
+// temporary file in the same directory, which commit() syncs and renames. Anything else removes it. A file that is
+// replaced hands on its permissions.
 //
 // A symbolic link is followed, and the file it names replaced. What is no regular file is refused: a rename would take
 // the place of a device or a fifo instead of writing to it.
@@ -24,12 +25,15 @@ class AtomicFileWriter {
 
   const std::string& path() const { return path_; }
 
-  // After an error of these two the temporary file is gone, and every further call is InvalidState.
+  // After an error of these the temporary file is gone, and every further call is InvalidState.
   void write(const void* data, int64_t bytes);
+  // Brings everything to the disk: what is left for commit() is the rename.
+  void sync();
   void commit();
 
  private:
   void create_temporary();
+  void keep_permissions();
   void check_open() const;
   void write_through(const void* data, int64_t bytes);
   void discard() noexcept;

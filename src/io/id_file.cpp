@@ -100,6 +100,7 @@ void IdFileWriter::append(const int64_t* ids, int64_t count) {
   }
 }
 
+void IdFileWriter::sync() { impl_->file.sync(); }
 void IdFileWriter::commit() { impl_->file.commit(); }
 
 }  // namespace kith

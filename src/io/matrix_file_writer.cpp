@@ -63,6 +63,8 @@ void MatrixFileWriter::write(const void* values, int64_t bytes) {
   bytes_written_ += bytes;
 }
 
+void MatrixFileWriter::sync() { file_.sync(); }
+
 void MatrixFileWriter::commit() {
   if (rows_written() != layout_.rows) {
     throw InvalidState(fmt::format("'{}' was announced with {} rows and got {}; append the rest before commit", path(),

@@ -21,6 +21,7 @@ class MatrixFileWriter {
   // Throws InvalidArgument if `rows` more are more than were announced.
   void check_room(int64_t rows) const;
   void write(const void* values, int64_t bytes);
+  void sync();
   void commit();
 
  private:

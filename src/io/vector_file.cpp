@@ -114,6 +114,7 @@ void VectorFileWriter::append(const MatrixView& rows) {
   for (int64_t i = 0; i < rows.rows(); ++i) file.write(rows.row(i), layout.row_bytes());
 }
 
+void VectorFileWriter::sync() { impl_->file.sync(); }
 void VectorFileWriter::commit() { impl_->file.commit(); }
 
 namespace {
@@ -141,8 +142,7 @@ MatrixBuffer read_vectors(const std::string& path, RowRange range, const Resourc
   const int64_t count = range.count == -1 ? rest : range.count;
   if (range.first < 0 || range.first > file.rows() || count < 0 || count > rest) {
     throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, '{}' has {}; a count of -1 means to the end", count,
-                    range.first, path, file.rows()));
+        fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, range.first, path, file.rows()));
   }
 
   MatrixBuffer vectors(file.dtype(), count, file.cols(), fmt::format("the vectors of '{}'", path), resources);

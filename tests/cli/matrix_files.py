@@ -26,7 +26,7 @@ def read_matrix(path):
 
 
 def nearest(queries, base, k, metric):
-    """Ids and distances by brute force in float64; ties go to the smaller row."""
+    """Ids and distances by brute force in float64; what is equal in float32 goes to the smaller row."""
     q, x = queries.astype(np.float64), base.astype(np.float64)
     if metric in ("l2", "sqeuclidean"):
         key = ((q[:, None, :] - x[None, :, :]) ** 2).sum(axis=2)
@@ -34,14 +34,11 @@ def nearest(queries, base, k, metric):
         key = -(q @ x.T)
     else:
         key = 1 - (q @ x.T) / (np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(x, axis=1)[None, :])
-    ids = np.argsort(key, axis=1, kind="stable")[:, :k]
+    if metric == "l2":
+        key = np.sqrt(key)
+    ids = np.argsort(key.astype(np.float32), axis=1, kind="stable")[:, :k]
     key = np.take_along_axis(key, ids, axis=1)
-    return (
-        ids,
-        {"l2": np.sqrt(key) if metric == "l2" else None, "sqeuclidean": key, "inner_product": -key, "cosine": key}[
-            metric
-        ],
-    )
+    return ids, -key if metric == "inner_product" else key
 
 
 def leftovers(folder, *known):

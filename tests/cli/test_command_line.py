@@ -53,6 +53,8 @@ def test_no_command_prints_help_and_fails(kith):
         (["frobnicate"], "frobnicate"),
         (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "010"], "'010' is no decimal whole number"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "99999999999999999999"], "is no decimal whole number"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--colour"], "--colour"),
         (["convert", "a.fbin"], "OUT is required"),
         (["convert", "a.fbin", "b.npy", "--threads=2"], "--threads"),
@@ -70,8 +72,9 @@ def test_wrong_usage_is_json_too_when_asked(kith):
     assert outcome.err == f"kith: {outcome.json['error']['message']}\n"
 
 
-def test_errors_are_json_when_asked(kith, tmp_path):
-    outcome = kith("info", tmp_path / "missing.fbin", "--json")
+@pytest.mark.parametrize("flag", ["--json", "--json=true"])
+def test_errors_are_json_when_asked(kith, tmp_path, flag):
+    outcome = kith("info", tmp_path / "missing.fbin", flag)
     assert outcome.code == 3
     assert outcome.json["error"]["type"] == "IoError"
     assert "missing.fbin" in outcome.json["error"]["message"]

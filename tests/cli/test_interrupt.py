@@ -48,7 +48,12 @@ def wait_for_temporary_files(folder, process):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def hear_signals():
+    """A job in the background of a script inherits that SIGINT is ignored, which the program respects."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_signal_stops_the_search(kith, long_search, which, threads):
     arguments, out = long_search
@@ -57,6 +62,7 @@ def test_signal_stops_the_search(kith, long_search, which, threads):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_signals,
     )
     try:
         wait_for_temporary_files(out, process)

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -124,6 +125,30 @@ TEST(Knn, EqualDistancesComeInTheOrderOfTheRows) {
     }
   }
   EXPECT_GT(ties, 0);
+}
+
+TEST(Knn, RowsWhoseDifferenceOverflowsAreFinite) {
+  reference::Matrix<float> base(1024, 32);
+  std::fill(base.values.begin(), base.values.end(), 3e38f);
+  for (int64_t c = 0; c < 32; ++c) base.row(777)[c] = -3e38f;
+  for (const int64_t queries : {int64_t{2}, int64_t{64}}) {
+    for (const Metric metric : kMetrics) {
+      reference::Matrix<float> some(queries, 32);
+      std::copy_n(base.values.begin(), some.values.size(), some.values.begin());
+      check(some, base, {3, metric});
+    }
+  }
+}
+
+TEST(Knn, DoesNotDependOnTheCallersFloatMode) {
+  const auto queries = make_floats(Shape::tiny, 30, 16, 1);
+  const auto base = make_floats(Shape::tiny, 500, 16, 2);
+  const reference::Result truth = reference::knn(queries, base, {5, Metric::inner_product});
+  std::fesetround(FE_UPWARD);
+  const Neighbors found = knn(queries.view(), base.view(), {5, Metric::inner_product}, on_cpu(1));
+  EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  std::fesetround(FE_TONEAREST);
+  expect_same(found, truth);
 }
 
 TEST(Knn, LargeAndSmallDistancesAreNotLostInTheirSquares) {
@@ -291,6 +316,7 @@ TEST(Knn, RefusesWhatItCannotDo) {
   EXPECT_THROW(knn(queries.view(), base.view(), {1, Metric::l2}, on_cpu()), InvalidArgument);
   EXPECT_THROW(knn(queries.view(), queries.view(), {0, Metric::l2}, on_cpu()), InvalidArgument);
   EXPECT_THROW(knn(queries.view(), queries.view(), {-3, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn(queries.view(), queries.view(), {1, static_cast<Metric>(77)}, on_cpu()), InvalidArgument);
   const MatrixView half(queries.values.data(), DType::f16, {2, 4, 4});
   EXPECT_THROW(knn(half, queries.view(), {1, Metric::l2}, on_cpu()), Unsupported);
   const MatrixView device(queries.values.data(), DType::f32, {2, 4, 4}, MemorySpace::cuda(0));

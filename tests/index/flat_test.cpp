@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -165,6 +166,26 @@ TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
   EXPECT_THROW(index.search(base.view(), INT64_MAX, resources), InvalidArgument);
   EXPECT_EQ(index.size(), 50);
   expect_searches(index, make_floats(Shape::gaussian, 3, 8, 2), base, 4, resources);
+}
+
+TEST(Flat, MayGrowFromItsOwnProgressSinkAndFromManyThreads) {
+  const auto base = make_floats(Shape::gaussian, 400, 16, 1);
+  Index index("Flat");
+  bool inside = false;
+  const Resources resources = on_cpu().with_progress([&](const Progress&) {
+    if (!std::exchange(inside, true)) index.add(base.view().slice(0, 5), Ownership::copy, on_cpu());
+  });
+  index.add(base.view(), Ownership::copy, resources);
+  EXPECT_EQ(index.size(), 405);
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t) {
+    writers.emplace_back([&] {
+      const Resources own = on_cpu();
+      for (int i = 0; i < 20; ++i) index.add(base.view().slice(0, 10), Ownership::copy, own);
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(index.size(), 405 + 800);
 }
 
 TEST(Flat, IsSearchedByManyThreadsWhileItGrows) {
