@@ -32,6 +32,9 @@ struct HostWarp {
     return each([&](size_t) { return entry; });
   }
   static Count none() { return {}; }
+  static Flag same(bool flag) {
+    return each([&](size_t) { return flag; });
+  }
   static Flag less(const Value& a, const Value& b) {
     return each([&](size_t lane) { return a[lane] < b[lane]; });
   }

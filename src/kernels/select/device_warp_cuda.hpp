@@ -29,6 +29,7 @@ struct DeviceWarp {
 
   static __device__ Value all(const Entry& entry) { return entry; }
   static __device__ Count none() { return 0; }
+  static __device__ Flag same(bool flag) { return flag; }
   static __device__ Flag less(const Value& a, const Value& b) { return a < b; }
   static __device__ Value pick(Flag flag, const Value& a, const Value& b) { return flag ? a : b; }
   static __device__ Flag differ(Flag a, Flag b) { return a != b; }

@@ -7,7 +7,7 @@
 // for each 32 * kThread entries. Registers: (kQueue + kThread) entries in each lane, no memory.
 //
 // Every lane of the warp calls every function. `Warp` is as lane_array.hpp says and gives Entry, Count, all(entry),
-// none(), both(flag, flag), is(count, n), plus(count, flag), any(flag) and broadcast(value, lane) besides.
+// none(), same(bool), both(flag, flag), is(count, n), plus(count, flag), any(flag) and broadcast(value, lane) besides.
 #pragma once
 
 #include "kernels/select/lane_array.hpp"
@@ -81,10 +81,11 @@ class WarpSelect {
 
  private:
   KITH_DEVICE_INLINE void find_threshold() {
+    // Values are picked, not branched to: from branches the compiler makes an index, which registers do not have.
+    Value last = values_[0];
     KITH_UNROLL
-    for (int i = 0; i < kQueue; ++i) {
-      if ((k_ - 1) / kWarpLanes == i) threshold_ = Warp::broadcast(values_[i], (k_ - 1) % kWarpLanes);
-    }
+    for (int i = 1; i < kQueue; ++i) last = Warp::pick(Warp::same((k_ - 1) / kWarpLanes == i), values_[i], last);
+    threshold_ = Warp::broadcast(last, (k_ - 1) % kWarpLanes);
   }
 
   Value values_[kQueue + kThread];  // the warp queue, then the lanes' queues
