@@ -176,8 +176,8 @@ class Table {
     char text[200];
     std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx %7.3f %7.3f %7.3f",
                   static_cast<long long>(work.rows), static_cast<long long>(work.cols), static_cast<long long>(work.k),
-                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, work.faiss_ms, work.cuvs_ms,
-                  work.goal_ms);
+                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, work.faiss_ms,
+                  work.cuvs_ms, work.goal_ms);
     line(text);
   }
 
@@ -210,7 +210,8 @@ void run_hard(Table& table) {
       }
     }
   }
-  for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal}) table.measure({1, 10000000, 100}, fill);
+  for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal})
+    table.measure({1, 10000000, 100}, fill);
 }
 
 void run_curve(Table& table) {
@@ -222,7 +223,8 @@ void run_curve(Table& table) {
 
 void run_paths(Table& table) {
   table.header("Paths that are not chosen for their speed: the paper's queues, and any k");
-  for (const int64_t k : {10, 100, 1000}) table.measure({10000, 1000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
+  for (const int64_t k : {10, 100, 1000})
+    table.measure({10000, 1000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
   for (const int64_t k : {10, 100, 1000, 2048}) {
     table.measure({10000, 128000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
   }

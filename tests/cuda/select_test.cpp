@@ -1,4 +1,5 @@
-// Selection over rows on the GPU against a sort on the CPU, bit for bit: every path, both orders, odd shapes, hard data.
+// Selection over rows on the GPU against a sort on the CPU, bit for bit: every path, both orders, odd shapes, hard
+// data.
 #include "cuda/parity.hpp"
 
 #include "core/ordered_key.hpp"
@@ -69,7 +70,8 @@ struct Selected {
 };
 
 Matrix make_matrix(int64_t rows, int64_t cols, int64_t stride) {
-  return {rows, cols, stride, std::vector<float>(static_cast<size_t>(std::max<int64_t>(1, rows * stride)), -7e30f), {}, {}};
+  return {rows, cols, stride, std::vector<float>(static_cast<size_t>(std::max<int64_t>(1, rows * stride)), -7e30f),
+          {},   {}};
 }
 
 // Row i is of kind i: random, sorted, reversed, all equal, few values, NaN and infinities, all NaN, large mean.
@@ -122,12 +124,17 @@ Selected select_on_gpu(const Matrix& matrix, int64_t k, SelectOrder order, Selec
   const OnDevice<float> out_values(places);
   const OnDevice<int32_t> out_columns(places);
   const OnDevice<int64_t> out_ids(places);
-  const SelectInput input{values.get(), matrix.rows, matrix.cols, matrix.stride,
-                          matrix.lengths.empty() ? nullptr : lengths.get(), matrix.ids.empty() ? nullptr : ids.get()};
+  const SelectInput input{values.get(),
+                          matrix.rows,
+                          matrix.cols,
+                          matrix.stride,
+                          matrix.lengths.empty() ? nullptr : lengths.get(),
+                          matrix.ids.empty() ? nullptr : ids.get()};
   const SelectProblem problem = problem_of(input, k, order);
   const SelectPlan plan = plan_select(problem, cuda_devices().front().multiprocessors, path);
   const OnDevice<char> workspace(static_cast<size_t>(plan.workspace_bytes));
-  launch_select_rows(input, {out_values.get(), out_columns.get(), out_ids.get()}, problem, plan, workspace.get(), nullptr);
+  launch_select_rows(input, {out_values.get(), out_columns.get(), out_ids.get()}, problem, plan, workspace.get(),
+                     nullptr);
   KITH_CUDA_CHECK(cudaDeviceSynchronize());
   Selected result{out_values.copy(), out_ids.copy()};
   if (matrix.ids.empty()) {
@@ -143,8 +150,8 @@ void expect_same(const Matrix& matrix, int64_t k, SelectPath path = SelectPath::
     const Selected found = select_on_gpu(matrix, k, order, path);
     for (size_t i = 0; i < expected.ids.size(); ++i) {
       ASSERT_EQ(expected.ids[i], found.ids[i])
-          << "row " << i / static_cast<size_t>(k) << " place " << i % static_cast<size_t>(k) << ": " << expected.values[i]
-          << " and " << found.values[i] << "; " << matrix.cols << " columns, k " << k << ", path "
+          << "row " << i / static_cast<size_t>(k) << " place " << i % static_cast<size_t>(k) << ": "
+          << expected.values[i] << " and " << found.values[i] << "; " << matrix.cols << " columns, k " << k << ", path "
           << static_cast<int>(path) << (order == SelectOrder::largest ? ", largest" : ", smallest");
     }
     ASSERT_EQ(std::memcmp(expected.values.data(), found.values.data(), expected.values.size() * sizeof(float)), 0)
@@ -194,7 +201,8 @@ TEST_F(CudaSelectRowsSmall, LengthsOfTheirOwn) {
     Matrix matrix = hard_matrix(cols, cols, 6);
     matrix.lengths = {0, 1, 31, 32, 33, static_cast<int32_t>(cols), static_cast<int32_t>(cols - 1), 7};
     for (const int64_t k : {1, 10, 40}) {
-      for (const SelectPath path : {SelectPath::automatic, SelectPath::filter, SelectPath::warp_queue, SelectPath::radix})
+      for (const SelectPath path :
+           {SelectPath::automatic, SelectPath::filter, SelectPath::warp_queue, SelectPath::radix})
         expect_same(matrix, k, path);
     }
   }

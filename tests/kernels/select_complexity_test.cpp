@@ -2,9 +2,9 @@
 //
 // Equations 10-12 describe a scanner of one lane whose threshold is at every step the k-th smallest of all elements
 // before ("successive min-k"). (10) is the probability that exactly m of l elements are in it; (11) that there are b
-// full sorts, which is b t <= m < (b + 1) t; (12) the expected number of sorts. They are compared with exact counts over
-// all permutations. WarpSelect's threshold is as old as its last merge, so for t = 1 it is that scanner, and for larger
-// t it may insert more.
+// full sorts, which is b t <= m < (b + 1) t; (12) the expected number of sorts. They are compared with exact counts
+// over all permutations. WarpSelect's threshold is as old as its last merge, so for t = 1 it is that scanner, and for
+// larger t it may insert more.
 //
 // (13) bounds the sorts of w lanes, whose threshold is that of the group before. Its second line bounds even pi', where
 // every lane that wins a ballot counts; its first line, as printed, has the last lane's probability k / (w c) in group

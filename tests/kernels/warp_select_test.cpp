@@ -84,9 +84,8 @@ void expect_selects() {
         SCOPED_TRACE(testing::Message() << name << ", " << n << " values, k " << k << ", queue of " << kQueue);
         Select select(k);
         for (size_t first = 0; first < n; first += 32) {
-          select.add(Warp::each([&](size_t lane) {
-            return first + lane < n ? entries[first + lane] : EntryOf<Entry>::padding();
-          }));
+          select.add(Warp::each(
+              [&](size_t lane) { return first + lane < n ? entries[first + lane] : EntryOf<Entry>::padding(); }));
         }
         select.flush();
         ASSERT_EQ(result_of(select, static_cast<size_t>(k)), sorted_front(entries, static_cast<size_t>(k)));
@@ -133,7 +132,9 @@ TEST(WarpSelectModel, NansAndPaddingNeverWin) {
   using Warp = HostWarp<uint64_t>;
   WarpSelect<Warp, 1> select(4);
   select.add(Warp::each([](size_t lane) {
-    return lane == 9 ? pack_neighbor(ordered_key(kInfinity), 9) : lane == 3 ? pack_neighbor(ordered_key(kNan), 3) : kPadding;
+    return lane == 9   ? pack_neighbor(ordered_key(kInfinity), 9)
+           : lane == 3 ? pack_neighbor(ordered_key(kNan), 3)
+                       : kPadding;
   }));
   select.flush();
   const std::vector<uint64_t> expected = {pack_neighbor(ordered_key(kInfinity), 9), pack_neighbor(kNanKey, 3), kPadding,
@@ -163,8 +164,8 @@ TEST(KeyCut, KeepsExactlyTheSmallest) {
       for (const size_t want : {size_t{1}, n / 3 + 1, n}) {
         SCOPED_TRACE(testing::Message() << name << ", " << want << " of " << n);
         Alone group;
-        const KeyCut cut = find_cut(group, keys, row_at, static_cast<uint32_t>(n),
-                                    {static_cast<int>(want), static_cast<int>(want)});
+        const KeyCut cut =
+            find_cut(group, keys, row_at, static_cast<uint32_t>(n), {static_cast<int>(want), static_cast<int>(want)});
         std::vector<uint64_t> kept;
         for (int i = 0; i < kItems; ++i) {
           if (cut.keeps(keys[i], row_at(i))) kept.push_back(pack_neighbor(keys[i], row_at(i)));
@@ -178,7 +179,8 @@ TEST(KeyCut, KeepsExactlyTheSmallest) {
 
 TEST(FilterSample, RunsLieApartAndInside) {
   for (const uint32_t strata : {512u, 1024u}) {
-    for (const uint32_t n : {8 * strata, 8 * strata + 1, 16 * strata - 1, 16 * strata, 16 * strata + 5, 128000u, 999999u}) {
+    for (const uint32_t n :
+         {8 * strata, 8 * strata + 1, 16 * strata - 1, 16 * strata, 16 * strata + 5, 128000u, 999999u}) {
       uint32_t end = 0;
       for (uint32_t i = 0; i < strata; ++i) {
         const uint32_t start = sample_start(i, strata, n);

@@ -14,7 +14,9 @@ __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % 32; 
 __device__ inline WideEntry shuffle_entry_xor(const WideEntry& entry, int mask) {
   return {__shfl_xor_sync(kAllLanes, entry.payload, mask), __shfl_xor_sync(kAllLanes, entry.key, mask)};
 }
-__device__ inline uint64_t shuffle_entry_xor(uint64_t entry, int mask) { return __shfl_xor_sync(kAllLanes, entry, mask); }
+__device__ inline uint64_t shuffle_entry_xor(uint64_t entry, int mask) {
+  return __shfl_xor_sync(kAllLanes, entry, mask);
+}
 __device__ inline WideEntry shuffle_entry(const WideEntry& entry, int lane) {
   return {__shfl_sync(kAllLanes, entry.payload, lane), __shfl_sync(kAllLanes, entry.key, lane)};
 }

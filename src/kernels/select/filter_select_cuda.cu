@@ -78,7 +78,8 @@ class SliceFilter {
  public:
   static constexpr int kCapacity = kThreads * kFilterItems;
 
-  __device__ SliceFilter(FilterShared<kThreads>& shared, uint64_t* list, const float* values, uint32_t n, uint32_t first)
+  __device__ SliceFilter(FilterShared<kThreads>& shared, uint64_t* list, const float* values, uint32_t n,
+                         uint32_t first)
       : shared_(shared), group_(shared.group), list_(list), values_(values), n_(n), first_(first) {}
 
   // Leaves min(k, n) entries in the list and returns how many. Barriers around.
@@ -154,7 +155,8 @@ class SliceFilter {
       rows[i] = row_of(entry);
     }
     __syncthreads();
-    keep(keys, [&](int i) { return rows[i]; }, passed, want);
+    keep(
+        keys, [&](int i) { return rows[i]; }, passed, want);
     return true;
   }
 
@@ -281,10 +283,11 @@ __global__ void __launch_bounds__(kMergeThreads)
 template <int kThreads, bool kLargest>
 void launch_filter(const SelectCall& call, const ListTarget& target, cudaStream_t stream) {
   constexpr int kBytes = SliceFilter<kThreads, kLargest>::kCapacity * sizeof(uint64_t);
-  KITH_CUDA_CHECK(cudaFuncSetAttribute(filter_kernel<kThreads, kLargest>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       kBytes));
-  filter_kernel<kThreads, kLargest><<<static_cast<unsigned>(call.input.rows * call.plan.slices), kThreads, kBytes,
-                                      stream>>>(call.input, target, call.plan.slices, call.plan.slice_length);
+  KITH_CUDA_CHECK(
+      cudaFuncSetAttribute(filter_kernel<kThreads, kLargest>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  filter_kernel<kThreads, kLargest>
+      <<<static_cast<unsigned>(call.input.rows * call.plan.slices), kThreads, kBytes, stream>>>(
+          call.input, target, call.plan.slices, call.plan.slice_length);
   KITH_CUDA_CHECK_LAUNCH("filter_kernel");
 }
 
@@ -312,8 +315,8 @@ void launch_filter_select(const SelectCall& call, cudaStream_t stream) {
     const int64_t groups = (lists + fan - 1) / fan;
     ListTarget level = target;
     level.lists = groups > 1 ? to : nullptr;
-    merge_kernel<<<static_cast<unsigned>(call.input.rows * groups), kMergeThreads, 0, stream>>>(from, lists, groups, fan,
-                                                                                                level);
+    merge_kernel<<<static_cast<unsigned>(call.input.rows * groups), kMergeThreads, 0, stream>>>(from, lists, groups,
+                                                                                                fan, level);
     KITH_CUDA_CHECK_LAUNCH("merge_kernel");
     std::swap(from, to);
     lists = groups;

@@ -40,8 +40,8 @@ struct KeepRange {
 // A place without entry has kNanKey and kNoRow, and is never kept; there are at least range.least entries, and 0 <
 // least <= most. row_at(i) is the row of keys[i], below row_limit.
 template <typename Group, int kItems, typename RowAt>
-KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems], const RowAt& row_at, uint32_t row_limit,
-                                   const KeepRange& range) {
+KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems], const RowAt& row_at,
+                                   uint32_t row_limit, const KeepRange& range) {
   uint32_t low = keys[0];
   uint32_t high = keys[0];
   KITH_UNROLL

@@ -29,7 +29,8 @@ struct LaneMove {
 template <typename Visit>
 constexpr void visit_lane_butterflies(int reg, int widest, const Visit& visit) {
   for (int h = widest; h >= 1; h /= 2) {
-    visit(LaneMove{static_cast<uint8_t>(reg), static_cast<uint8_t>(reg), static_cast<uint8_t>(h), static_cast<uint8_t>(h)});
+    visit(LaneMove{static_cast<uint8_t>(reg), static_cast<uint8_t>(reg), static_cast<uint8_t>(h),
+                   static_cast<uint8_t>(h)});
   }
 }
 
@@ -52,7 +53,8 @@ template <typename Visit>
 constexpr void visit_lane_merge(int first, int left, int right, bool sort_right, const Visit& visit) {
   const int pairs = left < right ? left : right;
   for (int i = 0; i < pairs; ++i) {
-    visit(LaneMove{static_cast<uint8_t>(first + left - 1 - i), static_cast<uint8_t>(first + left + i), kWarpLanes - 1, 0});
+    visit(LaneMove{static_cast<uint8_t>(first + left - 1 - i), static_cast<uint8_t>(first + left + i), kWarpLanes - 1,
+                   0});
   }
   visit_lane_merge_half(first, left, MergeSide::left, visit);
   if (sort_right) visit_lane_merge_half(first + left, right, MergeSide::right, visit);

@@ -17,6 +17,7 @@ struct SelectCall {
 void launch_registers_select(const SelectCall& call, cudaStream_t stream);
 void launch_filter_select(const SelectCall& call, cudaStream_t stream);
 void launch_warp_queue_select(const SelectCall& call, cudaStream_t stream);
+void launch_warp_queue_wide_select(const SelectCall& call, cudaStream_t stream);
 void launch_radix_select(const SelectCall& call, cudaStream_t stream);
 
 }  // namespace kith

@@ -22,8 +22,8 @@ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 SelectPath choose_path(const SelectProblem& problem) {
   if (problem.wide_payload) return SelectPath::warp_queue;
-  if (problem.cols <= kRegistersLongestRow) return problem.k <= kRegistersLongestRow ? SelectPath::registers
-                                                                                      : SelectPath::radix;
+  if (problem.cols <= kRegistersLongestRow)
+    return problem.k <= kRegistersLongestRow ? SelectPath::registers : SelectPath::radix;
   return problem.k <= kFilterLargestK ? SelectPath::filter : SelectPath::radix;
 }
 

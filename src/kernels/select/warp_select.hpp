@@ -26,12 +26,14 @@ class WarpSelect {
   static constexpr int kCapacity = kQueue * kWarpLanes;
 
   // 0 < k <= kCapacity.
-  KITH_DEVICE_INLINE explicit WarpSelect(int k) : k_(k), threshold_(Warp::all(EntryOf<Entry>::padding())), counts_(Warp::none()) {
+  KITH_DEVICE_INLINE explicit WarpSelect(int k)
+      : k_(k), threshold_(Warp::all(EntryOf<Entry>::padding())), counts_(Warp::none()) {
     KITH_UNROLL
     for (int i = 0; i < kQueue + kThread; ++i) values_[i] = threshold_;
   }
 
-  // One entry from each lane; padding where a lane has none. True where a lane's queue is full: flush() before the next.
+  // One entry from each lane; padding where a lane has none. True where a lane's queue is full: flush() before the
+  // next.
   KITH_DEVICE_INLINE bool push(const Value& value) {
     const auto wanted = Warp::less(value, threshold_);
     if (!Warp::any(wanted)) return false;
