@@ -160,12 +160,13 @@ TEST(KeyCut, KeepsExactlyTheSmallest) {
         if (i < n) entries.push_back(pack_neighbor(keys[i], static_cast<uint32_t>(i)));
       }
       const auto row_at = [&](int i) { return static_cast<size_t>(i) < n ? static_cast<uint32_t>(i) : kNoRow; };
+      const auto not_after = [&](int i, uint32_t row) { return row_at(i) <= row; };
       std::sort(entries.begin(), entries.end());
       for (const size_t want : {size_t{1}, n / 3 + 1, n}) {
         SCOPED_TRACE(testing::Message() << name << ", " << want << " of " << n);
         Alone group;
         const KeyCut cut =
-            find_cut(group, keys, row_at, static_cast<uint32_t>(n), {static_cast<int>(want), static_cast<int>(want)});
+            find_cut(group, keys, not_after, static_cast<uint32_t>(n), {static_cast<int>(want), static_cast<int>(want)});
         std::vector<uint64_t> kept;
         for (int i = 0; i < kItems; ++i) {
           if (cut.keeps(keys[i], row_at(i))) kept.push_back(pack_neighbor(keys[i], row_at(i)));

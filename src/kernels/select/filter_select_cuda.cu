@@ -31,6 +31,8 @@ struct ListTarget {
   bool largest = false;
 };
 
+__device__ int most_sorted(int k) { return min(k + k / 16, static_cast<int>(kFilterLargestK)); }
+
 template <int kThreads>
 struct FilterShared {
   typename BlockGroup<kThreads>::Shared group;
@@ -49,6 +51,11 @@ __device__ void write_list(const ListTarget& target, int64_t list, const uint64_
       write_selected(target.output, list * target.k + i, entry, target.largest);
     }
   }
+}
+
+template <typename RowAt>
+__device__ auto rows_not_after(const RowAt& row_at) {
+  return [&row_at](int i, uint32_t row) { return row_at(i) <= row; };
 }
 
 // Collects what the cut keeps of all threads' entries; count is 0 before. Barriers before and after.
@@ -82,22 +89,24 @@ class SliceFilter {
                          uint32_t first)
       : shared_(shared), group_(shared.group), list_(list), values_(values), n_(n), first_(first) {}
 
-  // Leaves min(k, n) entries in the list and returns how many. Barriers around.
-  __device__ int select(int k) {
+  // Leaves the min(k, n) smallest entries in the list, among at most `most` (k or more), and returns how many there
+  // are. Barriers around.
+  __device__ int select(int k, int most) {
     const int want = static_cast<uint32_t>(k) < n_ ? k : static_cast<int>(n_);
     if (want == 0) return 0;
     if (n_ <= kCapacity) {
-      select_all(want);
-    } else if (!filter(want)) {
+      select_all({want, most});
+    } else if (!filter({want, most})) {
       select_by_radix(want);
+      return want;
     }
-    return want;
+    return shared_.count;
   }
 
  private:
   __device__ static float ordered(float value) { return kLargest ? -value : value; }
 
-  __device__ void select_all(int want) {
+  __device__ void select_all(const KeepRange& range) {
     uint32_t keys[kFilterItems];
     const auto row_at = [&](int i) {
       const uint32_t place = static_cast<uint32_t>(i * kThreads) + threadIdx.x;
@@ -108,13 +117,14 @@ class SliceFilter {
       const uint32_t place = static_cast<uint32_t>(i * kThreads) + threadIdx.x;
       keys[i] = place < n_ ? ordered_key(ordered(values_[place])) : kNanKey;
     }
-    keep(keys, row_at, static_cast<int>(n_), want);
+    keep(keys, row_at, static_cast<int>(n_), range);
   }
 
-  // Of `count` entries, `want` into the list.
+  // Of `count` entries, as many as `range` says into the list.
   template <typename RowAt>
-  __device__ void keep(const uint32_t (&keys)[kFilterItems], const RowAt& row_at, int count, int want) {
-    const KeyCut cut = count <= want ? kKeepAll : find_cut(group_, keys, row_at, first_ + n_, {want, want});
+  __device__ void keep(const uint32_t (&keys)[kFilterItems], const RowAt& row_at, int count, const KeepRange& range) {
+    const KeyCut cut =
+        count <= range.most ? kKeepAll : find_cut(group_, keys, rows_not_after(row_at), first_ + n_, range);
     if (threadIdx.x == 0) shared_.count = 0;
     __syncthreads();
     collect(keys, row_at, cut, list_, shared_.count);
@@ -133,18 +143,19 @@ class SliceFilter {
     KITH_UNROLL
     for (int i = 0; i < kFilterItems; ++i) keys[i] = ordered_key(ordered(values_[rows[i]]));
     const auto row_at = [&](int i) { return first_ + rows[i]; };
-    return find_cut(group_, keys, row_at, first_ + n_, sample_range(static_cast<uint32_t>(want), n_, kCapacity));
+    return find_cut(group_, keys, rows_not_after(row_at), first_ + n_,
+                    sample_range(static_cast<uint32_t>(want), n_, kCapacity));
   }
 
-  __device__ bool filter(int want) {
-    const KeyCut cut = sample_cut(want);
+  __device__ bool filter(const KeepRange& range) {
+    const KeyCut cut = sample_cut(range.least);
     if (cut.key == kNanKey) return false;
     if (threadIdx.x == 0) shared_.count = 0;
     __syncthreads();
     read_through(cut);
     __syncthreads();
     const int passed = shared_.count;
-    if (passed < want || passed > kCapacity) return false;
+    if (passed < range.least || passed > kCapacity) return false;
     uint32_t keys[kFilterItems];
     uint32_t rows[kFilterItems];
     KITH_UNROLL
@@ -156,16 +167,31 @@ class SliceFilter {
     }
     __syncthreads();
     keep(
-        keys, [&](int i) { return rows[i]; }, passed, want);
+        keys, [&](int i) { return rows[i]; }, passed, range);
     return true;
   }
 
-  __device__ void offer(float value, uint32_t place, const KeyCut& cut, float limit) {
-    if (!(ordered(value) <= limit)) return;  // a NaN neither
-    const uint32_t key = ordered_key(ordered(value));
-    if (!cut.keeps(key, first_ + place)) return;
-    const int slot = atomicAdd(&shared_.count, 1);
-    if (slot < kCapacity) list_[slot] = pack_neighbor(key, first_ + place);
+  // What may pass at a column: values up to `limit`, and after the cut's row only those below it. Rows of many equal
+  // values are so rejected by one comparison, too.
+  struct Limits {
+    KeyCut cut;
+    float limit;
+    float below;
+
+    __device__ explicit Limits(const KeyCut& sample_cut) : cut(sample_cut), limit(key_of_ordered(cut.key)) {
+      constexpr uint32_t kZero = 0x80000000u;  // its lower neighbour is -0.0, which equals it
+      below = key_of_ordered(cut.key - (cut.key == kZero ? 2 : 1));
+    }
+    __device__ float at(uint32_t column) const { return column > cut.row ? below : limit; }
+  };
+
+  __device__ void store(int slot, float value, uint32_t place) {
+    if (slot < kCapacity) list_[slot] = pack_neighbor(ordered_key(ordered(value)), first_ + place);
+  }
+
+  __device__ void offer(uint32_t place, const Limits& limits) {
+    const float value = values_[place];
+    if (ordered(value) <= limits.at(first_ + place)) store(atomicAdd(&shared_.count, 1), value, place);  // a NaN not
   }
 
   // The nearest of four; a NaN only where all are.
@@ -173,41 +199,61 @@ class SliceFilter {
     return kLargest ? -fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)) : fminf(fminf(v.x, v.y), fminf(v.z, v.w));
   }
 
-  __device__ void offer(const float4& v, uint32_t place, const KeyCut& cut, float limit) {
-    offer(v.x, place, cut, limit);
-    offer(v.y, place + 1, cut, limit);
-    offer(v.z, place + 2, cut, limit);
-    offer(v.w, place + 3, cut, limit);
+  // Bit e: element e of the quad at `place` passes.
+  __device__ uint32_t passing(const float4& v, uint32_t place, const Limits& limits) const {
+    const uint32_t column = first_ + place;
+    const float limit = limits.at(column);
+    uint32_t bits = (ordered(v.x) <= limit ? 1u : 0u) | (ordered(v.y) <= limit ? 2u : 0u) |
+                    (ordered(v.z) <= limit ? 4u : 0u) | (ordered(v.w) <= limit ? 8u : 0u);
+    if (column <= limits.cut.row && limits.cut.row < column + 3) {  // the cut goes through this quad
+      if (!(ordered(v.y) <= limits.at(column + 1))) bits &= ~2u;
+      if (!(ordered(v.z) <= limits.at(column + 2))) bits &= ~4u;
+      if (!(ordered(v.w) <= limits.at(column + 3))) bits &= ~8u;
+    }
+    return bits;
+  }
+
+  // Stores what passes of the warp's quads, bit 4 i + e of `hits` for element e of quad i: one atomic for one hit of
+  // every lane. The values are read again, from the cache, as registers cannot be indexed.
+  __device__ void store_hits(uint32_t hits, uint32_t place) {
+    while (true) {
+      const uint32_t lanes = __ballot_sync(kAllLanes, hits != 0);
+      if (lanes == 0) return;
+      int first = 0;
+      if (lane_index() == 0) first = atomicAdd(&shared_.count, __popc(lanes));
+      first = __shfl_sync(kAllLanes, first, 0);
+      if (hits == 0) continue;
+      const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(hits))) - 1;
+      hits &= hits - 1;
+      const uint32_t hit = place + bit / 4 * 4 * kThreads + bit % 4;
+      store(first + __popc(lanes & ((1u << lane_index()) - 1)), values_[hit], hit);
+    }
   }
 
   __device__ void read_through(const KeyCut& cut) {
-    const float limit = key_of_ordered(cut.key);
+    const Limits limits(cut);
     const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values_) / sizeof(float) % 4);
     const uint32_t head = (4 - misaligned) % 4;  // n is larger
     const uint32_t quads = (n_ - head) / 4;
-    const uint32_t tail = head + 4 * quads;
-    if (threadIdx.x < head) offer(values_[threadIdx.x], threadIdx.x, cut, limit);
-    if (tail + threadIdx.x < n_) offer(values_[tail + threadIdx.x], tail + threadIdx.x, cut, limit);
-
-    const float4* const body = reinterpret_cast<const float4*>(values_ + head);
-    uint32_t quad = threadIdx.x;
-    for (; quad + (kUnroll - 1) * kThreads < quads; quad += kUnroll * kThreads) {
+    const float4* const body = reinterpret_cast<const float4*>(values_ + head) + threadIdx.x;
+    uint32_t done = 0;
+    for (; done + kUnroll * kThreads <= quads; done += kUnroll * kThreads) {
+      const uint32_t place = head + 4 * (done + threadIdx.x);
       float4 v[kUnroll];
-      float best[kUnroll];
+      bool near = false;
       KITH_UNROLL
-      for (int i = 0; i < kUnroll; ++i) v[i] = __ldcs(body + quad + i * kThreads);
+      for (int i = 0; i < kUnroll; ++i) v[i] = __ldcs(body + done + i * kThreads);
       KITH_UNROLL
-      for (int i = 0; i < kUnroll; ++i) best[i] = nearest(v[i]);
-      if (!(fminf(fminf(best[0], best[1]), fminf(best[2], best[3])) <= limit)) continue;
+      for (int i = 0; i < kUnroll; ++i) near |= nearest(v[i]) <= limits.at(first_ + place + 4 * i * kThreads);
+      if (!__any_sync(kAllLanes, near)) continue;
+      uint32_t hits = 0;
       KITH_UNROLL
-      for (int i = 0; i < kUnroll; ++i) {
-        if (best[i] <= limit) offer(v[i], head + 4 * (quad + i * kThreads), cut, limit);
-      }
+      for (int i = 0; i < kUnroll; ++i) hits |= passing(v[i], place + 4 * i * kThreads, limits) << (4 * i);
+      store_hits(hits, place);
     }
-    for (; quad < quads; quad += kThreads) {
-      const float4 v = __ldcs(body + quad);
-      if (nearest(v) <= limit) offer(v, head + 4 * quad, cut, limit);
-    }
+    // The values before the first whole quad and those after the last whole round.
+    if (threadIdx.x < head) offer(threadIdx.x, limits);
+    for (uint32_t place = head + 4 * done + threadIdx.x; place < n_; place += kThreads) offer(place, limits);
   }
 
   __device__ void select_by_radix(int want) {
@@ -237,9 +283,11 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   const uint32_t n = rest <= 0 ? 0 : static_cast<uint32_t>(rest < slice_length ? rest : slice_length);
   SliceFilter<kThreads, kLargest> slice(shared, list, input.values + row * input.row_stride + begin, n,
                                         static_cast<uint32_t>(begin));
-  const int count = slice.select(target.k);
+  // A list for the merge has exactly k; what is sorted here may be a few more, which are found sooner.
+  const bool last = target.lists == nullptr;
+  const int count = slice.select(target.k, last ? most_sorted(target.k) : target.k);
   const uint64_t* result = list;
-  if (target.lists == nullptr) {
+  if (last) {
     result = sort_entries<kThreads>(list, list + SliceFilter<kThreads, kLargest>::kCapacity / 2, count);
   }
   write_list<kThreads>(target, blockIdx.x, result, count);
@@ -271,7 +319,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   real = group.sum(real);
   const int want = min(target.k, real);
   const auto row_at = [&](int i) { return rows[i]; };
-  const KeyCut cut = real <= want ? kKeepAll : find_cut(group, keys, row_at, kLastRow, {want, want});
+  const KeyCut cut = real <= want ? kKeepAll : find_cut(group, keys, rows_not_after(row_at), kLastRow, {want, want});
   __syncthreads();
   collect(keys, row_at, cut, kept, count);
   __syncthreads();

@@ -38,9 +38,10 @@ struct KeepRange {
 };
 
 // A place without entry has kNanKey and kNoRow, and is never kept; there are at least range.least entries, and 0 <
-// least <= most. row_at(i) is the row of keys[i], below row_limit.
-template <typename Group, int kItems, typename RowAt>
-KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems], const RowAt& row_at,
+// least <= most. not_after(i, row) says whether the row of keys[i] is not after `row`; the last row is row_limit at
+// most.
+template <typename Group, int kItems, typename NotAfter>
+KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems], const NotAfter& not_after,
                                    uint32_t row_limit, const KeepRange& range) {
   uint32_t low = keys[0];
   uint32_t high = keys[0];
@@ -73,7 +74,7 @@ KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems],
     const uint32_t middle = first + (last - first) / 2;
     int count = 0;
     KITH_UNROLL
-    for (int i = 0; i < kItems; ++i) count += keys[i] == low && row_at(i) <= middle;
+    for (int i = 0; i < kItems; ++i) count += keys[i] == low && not_after(i, middle);
     count = before + group.sum(count);
     if (count < range.least) {
       first = middle + 1;

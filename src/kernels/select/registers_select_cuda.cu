@@ -12,8 +12,7 @@
 namespace kith {
 namespace {
 
-template <int kSort>
-constexpr int kWarpsPerBlock = kSort >= 16 ? 4 : 8;
+constexpr int kWarps = 4;
 
 __device__ int lanes_before(int count) {
   int total = count;
@@ -26,11 +25,11 @@ __device__ int lanes_before(int count) {
 }
 
 template <int kItems, int kSort>
-__global__ void __launch_bounds__(32 * kWarpsPerBlock<kSort>, 3) registers_kernel(SelectCall call) {
-  __shared__ uint64_t kept[kWarpsPerBlock<kSort>][32 * kSort];
+__global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_kernel(SelectCall call) {
+  __shared__ uint64_t kept[kWarps][32 * kSort];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = lane_index();
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock<kSort> + warp;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + warp;
   if (row >= call.input.rows) return;
   const float* const values = call.input.values + row * call.input.row_stride + lane;
   const int length = static_cast<int>(row_length(call.input, row));
@@ -38,32 +37,39 @@ __global__ void __launch_bounds__(32 * kWarpsPerBlock<kSort>, 3) registers_kerne
   const int want = k < length ? k : length;
 
   uint32_t keys[kItems];
-  KITH_UNROLL
-  for (int i = 0; i < kItems; ++i) {
-    keys[i] = 32 * i + lane < length ? select_key(values[32 * i], call.largest) : kNanKey;
-  }
-  // Also of places past the end: a cut's row is never one of theirs.
-  const auto row_at = [&](int i) { return static_cast<uint32_t>(32 * i + lane); };
-  WarpGroup group;
-  KeyCut cut{0, 0};  // keeps nothing, as no place of an empty row has a key below kNanKey
+  int kept_count = 0;
   if (length > 0) {
+    // All loads first, without branches, so that they are under way together.
+    const float nan = __int_as_float(0x7FC00000);
+    float loaded[kItems];
+    KITH_UNROLL
+    for (int i = 0; i < kItems; ++i) loaded[i] = 32 * i < length - lane ? values[32 * i] : nan;
+    KITH_UNROLL
+    for (int i = 0; i < kItems; ++i) keys[i] = select_key(loaded[i], call.largest);
     const uint32_t last = static_cast<uint32_t>(length) - 1;
-    cut = want < length ? find_cut(group, keys, row_at, last, {want, want}) : KeyCut{kNanKey, last};
-    cut.row = cut.row < last ? cut.row : last;
-  }
-  int count = 0;
-  KITH_UNROLL
-  for (int i = 0; i < kItems; ++i) count += cut.keeps(keys[i], row_at(i));
-  int place = lanes_before(count);
-  KITH_UNROLL
-  for (int i = 0; i < kItems; ++i) {
-    if (cut.keeps(keys[i], row_at(i))) kept[warp][place++] = pack_neighbor(keys[i], row_at(i));
+    // Places past the end come after the last row. Written so that no register holds the row of each place.
+    const auto not_after = [&](int i, uint32_t row) { return 32 * i <= static_cast<int>(row) - lane; };
+    KeyCut cut{kNanKey, last};
+    WarpGroup group;
+    // As many may be kept as are sorted together.
+    if (length > 32 * kSort) cut = find_cut(group, keys, not_after, last, {want, 32 * kSort});
+    cut.row = min(cut.row, last);
+    const auto keeps = [&](int i) { return keys[i] < cut.key || (keys[i] == cut.key && not_after(i, cut.row)); };
+    int count = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kItems; ++i) count += keeps(i);
+    int place = lanes_before(count);
+    KITH_UNROLL
+    for (int i = 0; i < kItems; ++i) {
+      if (keeps(i)) kept[warp][place++] = pack_neighbor(keys[i], static_cast<uint32_t>(32 * i + lane));
+    }
+    kept_count = __shfl_sync(kAllLanes, place, 31);
   }
   __syncwarp();
 
   uint64_t entries[kSort];
   KITH_UNROLL
-  for (int i = 0; i < kSort; ++i) entries[i] = 32 * i + lane < want ? kept[warp][32 * i + lane] : kPadding;
+  for (int i = 0; i < kSort; ++i) entries[i] = 32 * i + lane < kept_count ? kept[warp][32 * i + lane] : kPadding;
   run_schedule<DeviceWarp<uint64_t>, SortSchedule<kSort>>(entries);
   KITH_UNROLL
   for (int i = 0; i < kSort; ++i) {
@@ -73,7 +79,6 @@ __global__ void __launch_bounds__(32 * kWarpsPerBlock<kSort>, 3) registers_kerne
 
 template <int kItems, int kSort>
 void launch(const SelectCall& call, cudaStream_t stream) {
-  constexpr int kWarps = kWarpsPerBlock<kSort>;
   const int64_t blocks = (call.input.rows + kWarps - 1) / kWarps;
   registers_kernel<kItems, kSort><<<static_cast<unsigned>(blocks), 32 * kWarps, 0, stream>>>(call);
   KITH_CUDA_CHECK_LAUNCH("registers_kernel");
