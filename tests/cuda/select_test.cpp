@@ -250,6 +250,17 @@ TEST_F(CudaSelectRows, SlicedRows) {
   expect_same(one, 100);
 }
 
+TEST_F(CudaSelectRows, RowsOfMiddleLength) {
+  for (const int64_t cols : {1100, 2048, 2049, 4000, 8000, 16001}) {
+    const Matrix matrix = hard_matrix(cols, cols + 2, 16);
+    for (const int64_t k : {1, 10, 100, 128, 129, 500}) expect_same(matrix, k, SelectPath::filter);
+  }
+  Matrix many = make_matrix(400, 3000, 3000);  // more rows than multiprocessors: not cut into slices
+  std::mt19937 random(17);
+  for (float& value : many.values) value = static_cast<float>(random() % 5000);
+  for (const int64_t k : {1, 100, 1000}) expect_same(many, k);
+}
+
 TEST_F(CudaSelectRows, AnyK) {
   const Matrix matrix = hard_matrix(30000, 30000, 13);
   for (const int64_t k : {2049, 5000, 30000}) expect_same(matrix, k);
@@ -258,7 +269,10 @@ TEST_F(CudaSelectRows, AnyK) {
 // Data made against the sample: what it sees is far smaller, or far larger, than the rest.
 TEST_F(CudaSelectRows, SamplesThatMislead) {
   for (const int64_t k : {10, 100, 1000}) {
-    const int sample = (k <= 512 ? 256 : 512) * kFilterItems;
+    const SelectPlan plan = plan_select({300, 40000, k}, cuda_devices().front().multiprocessors);
+    ASSERT_EQ(plan.path, SelectPath::filter);
+    ASSERT_EQ(plan.slices, 1);
+    const int sample = plan.threads * kFilterItems;
     Matrix matrix = make_matrix(300, 40000, 40000);
     std::mt19937 random(14);
     for (float& value : matrix.values) value = static_cast<float>(random() % 100000);

@@ -8,6 +8,7 @@
 namespace kith {
 
 struct WarpGroup {
+  __device__ static constexpr int threads() { return 32; }
   __device__ int sum(int value) const { return __reduce_add_sync(kAllLanes, value); }
   __device__ uint32_t min(uint32_t value) const { return __reduce_min_sync(kAllLanes, value); }
   __device__ uint32_t max(uint32_t value) const { return __reduce_max_sync(kAllLanes, value); }
@@ -23,6 +24,7 @@ class BlockGroup {
     uint32_t slots[2][kWarps];
   };
 
+  __device__ static constexpr int threads() { return kThreads; }
   __device__ explicit BlockGroup(Shared& shared) : shared_(shared) {}
 
   __device__ int sum(int value) {

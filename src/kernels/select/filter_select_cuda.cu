@@ -54,8 +54,8 @@ __device__ void write_list(const ListTarget& target, int64_t list, const uint64_
 }
 
 template <typename RowAt>
-__device__ auto rows_not_after(const RowAt& row_at) {
-  return [&row_at](int i, uint32_t row) { return row_at(i) <= row; };
+__device__ RowsAt<kFilterItems, RowAt> rows_of(const RowAt& row_at) {
+  return {row_at};
 }
 
 // Collects what the cut keeps of all threads' entries; count is 0 before. Barriers before and after.
@@ -123,8 +123,7 @@ class SliceFilter {
   // Of `count` entries, as many as `range` says into the list.
   template <typename RowAt>
   __device__ void keep(const uint32_t (&keys)[kFilterItems], const RowAt& row_at, int count, const KeepRange& range) {
-    const KeyCut cut =
-        count <= range.most ? kKeepAll : find_cut(group_, keys, rows_not_after(row_at), first_ + n_, range);
+    const KeyCut cut = count <= range.most ? kKeepAll : find_cut(group_, keys, rows_of(row_at), first_ + n_, range);
     if (threadIdx.x == 0) shared_.count = 0;
     __syncthreads();
     collect(keys, row_at, cut, list_, shared_.count);
@@ -143,7 +142,7 @@ class SliceFilter {
     KITH_UNROLL
     for (int i = 0; i < kFilterItems; ++i) keys[i] = ordered_key(ordered(values_[rows[i]]));
     const auto row_at = [&](int i) { return first_ + rows[i]; };
-    return find_cut(group_, keys, rows_not_after(row_at), first_ + n_,
+    return find_cut(group_, keys, rows_of(row_at), first_ + n_,
                     sample_range(static_cast<uint32_t>(want), n_, kCapacity));
   }
 
@@ -319,7 +318,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   real = group.sum(real);
   const int want = min(target.k, real);
   const auto row_at = [&](int i) { return rows[i]; };
-  const KeyCut cut = real <= want ? kKeepAll : find_cut(group, keys, rows_not_after(row_at), kLastRow, {want, want});
+  const KeyCut cut = real <= want ? kKeepAll : find_cut(group, keys, rows_of(row_at), kLastRow, {want, want});
   __syncthreads();
   collect(keys, row_at, cut, kept, count);
   __syncthreads();
@@ -351,7 +350,9 @@ void launch_filter_select(const SelectCall& call, cudaStream_t stream) {
   const bool merges = call.plan.slices > 1;
   uint64_t* from = merges ? call.workspace : nullptr;
   const ListTarget target{call.output, from, static_cast<int>(call.k), call.largest};
-  if (call.plan.threads == 256) {
+  if (call.plan.threads == 128) {
+    launch_ordered<128>(call, target, stream);
+  } else if (call.plan.threads == 256) {
     launch_ordered<256>(call, target, stream);
   } else {
     launch_ordered<512>(call, target, stream);

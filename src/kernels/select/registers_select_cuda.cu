@@ -24,6 +24,30 @@ __device__ int lanes_before(int count) {
   return total - count;
 }
 
+// Place i of a lane has row 32 i + lane.
+struct LaneRows {
+  int lane;
+
+  __device__ int count(uint32_t places, uint32_t row) const {
+    const int places_before = (static_cast<int>(row) - lane + 32) / 32;  // 0 where the row is before the lane's first
+    return __popc(places_before >= 32 ? places : places & ((1u << places_before) - 1));
+  }
+};
+
+// Returns how many there are.
+template <int kItems, typename Keeps>
+__device__ int collect(const uint32_t (&keys)[kItems], uint64_t* kept, const Keeps& keeps) {
+  int count = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kItems; ++i) count += keeps(i);
+  int place = lanes_before(count);
+  KITH_UNROLL
+  for (int i = 0; i < kItems; ++i) {
+    if (keeps(i)) kept[place++] = pack_neighbor(keys[i], static_cast<uint32_t>(32 * i + lane_index()));
+  }
+  return __shfl_sync(kAllLanes, place, 31);
+}
+
 template <int kItems, int kSort>
 __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_kernel(SelectCall call) {
   __shared__ uint64_t kept[kWarps][32 * kSort];
@@ -47,23 +71,17 @@ __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_ker
     KITH_UNROLL
     for (int i = 0; i < kItems; ++i) keys[i] = select_key(loaded[i], call.largest);
     const uint32_t last = static_cast<uint32_t>(length) - 1;
-    // Places past the end come after the last row. Written so that no register holds the row of each place.
-    const auto not_after = [&](int i, uint32_t row) { return 32 * i <= static_cast<int>(row) - lane; };
     KeyCut cut{kNanKey, last};
     WarpGroup group;
     // As many may be kept as are sorted together.
-    if (length > 32 * kSort) cut = find_cut(group, keys, not_after, last, {want, 32 * kSort});
-    cut.row = min(cut.row, last);
-    const auto keeps = [&](int i) { return keys[i] < cut.key || (keys[i] == cut.key && not_after(i, cut.row)); };
-    int count = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kItems; ++i) count += keeps(i);
-    int place = lanes_before(count);
-    KITH_UNROLL
-    for (int i = 0; i < kItems; ++i) {
-      if (keeps(i)) kept[warp][place++] = pack_neighbor(keys[i], static_cast<uint32_t>(32 * i + lane));
+    if (length > 32 * kSort) cut = find_cut(group, keys, LaneRows{lane}, last, {want, 32 * kSort});
+    if (cut.key != kNanKey && cut.row >= last) {
+      kept_count = collect(keys, kept[warp], [&](int i) { return keys[i] <= cut.key; });
+    } else {
+      const int room = static_cast<int>(min(cut.row, last)) - lane;  // places past the end come after the last row
+      kept_count =
+          collect(keys, kept[warp], [&](int i) { return keys[i] < cut.key || (keys[i] == cut.key && 32 * i <= room); });
     }
-    kept_count = __shfl_sync(kAllLanes, place, 31);
   }
   __syncwarp();
 

@@ -13,9 +13,11 @@
 namespace kith {
 namespace {
 
-constexpr int kSmallThreads = 256;
+constexpr int kSmallThreads = 128;
+constexpr int kMediumThreads = 256;
 constexpr int kLargeThreads = 512;
-constexpr int64_t kSmallThreadsLargestK = 512;
+constexpr int64_t kSmallThreadsLargestK = 128;
+constexpr int64_t kMediumThreadsLargestK = 512;
 constexpr int64_t kBytesPerEntry = sizeof(uint64_t);
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -54,10 +56,18 @@ void check(const SelectProblem& problem, SelectPath path) {
   }
 }
 
+// Small blocks wait less for each other; large ones have room for a larger k and for the sample of a longer row.
+int threads_for(const SelectProblem& problem) {
+  if (problem.k <= kSmallThreadsLargestK && problem.cols <= filter_longest_slice(problem.k, kSmallThreads) / 2) {
+    return kSmallThreads;
+  }
+  return problem.k <= kMediumThreadsLargestK ? kMediumThreads : kLargeThreads;
+}
+
 // Rows are cut where a slice would be too long for its sample, and where they are too few to fill the GPU; then
 // preferably so that one merge takes all slices of a row.
 void plan_slices(const SelectProblem& problem, int multiprocessors, SelectPlan& plan) {
-  plan.threads = problem.k <= kSmallThreadsLargestK ? kSmallThreads : kLargeThreads;
+  plan.threads = threads_for(problem);
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
   int64_t wanted = 1;
   if (rows < multiprocessors) {
