@@ -17,7 +17,7 @@ constexpr int kSmallThreads = 128;
 constexpr int kMediumThreads = 256;
 constexpr int kLargeThreads = 512;
 constexpr int64_t kSmallThreadsLargestK = 128;
-constexpr int64_t kMediumThreadsLargestK = 512;
+constexpr int64_t kMediumThreadsLargestK = 1024;
 constexpr int64_t kBytesPerEntry = sizeof(uint64_t);
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -61,7 +61,10 @@ int threads_for(const SelectProblem& problem) {
   if (problem.k <= kSmallThreadsLargestK && problem.cols <= filter_longest_slice(problem.k, kSmallThreads) / 2) {
     return kSmallThreads;
   }
-  return problem.k <= kMediumThreadsLargestK ? kMediumThreads : kLargeThreads;
+  if (problem.k <= kMediumThreadsLargestK && problem.cols <= filter_longest_slice(problem.k, kMediumThreads)) {
+    return kMediumThreads;
+  }
+  return kLargeThreads;
 }
 
 // Rows are cut where a slice would be too long for its sample, and where they are too few to fill the GPU; then

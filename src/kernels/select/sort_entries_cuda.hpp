@@ -41,13 +41,14 @@ __device__ inline int rank_in_run(const uint64_t* list, int length, uint64_t ent
 }
 
 template <int kThreads>
-__device__ inline void merge_runs(const uint64_t* from, uint64_t* to, int run, int count) {
+__device__ inline void merge_runs(const uint64_t* from, uint64_t* to, int run_bits, int count) {
+  const int run = 1 << run_bits;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
-    const int mine = i / run;
-    const int other = (mine ^ 1) * run;
+    const int mine = i >> run_bits;
+    const int other = (mine ^ 1) << run_bits;
     const int length = min(max(count - other, 0), run);
     const uint64_t entry = from[i];
-    to[min(mine * run, other) + (i - mine * run) + rank_in_run(from + other, length, entry)] = entry;
+    to[min(mine << run_bits, other) + (i & (run - 1)) + rank_in_run(from + other, length, entry)] = entry;
   }
 }
 
@@ -55,17 +56,17 @@ __device__ inline void merge_runs(const uint64_t* from, uint64_t* to, int run, i
 // after a barrier; there is one at the end.
 template <int kThreads>
 __device__ inline uint64_t* sort_entries(uint64_t* list, uint64_t* spare, int count) {
-  int run = 32;
-  while (run * (kThreads / 32) < count) run *= 2;
-  switch (run / 32) {
-    case 1: sort_run<1>(list, count); break;
-    case 2: sort_run<2>(list, count); break;
-    case 4: sort_run<4>(list, count); break;
+  int run_bits = 5;
+  while ((kThreads / 32) << run_bits < count) ++run_bits;
+  switch (run_bits) {
+    case 5: sort_run<1>(list, count); break;
+    case 6: sort_run<2>(list, count); break;
+    case 7: sort_run<4>(list, count); break;
     default: sort_run<8>(list, count); break;
   }
   __syncthreads();
-  for (; run < count; run *= 2) {
-    merge_runs<kThreads>(list, spare, run, count);
+  for (; 1 << run_bits < count; ++run_bits) {
+    merge_runs<kThreads>(list, spare, run_bits, count);
     uint64_t* const merged = spare;
     spare = list;
     list = merged;
