@@ -20,7 +20,7 @@ KITH_HOST_DEVICE inline uint32_t ordered_key(float key) {
   key += 0.0f;  // -0.0 becomes +0.0
   uint32_t bits;
   memcpy(&bits, &key, sizeof bits);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return bits ^ (static_cast<uint32_t>(static_cast<int32_t>(bits) >> 31) | 0x80000000u);  // all bits, or the sign
 }
 
 KITH_HOST_DEVICE inline float key_of_ordered(uint32_t ordered) {

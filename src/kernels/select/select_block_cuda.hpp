@@ -46,10 +46,11 @@ KITH_DEVICE inline uint32_t find_bin(const uint32_t* histogram, int64_t& rank) {
   return bin;
 }
 
-template <typename Block>
+// `Task` is a SelectTask, or has the same members with other types: keys[i] gives an ordered key.
+template <typename Block, typename Task = SelectTask>
 class BlockSelector {
  public:
-  KITH_DEVICE BlockSelector(Block& block, const SelectTask& task)
+  KITH_DEVICE BlockSelector(Block& block, const Task& task)
       : block_(block), task_(task), full_(task.have == task.k), bound_(full_ ? *task.bound : 0) {}
 
   KITH_DEVICE void run() {
@@ -131,7 +132,7 @@ class BlockSelector {
   }
 
   Block& block_;
-  const SelectTask task_;
+  const Task task_;
   const bool full_;
   const uint32_t bound_;
 };

@@ -1,0 +1,267 @@
+// How fast selection over rows is on a GPU, beside the floor of the hardware and two peers.
+//
+//   select_cuda_bench [--part goals|hard|curve|paths|all] [--out FILE]
+//
+// Times are by CUDA events, data on the device, results sorted; the median of the runs. The floor is one read of the
+// matrix and one write of the result at 4.2 TB/s. Matrices that would fit the cache are rotated with others. The peers'
+// figures are those measured on an H200 with FAISS 1.15 and cuVS 26.10 (sorted; 0: not known); "goal" is ours.
+#include <kith/device.hpp>
+#include <kith/error.hpp>
+
+#include "cuda/error.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr double kBytesPerSecond = 4.2e12;
+constexpr int64_t kCacheBytes = 256 << 20;  // several times the L2
+
+enum class Fill { random, sorted, reversed, equal };
+
+const char* name_of(Fill fill) {
+  switch (fill) {
+    case Fill::random: return "random";
+    case Fill::sorted: return "sorted";
+    case Fill::reversed: return "reversed";
+    default: return "equal";
+  }
+}
+
+struct Work {
+  int64_t rows;
+  int64_t cols;
+  int64_t k;
+  double faiss_ms = 0;
+  double cuvs_ms = 0;
+  double goal_ms = 0;
+  SelectPath path = SelectPath::automatic;
+};
+
+struct CudaFree {
+  void operator()(void* data) const { (void)cudaFree(data); }
+};
+using DeviceMemory = std::unique_ptr<void, CudaFree>;
+
+DeviceMemory allocate(int64_t bytes) {
+  void* data = nullptr;
+  KITH_CUDA_CHECK(cudaMalloc(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1))));
+  return DeviceMemory(data);
+}
+
+// A few different rows, repeated down the matrix: making 5 GB of random values on the host would take too long.
+void fill_rows(float* matrix, int64_t rows, int64_t cols, Fill fill) {
+  const int64_t different = std::min<int64_t>(rows, std::max<int64_t>(1, (int64_t{16} << 20) / cols));
+  std::vector<float> values(static_cast<size_t>(different * cols), 0.5f);
+  std::mt19937 random(1);
+  for (int64_t i = 0; i < different && fill != Fill::equal; ++i) {
+    float* const row = values.data() + i * cols;
+    for (int64_t j = 0; j < cols; ++j) row[j] = static_cast<float>(random() >> 8) * 0x1p-24f;
+    if (fill == Fill::sorted) std::sort(row, row + cols);
+    if (fill == Fill::reversed) std::sort(row, row + cols, std::greater<>());
+  }
+  for (int64_t first = 0; first < rows; first += different) {
+    const int64_t count = std::min(different, rows - first);
+    const size_t bytes = static_cast<size_t>(count * cols) * sizeof(float);
+    if (first == 0) {
+      KITH_CUDA_CHECK(cudaMemcpy(matrix, values.data(), bytes, cudaMemcpyHostToDevice));
+    } else {
+      KITH_CUDA_CHECK(cudaMemcpy(matrix + first * cols, matrix, bytes, cudaMemcpyDeviceToDevice));
+    }
+  }
+}
+
+// The matrices stay from one measurement to the next where the shape is the same.
+struct Data {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  Fill fill = Fill::random;
+  std::vector<DeviceMemory> matrices;
+
+  void prepare(int64_t wanted_rows, int64_t wanted_cols, Fill wanted) {
+    if (rows == wanted_rows && cols == wanted_cols && fill == wanted) return;
+    matrices.clear();
+    rows = wanted_rows;
+    cols = wanted_cols;
+    fill = wanted;
+    const int64_t bytes = rows * cols * static_cast<int64_t>(sizeof(float));
+    const int64_t count = std::max<int64_t>(1, kCacheBytes / bytes);
+    for (int64_t i = 0; i < count; ++i) {
+      matrices.push_back(allocate(bytes));
+      auto* const matrix = static_cast<float*>(matrices.back().get());
+      if (i == 0) {
+        fill_rows(matrix, rows, cols, fill);
+      } else {
+        KITH_CUDA_CHECK(cudaMemcpy(matrix, matrices[0].get(), static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice));
+      }
+    }
+  }
+};
+
+double median_ms(const Work& work, const Data& data, int multiprocessors) {
+  const DeviceMemory values = allocate(work.rows * work.k * 4);
+  const DeviceMemory columns = allocate(work.rows * work.k * 4);
+  SelectInput input{nullptr, work.rows, work.cols, work.cols, nullptr, nullptr};
+  const SelectOutput output{static_cast<float*>(values.get()), static_cast<int32_t*>(columns.get()), nullptr};
+  const SelectProblem problem = problem_of(input, work.k, SelectOrder::smallest);
+  const SelectPlan plan = plan_select(problem, multiprocessors, work.path);
+  const DeviceMemory workspace = allocate(plan.workspace_bytes);
+  cudaEvent_t start;
+  cudaEvent_t stop;
+  KITH_CUDA_CHECK(cudaEventCreate(&start));
+  KITH_CUDA_CHECK(cudaEventCreate(&stop));
+  std::vector<float> times;
+  constexpr int kWarmUps = 3;
+  constexpr int kRuns = 15;
+  for (int run = 0; run < kWarmUps + kRuns; ++run) {
+    input.values = static_cast<const float*>(data.matrices[static_cast<size_t>(run) % data.matrices.size()].get());
+    KITH_CUDA_CHECK(cudaEventRecord(start));
+    launch_select_rows(input, output, problem, plan, workspace.get(), nullptr);
+    KITH_CUDA_CHECK(cudaEventRecord(stop));
+    KITH_CUDA_CHECK(cudaEventSynchronize(stop));
+    float ms = 0;
+    KITH_CUDA_CHECK(cudaEventElapsedTime(&ms, start, stop));
+    if (run >= kWarmUps) times.push_back(ms);
+  }
+  KITH_CUDA_CHECK(cudaEventDestroy(start));
+  KITH_CUDA_CHECK(cudaEventDestroy(stop));
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+class Table {
+ public:
+  Table(const std::string& path, int multiprocessors)
+      : file_(path.empty() ? nullptr : std::fopen(path.c_str(), "w")), multiprocessors_(multiprocessors) {
+    if (!path.empty() && file_ == nullptr) throw IoError("cannot write " + path, path, errno);
+  }
+  ~Table() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  void line(const std::string& text) const {
+    std::puts(text.c_str());
+    std::fflush(stdout);
+    if (file_ != nullptr) std::fprintf(file_, "%s\n", text.c_str());
+  }
+
+  void header(const std::string& title) const {
+    line("");
+    line(title);
+    line("   rows      cols     k  data      path          ms    floor   ratio   FAISS    cuVS    goal");
+  }
+
+  void measure(const Work& work, Fill fill) {
+    data_.prepare(work.rows, work.cols, fill);
+    static constexpr const char* kPaths[] = {"automatic", "registers", "filter", "warp_queue", "radix"};
+    const SelectPlan plan = plan_select({work.rows, work.cols, work.k}, multiprocessors_, work.path);
+    const double ms = median_ms(work, data_, multiprocessors_);
+    const double bytes = 4.0 * static_cast<double>(work.rows) * static_cast<double>(work.cols + 2 * work.k);
+    const double floor = 1e3 * bytes / kBytesPerSecond;
+    char text[200];
+    std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx %7.3f %7.3f %7.3f",
+                  static_cast<long long>(work.rows), static_cast<long long>(work.cols), static_cast<long long>(work.k),
+                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, work.faiss_ms,
+                  work.cuvs_ms, work.goal_ms);
+    line(text);
+  }
+
+ private:
+  std::FILE* file_;
+  int multiprocessors_;
+  Data data_;
+};
+
+void run_goals(Table& table) {
+  table.header("Shapes with a goal");
+  table.measure({10000, 128000, 10, 4.18, 2.43, 1.5}, Fill::random);
+  table.measure({10000, 128000, 100, 4.35, 3.42, 1.5}, Fill::random);
+  table.measure({10000, 128000, 1000, 25.6, 8.1, 2.4}, Fill::random);
+  table.measure({10000, 128000, 2048, 93, 8.9, 3.0}, Fill::random);
+  table.measure({10000, 1000, 10, 0, 0.077, 0.03}, Fill::random);
+  table.measure({10000, 1000, 100, 0.21, 0.30, 0.05}, Fill::random);
+  table.measure({10000, 1000, 1000, 0.73, 3.6, 0}, Fill::random);
+  table.measure({1, 10000000, 10, 0, 0.083, 0}, Fill::random);
+  table.measure({1, 10000000, 100, 0, 0.26, 0.05}, Fill::random);
+  table.measure({1, 10000000, 1000, 0, 0.25, 0}, Fill::random);
+}
+
+void run_hard(Table& table) {
+  table.header("Sorted, reversed and equal rows");
+  for (const int64_t cols : {1000, 128000}) {
+    for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal}) {
+      for (const int64_t k : {10, 100, 1000, 2048}) {
+        if (k <= cols) table.measure({10000, cols, k}, fill);
+      }
+    }
+  }
+  for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal})
+    table.measure({1, 10000000, 100}, fill);
+}
+
+void run_curve(Table& table) {
+  table.header("Over the row length (the 2019 paper's figure 3)");
+  for (const int64_t cols : {1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000}) {
+    for (const int64_t k : {100, 1000}) table.measure({10000, cols, k}, Fill::random);
+  }
+}
+
+void run_paths(Table& table) {
+  table.header("Paths that are not chosen for their speed: the paper's queues, and any k");
+  for (const int64_t k : {10, 100, 1000})
+    table.measure({10000, 1000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
+  for (const int64_t k : {10, 100, 1000, 2048}) {
+    table.measure({10000, 128000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
+  }
+  table.measure({1000, 128000, 5000}, Fill::random);
+  table.measure({1000, 128000, 128000}, Fill::random);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::string part = "all";
+    std::string out;
+    for (int i = 1; i < argc; i += 2) {
+      const std::string name = argv[i];
+      if (i + 1 < argc && name == "--part") {
+        part = argv[i + 1];
+      } else if (i + 1 < argc && name == "--out") {
+        out = argv[i + 1];
+      } else {
+        throw InvalidArgument("unknown option or no value: " + name);
+      }
+    }
+    const std::vector<DeviceInfo> devices = cuda_devices();
+    if (devices.empty()) {
+      std::fprintf(stderr, "select_cuda_bench: no CUDA device here, or a build without CUDA\n");
+      return 1;
+    }
+    Table table(out, devices.front().multiprocessors);
+    table.line(devices.front().name + ": selection over rows of f32, k smallest, sorted, with columns; milliseconds");
+    if (part == "goals" || part == "all") run_goals(table);
+    if (part == "hard" || part == "all") run_hard(table);
+    if (part == "curve" || part == "all") run_curve(table);
+    if (part == "paths" || part == "all") run_paths(table);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "select_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}
