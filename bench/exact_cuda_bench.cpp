@@ -8,6 +8,8 @@
 // longer than --seconds, fewer queries are searched.
 #include <kith/kith.hpp>
 
+#include "table.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -81,27 +83,6 @@ std::vector<T> random_values(int64_t count, unsigned seed) {
   for (T& value : values) value = static_cast<T>(random() >> 24);
   return values;
 }
-
-class Table {
- public:
-  explicit Table(const std::string& path) : file_(path.empty() ? nullptr : std::fopen(path.c_str(), "w")) {
-    if (!path.empty() && file_ == nullptr) throw kith::IoError("cannot write " + path, path, errno);
-  }
-  ~Table() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-
-  void line(const std::string& text) const {
-    std::puts(text.c_str());
-    std::fflush(stdout);
-    if (file_ != nullptr) std::fprintf(file_, "%s\n", text.c_str());
-  }
-
- private:
-  std::FILE* file_;
-};
 
 template <typename T>
 void measure(const char* dtype, const Settings& settings, double floor_rate, const Table& table) {

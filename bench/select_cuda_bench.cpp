@@ -8,6 +8,8 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "table.hpp"
+
 #include "cuda/error.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -142,23 +144,12 @@ double median_ms(const Work& work, const Data& data, int multiprocessors) {
   return times[times.size() / 2];
 }
 
-class Table {
+// Measures, and prints what it measured.
+class SelectTable {
  public:
-  Table(const std::string& path, int multiprocessors)
-      : file_(path.empty() ? nullptr : std::fopen(path.c_str(), "w")), multiprocessors_(multiprocessors) {
-    if (!path.empty() && file_ == nullptr) throw IoError("cannot write " + path, path, errno);
-  }
-  ~Table() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
+  SelectTable(const std::string& path, int multiprocessors) : table_(path), multiprocessors_(multiprocessors) {}
 
-  void line(const std::string& text) const {
-    std::puts(text.c_str());
-    std::fflush(stdout);
-    if (file_ != nullptr) std::fprintf(file_, "%s\n", text.c_str());
-  }
+  void line(const std::string& text) const { table_.line(text); }
 
   void header(const std::string& title) const {
     line("");
@@ -182,12 +173,12 @@ class Table {
   }
 
  private:
-  std::FILE* file_;
+  Table table_;
   int multiprocessors_;
   Data data_;
 };
 
-void run_goals(Table& table) {
+void run_goals(SelectTable& table) {
   table.header("Shapes with a goal");
   table.measure({10000, 128000, 10, 4.18, 2.43, 1.5}, Fill::random);
   table.measure({10000, 128000, 100, 4.35, 3.42, 1.5}, Fill::random);
@@ -201,7 +192,7 @@ void run_goals(Table& table) {
   table.measure({1, 10000000, 1000, 0, 0.25, 0}, Fill::random);
 }
 
-void run_hard(Table& table) {
+void run_hard(SelectTable& table) {
   table.header("Sorted, reversed and equal rows");
   for (const int64_t cols : {1000, 128000}) {
     for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal}) {
@@ -214,14 +205,14 @@ void run_hard(Table& table) {
     table.measure({1, 10000000, 100}, fill);
 }
 
-void run_curve(Table& table) {
+void run_curve(SelectTable& table) {
   table.header("Over the row length (the 2019 paper's figure 3)");
   for (const int64_t cols : {1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000}) {
     for (const int64_t k : {100, 1000}) table.measure({10000, cols, k}, Fill::random);
   }
 }
 
-void run_paths(Table& table) {
+void run_paths(SelectTable& table) {
   table.header("Paths that are not chosen for their speed: the paper's queues, and any k");
   for (const int64_t k : {10, 100, 1000})
     table.measure({10000, 1000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
@@ -253,7 +244,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "select_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
-    Table table(out, devices.front().multiprocessors);
+    SelectTable table(out, devices.front().multiprocessors);
     table.line(devices.front().name + ": selection over rows of f32, k smallest, sorted, with columns; milliseconds");
     if (part == "goals" || part == "all") run_goals(table);
     if (part == "hard" || part == "all") run_hard(table);

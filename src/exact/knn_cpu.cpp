@@ -14,7 +14,6 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/direct_scan.hpp"
-#include "exact/finite_check.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/product_scan.hpp"

@@ -23,42 +23,39 @@ float plain_product(const float* q, const float* x, int64_t cols, float start, f
   return sum;
 }
 
-TEST(ErrorBound, HoldsForProductsOfCentredRows) {
+// Calls check(query, row, cols) for pairs of every kind of data and several widths.
+template <typename Check>
+void for_pairs(const Check& check) {
   for (const Shape shape : kFinite) {
     for (const int64_t cols : {1, 7, 128, 1000}) {
+      SCOPED_TRACE(testing::Message() << shape << " " << cols);
       const auto queries = reference::make_floats(shape, 8, cols, 3);
       const auto base = reference::make_floats(shape, 64, cols, 4);
       for (int64_t q = 0; q < queries.rows; ++q) {
-        const double qq = canonical_squared_norm(queries.row(q), cols);
-        const ErrorBound bound = squared_l2_product_bound(std::sqrt(qq), cols);
-        for (int64_t i = 0; i < base.rows; ++i) {
-          const double xx = canonical_squared_norm(base.row(i), cols);
-          const float value = plain_product(queries.row(q), base.row(i), cols, static_cast<float>(xx), -2.0f);
-          const float key = value + static_cast<float>(qq);
-          const float truth = reference::canonical(Metric::sqeuclidean, queries.row(q), base.row(i), cols);
-          ASSERT_LE(std::abs(key - truth), bound.at(static_cast<float>(std::sqrt(xx)))) << shape << " " << cols;
-        }
+        for (int64_t i = 0; i < base.rows; ++i) check(queries.row(q), base.row(i), cols);
       }
     }
   }
 }
 
+TEST(ErrorBound, HoldsForSquaredDistancesFromProducts) {
+  for_pairs([](const float* q, const float* x, int64_t cols) {
+    const double qq = canonical_squared_norm(q, cols);
+    const double xx = canonical_squared_norm(x, cols);
+    const float key = plain_product(q, x, cols, static_cast<float>(xx), -2.0f) + static_cast<float>(qq);
+    const float truth = reference::canonical(Metric::sqeuclidean, q, x, cols);
+    const ErrorBound bound = squared_l2_product_bound(std::sqrt(qq), cols);
+    EXPECT_LE(std::abs(key - truth), bound.at(static_cast<float>(std::sqrt(xx))));
+  });
+}
+
 TEST(ErrorBound, HoldsForInnerProducts) {
-  for (const Shape shape : kFinite) {
-    for (const int64_t cols : {1, 7, 128, 1000}) {
-      const auto queries = reference::make_floats(shape, 8, cols, 3);
-      const auto base = reference::make_floats(shape, 64, cols, 4);
-      for (int64_t q = 0; q < queries.rows; ++q) {
-        const ErrorBound bound = inner_product_bound(std::sqrt(canonical_squared_norm(queries.row(q), cols)), cols);
-        for (int64_t i = 0; i < base.rows; ++i) {
-          const float key = plain_product(queries.row(q), base.row(i), cols, 0.0f, -1.0f);
-          const float truth = reference::canonical(Metric::inner_product, queries.row(q), base.row(i), cols);
-          const auto norm = static_cast<float>(std::sqrt(canonical_squared_norm(base.row(i), cols)));
-          ASSERT_LE(std::abs(key - truth), bound.at(norm)) << shape << " " << cols;
-        }
-      }
-    }
-  }
+  for_pairs([](const float* q, const float* x, int64_t cols) {
+    const float key = plain_product(q, x, cols, 0.0f, -1.0f);
+    const float truth = reference::canonical(Metric::inner_product, q, x, cols);
+    const ErrorBound bound = inner_product_bound(std::sqrt(canonical_squared_norm(q, cols)), cols);
+    EXPECT_LE(std::abs(key - truth), bound.at(static_cast<float>(std::sqrt(canonical_squared_norm(x, cols)))));
+  });
 }
 
 TEST(ErrorBound, HoldsForDirectSums) {

@@ -1,0 +1,29 @@
+// The lines that a benchmark prints, on the terminal and, where one is named, in a file.
+#pragma once
+
+#include <kith/error.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+class Table {
+ public:
+  explicit Table(const std::string& path) : file_(path.empty() ? nullptr : std::fopen(path.c_str(), "w")) {
+    if (!path.empty() && file_ == nullptr) throw kith::IoError("cannot write " + path, path, errno);
+  }
+  ~Table() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  void line(const std::string& text) const {
+    std::puts(text.c_str());
+    std::fflush(stdout);
+    if (file_ != nullptr) std::fprintf(file_, "%s\n", text.c_str());
+  }
+
+ private:
+  std::FILE* file_;
+};
