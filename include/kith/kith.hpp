@@ -5,6 +5,7 @@
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
 #include <kith/index.hpp>
+#include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>

@@ -1,0 +1,152 @@
+#include "kernels/product/byte_panels.hpp"
+
+#include "core/cpu_target.hpp"
+#include "kernels/distance/error_bound.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <arm_neon.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#define KITH_BYTE_DOT 1
+#endif
+
+namespace kith {
+
+RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out) {
+  float largest = 0;
+  for (int64_t c = 0; c < cols; ++c) largest = std::max(largest, std::abs(row[c]));
+  const float scale = largest / 127;
+  const float inverse = scale > 0 ? 1 / scale : 0.0f;
+  double residual = 0;
+  for (int64_t word = 0; word < byte_words(cols); ++word) {
+    for (int64_t c = word * 4; c < word * 4 + 4; ++c) {
+      const float value = c < cols ? row[c] : 0.0f;
+      // Adding 1.5 * 2^23 rounds to a whole number. A NaN, also from 0 times an overflowed inverse, becomes 0: the
+      // residual tells the truth whatever was chosen.
+      const float nearest = (value * inverse + 0x1.8p23f) - 0x1.8p23f;
+      const float rounded = nearest == nearest ? std::clamp(nearest, -127.0f, 127.0f) : 0.0f;
+      out[word * width * 4 + c % 4] = static_cast<int8_t>(rounded);
+      const double left = static_cast<double>(value) - static_cast<double>(scale) * static_cast<double>(rounded);
+      residual += left * left;
+    }
+  }
+  return {scale, static_cast<float>(std::sqrt(residual) * (1 + 0x1p-20))};
+}
+
+#if KITH_BYTE_DOT
+
+namespace {
+
+constexpr int kQueries = kBytePanelQueries;
+constexpr int kVectors = kBytePanelRows / 4;
+#define KITH_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
+
+// One word of columns of a tile: each query's four bytes against four rows' in each vector.
+KITH_DOT __attribute__((always_inline)) inline void tile_step(const int8_t* queries, const int8_t* rows,
+                                                              int32x4_t (&sums)[kQueries][kVectors]) {
+  int8x16_t r[kVectors];
+  for (int v = 0; v < kVectors; ++v) r[v] = vld1q_s8(rows + v * 16);
+#pragma GCC unroll 2
+  for (int q = 0; q < kQueries; q += 4) {
+    const int8x16_t four = vld1q_s8(queries + q * 4);
+#pragma GCC unroll 3
+    for (int v = 0; v < kVectors; ++v) {
+      sums[q][v] = vdotq_laneq_s32(sums[q][v], r[v], four, 0);
+      sums[q + 1][v] = vdotq_laneq_s32(sums[q + 1][v], r[v], four, 1);
+      sums[q + 2][v] = vdotq_laneq_s32(sums[q + 2][v], r[v], four, 2);
+      sums[q + 3][v] = vdotq_laneq_s32(sums[q + 3][v], r[v], four, 3);
+    }
+  }
+}
+
+// What each query of a panel accepts from this panel of rows.
+inline void tile_limits(const ByteQueries& queries, int64_t first, float norm, float residual, float* limits) {
+  for (int q = 0; q < kQueries; ++q) {
+    limits[q] = queries.limits[first + q] + queries.bound(first + q, norm, residual);
+  }
+}
+
+KITH_DOT void scan_tile(const ByteQueries& queries, int64_t first_query, const int8_t* query_panel,
+                        const ByteBase& base, int64_t panel, PanelHits& hits) {
+  int32x4_t sums[kQueries][kVectors];
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 3
+    for (int v = 0; v < kVectors; ++v) sums[q][v] = vdupq_n_s32(0);
+  }
+  const int64_t words = byte_words(base.cols);
+  const int8_t* rows = base.panels + panel * words * kBytePanelRows * 4;
+  for (int64_t word = 0; word < words; ++word) {
+    tile_step(query_panel, rows, sums);
+    query_panel += kQueries * 4;
+    rows += kBytePanelRows * 4;
+  }
+
+  alignas(16) float limits[kQueries];
+  tile_limits(queries, first_query, base.norms[panel], base.residuals[panel], limits);
+  float32x4_t terms[kVectors];
+  float32x4_t scales[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    terms[v] = vld1q_f32(base.terms + panel * kBytePanelRows + v * 4);
+    scales[v] = vld1q_f32(base.scales + panel * kBytePanelRows + v * 4);
+  }
+  float32x4_t values[kQueries][kVectors];
+  uint32x4_t all_above = vdupq_n_u32(~0u);
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+    const float factor = queries.factors[first_query + q];
+    float32x4_t least;
+#pragma GCC unroll 3
+    for (int v = 0; v < kVectors; ++v) {
+      values[q][v] = vfmaq_f32(terms[v], vmulq_n_f32(scales[v], factor), vcvtq_f32_s32(sums[q][v]));
+      least = v == 0 ? values[q][0] : vminq_f32(least, values[q][v]);
+    }
+    all_above = vandq_u32(all_above, vcgtq_f32(least, vdupq_n_f32(limits[q])));
+  }
+  if (__builtin_expect(vminvq_u32(all_above) != 0, 1)) return;
+
+  alignas(16) float stored[kQueries][kBytePanelRows];
+  uint32_t passed = 0;
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+    float32x4_t least = values[q][0];
+    for (int v = 0; v < kVectors; ++v) {
+      least = vminq_f32(least, values[q][v]);
+      vst1q_f32(stored[q] + v * 4, values[q][v]);
+    }
+    passed |= vminvq_u32(vcgtq_f32(least, vdupq_n_f32(limits[q]))) != 0 ? 0u : 1u << q;
+  }
+  for (; passed != 0; passed &= passed - 1) {
+    const int q = std::countr_zero(passed);
+    if (first_query + q < queries.count) hits.on_hit(first_query + q, panel, stored[q]);
+  }
+}
+
+}  // namespace
+
+bool has_byte_product() {
+  static const bool machine = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  return machine && cpu_target_name() == "NEON";
+}
+
+void scan_byte_panels(const ByteQueries& queries, const ByteBase& base, int64_t first, int64_t count, PanelHits& hits) {
+  const int64_t query_bytes = byte_words(base.cols) * 4;
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    for (int64_t q = 0; q < queries.count; q += kQueries) {
+      scan_tile(queries, q, queries.panels + q * query_bytes, base, panel, hits);
+    }
+  }
+}
+
+#else
+
+bool has_byte_product() { return false; }
+void scan_byte_panels(const ByteQueries&, const ByteBase&, int64_t, int64_t, PanelHits&) {}
+
+#endif
+
+}  // namespace kith
