@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <arm_neon.h>
@@ -16,25 +17,49 @@
 
 namespace kith {
 
+namespace {
+
+// Below this squares lose their digits; such a row is rounded to nothing.
+constexpr float kSmallestLargest = 1e-15f;
+constexpr int64_t kLanes = 16;
+
+// Through the bits, which the compiler turns into vector code where it may not reorder floats.
+float largest_magnitude(const float* row, int64_t cols) {
+  int32_t bits = 0;
+  for (int64_t c = 0; c < cols; ++c) bits = std::max(bits, std::bit_cast<int32_t>(row[c]) & 0x7FFFFFFF);
+  return std::bit_cast<float>(bits);
+}
+
+}  // namespace
+
+// All in f32: the residual has room for the rounding of each difference (a 2^-24th of 127 steps) and of the sum.
 RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out) {
-  float largest = 0;
-  for (int64_t c = 0; c < cols; ++c) largest = std::max(largest, std::abs(row[c]));
-  const float scale = largest / 127;
-  const float inverse = scale > 0 ? 1 / scale : 0.0f;
-  double residual = 0;
-  for (int64_t word = 0; word < byte_words(cols); ++word) {
-    for (int64_t c = word * 4; c < word * 4 + 4; ++c) {
-      const float value = c < cols ? row[c] : 0.0f;
-      // Adding 1.5 * 2^23 rounds to a whole number. A NaN, also from 0 times an overflowed inverse, becomes 0: the
-      // residual tells the truth whatever was chosen.
-      const float nearest = (value * inverse + 0x1.8p23f) - 0x1.8p23f;
-      const float rounded = nearest == nearest ? std::clamp(nearest, -127.0f, 127.0f) : 0.0f;
-      out[word * width * 4 + c % 4] = static_cast<int8_t>(rounded);
-      const double left = static_cast<double>(value) - static_cast<double>(scale) * static_cast<double>(rounded);
-      residual += left * left;
+  const float largest = largest_magnitude(row, cols);
+  const bool tiny = !(largest >= kSmallestLargest);  // or NaN
+  const float scale = tiny ? 0.0f : largest / 127;
+  const float inverse = tiny ? 0.0f : 127 / largest;
+  float squares[kLanes] = {};
+  for (int64_t first = 0; first < cols; first += kLanes) {
+    float values[kLanes] = {};
+    alignas(16) int8_t bytes[kLanes];
+    std::copy_n(row + first, std::min(kLanes, cols - first), values);
+    for (int64_t j = 0; j < kLanes; ++j) {
+      // Adding 1.5 * 2^23 rounds to a whole number, which the low bits of the sum hold.
+      const float sum = values[j] * inverse + 0x1.8p23f;
+      bytes[j] = static_cast<int8_t>(std::bit_cast<int32_t>(sum) & 0xFF);
+      const float left = values[j] - scale * (sum - 0x1.8p23f);
+      squares[j] += left * left;
+    }
+    const int64_t words = std::min(kLanes / 4, byte_words(cols) - first / 4);
+    for (int64_t word = 0; word < words; ++word) {
+      std::memcpy(out + (first / 4 + word) * width * 4, bytes + word * 4, 4);
     }
   }
-  return {scale, static_cast<float>(std::sqrt(residual) * (1 + 0x1p-20))};
+  double residual = 0;
+  for (const float square : squares) residual += static_cast<double>(square);
+  const double length = std::sqrt(static_cast<double>(cols));
+  residual = std::sqrt(residual) * (1 + 0x1p-9) + length * static_cast<double>(tiny ? largest : scale * 0x1p-16f);
+  return {scale, static_cast<float>(residual)};
 }
 
 #if KITH_BYTE_DOT

@@ -33,7 +33,8 @@ struct RoundedRow {
   float residual = 0;  // at least the length of x - scale * bytes
 };
 
-// Rounds a row of finite values; out[c * stride_words * 4 ...]: word c of the row goes to out + c * width * 4.
+// Rounds a row; word w of it goes to out + w * width * 4. Of a row that is not finite neither means anything, nor may a
+// bound be claimed.
 RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out);
 
 struct ByteBase {
