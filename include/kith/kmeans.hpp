@@ -56,6 +56,8 @@ struct KMeansInput {
   MatrixView centres;               // for KMeansInit::given: clusters x cols
 };
 
+// A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
+// labels(), counts() and history() return is valid until the next fit.
 class KITH_EXPORT KMeans {
  public:
   // Throws InvalidArgument for parameters that make no sense.

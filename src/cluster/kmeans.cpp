@@ -16,13 +16,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 namespace kith {
 
+// The model is immutable and replaced as a whole: a prediction keeps the one that it began with.
 struct KMeans::State {
-  KMeansParams params;
-  KMeansModel model;
+  const KMeansParams params;
+  std::mutex mutex;
+  std::shared_ptr<const KMeansModel> model = std::make_shared<KMeansModel>();
+
+  explicit State(const KMeansParams& given) : params(given) {}
+  std::shared_ptr<const KMeansModel> current() {
+    const std::lock_guard lock(mutex);
+    return model;
+  }
+  std::shared_ptr<const KMeansModel> current_fitted() {
+    std::shared_ptr<const KMeansModel> now = current();
+    if (now->centres.rows() > 0) return now;
+    throw InvalidState("this KMeans has no centres yet; call fit, partial_fit or set_centres first");
+  }
+  void publish(KMeansModel next) {
+    auto made = std::make_shared<const KMeansModel>(std::move(next));
+    const std::lock_guard lock(mutex);
+    model.swap(made);
+  }
 };
 
 namespace {
@@ -42,7 +62,7 @@ void check_same_columns(int64_t rows, int64_t centres) {
 
 KMeans::KMeans(KMeansParams params) {
   params.validate();
-  state_ = std::make_unique<State>(State{params, {}});
+  state_ = std::make_unique<State>(params);
 }
 KMeans::~KMeans() = default;
 KMeans::KMeans(KMeans&&) noexcept = default;
@@ -52,21 +72,23 @@ void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resourc
   const DefaultFloatMode mode;
   check_kmeans_input(params(), info_of(rows), input);
   check_host_readable("rows", rows);
-  state_->model = fit_kmeans(params(), rows_of(rows), input, resources);
+  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
 
 void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), {rows.rows(), rows.cols(), rows.dtype()}, input);
-  state_->model = fit_kmeans(params(), rows_of(rows), input, resources);
+  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
 
 void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& outer) {
   const DefaultFloatMode mode;
   check_host_readable("rows", rows);
   KMeansParams params = this->params();
-  if (fitted()) {
-    check_same_columns(rows.cols(), centres().cols());
+  const std::shared_ptr<const KMeansModel> former = state_->current();
+  const bool begins = former->centres.rows() == 0;
+  if (!begins) {
+    check_same_columns(rows.cols(), former->centres.cols());
     params.clusters = 1;  // a later batch may be smaller than the number of centres
     params.init = KMeansInit::random;
   }
@@ -79,7 +101,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   problem.clusters = params.clusters;
   problem.dtype = rows.dtype();
   problem.spherical = params.spherical;
-  problem.sampled_rows = fitted() ? 0 : rows_to_choose_from(params, rows.rows());
+  problem.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
   // Changed aside and put in place at the end, so that an exception leaves the former state.
   KMeansModel next;
   next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
@@ -93,13 +115,13 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
 
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
-  if (fitted()) {
-    const MatrixView old = this->centres();
-    std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
-    std::copy_n(state_->model.counts.as<double>(), params.clusters, next.counts.as<double>());
-  } else {
+  if (begins) {
     choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);
     std::fill_n(next.counts.as<double>(), params.clusters, 0.0);
+  } else {
+    const MatrixView old = former->centres.view();
+    std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
+    std::copy_n(former->counts.as<double>(), params.clusters, next.counts.as<double>());
   }
   const std::unique_ptr<KMeansBackend> backend =
       make_kmeans_backend(problem, planned.plan, choose_origin(source, rows.cols()), resources);
@@ -110,21 +132,22 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   backend->assign(rows, labels, keys.as<float>(), meter);
   backend->add(rows, labels, input.weights.data, meter);
   next.objective = objective_of(keys.as<float>(), input.weights.data, rows.rows());
-  next.history = state_->model.history;
+  next.history = former->history;
   next.history.push_back(next.objective);
-  next.iterations = state_->model.iterations + 1;
+  next.iterations = former->iterations + 1;
   move_by_batch(backend->sums(), centres, next.counts.as<double>(), params.spherical);
   meter.finish();
-  state_->model = std::move(next);
+  state_->publish(std::move(next));
 }
 
 void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", info_of(rows));
-  check_same_columns(rows.cols(), centres().cols());
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  check_same_columns(rows.cols(), model->centres.cols());
   check_host_readable("rows", rows);
   assign_kmeans(
-      params(), centres(), rows_of(rows),
+      params(), model->centres.view(), rows_of(rows),
       [&](int64_t first, int64_t count, const int32_t* found, const float* keys) {
         for (int64_t i = 0; i < count; ++i) {
           if (labels != nullptr) labels[first + i] = found[i];
@@ -137,11 +160,12 @@ void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, 
 void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", {rows.rows(), rows.cols(), rows.dtype()});
-  check_same_columns(rows.cols(), centres().cols());
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
   std::vector<float> distances;
   assign_kmeans(
-      params(), centres(), rows_of(rows),
+      params(), model->centres.view(), rows_of(rows),
       [&](int64_t first, int64_t count, const int32_t* labels, const float* keys) {
         constexpr int64_t kAtOnce = 4096;
         for (int64_t at = 0; at < count; at += kAtOnce) {
@@ -160,7 +184,8 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", info_of(rows));
   check_host_readable("rows", rows);
-  const MatrixView all = centres();
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const MatrixView all = model->centres.view();
   check_same_columns(rows.cols(), all.cols());
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
@@ -198,25 +223,22 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   if (given.spherical) normalise_centres(model.centres.mutable_view());
-  state_->model = std::move(model);
+  state_->publish(std::move(model));
 }
 
 const KMeansParams& KMeans::params() const { return state_->params; }
-bool KMeans::fitted() const { return state_->model.centres.rows() > 0; }
-
-MatrixView KMeans::centres() const {
-  if (!fitted()) throw InvalidState("this KMeans has no centres yet; call fit, partial_fit or set_centres first");
-  return state_->model.centres.view();
-}
-
+bool KMeans::fitted() const { return state_->current()->centres.rows() > 0; }
+MatrixView KMeans::centres() const { return state_->current_fitted()->centres.view(); }
 VectorView<const int32_t> KMeans::labels() const {
-  return {state_->model.labels.as<int32_t>(), state_->model.label_count, {}};
+  const std::shared_ptr<const KMeansModel> model = state_->current();
+  return {model->labels.as<int32_t>(), model->label_count, {}};
 }
 VectorView<const double> KMeans::counts() const {
-  return {state_->model.counts.as<double>(), fitted() ? params().clusters : 0, {}};
+  const std::shared_ptr<const KMeansModel> model = state_->current();
+  return {model->counts.as<double>(), model->centres.rows(), {}};
 }
-double KMeans::objective() const { return state_->model.objective; }
-const std::vector<double>& KMeans::history() const { return state_->model.history; }
-int64_t KMeans::iterations() const { return state_->model.iterations; }
+double KMeans::objective() const { return state_->current()->objective; }
+const std::vector<double>& KMeans::history() const { return state_->current()->history; }
+int64_t KMeans::iterations() const { return state_->current()->iterations; }
 
 }  // namespace kith
