@@ -20,7 +20,9 @@ class KMeansCpu final : public KMeansBackend {
         panels_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2, problem.clusters, problem.cols,
                 resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) nearest_.emplace_back(problem.cols, resources);
-    if (problem.adds_up) sums_.emplace_back(problem.clusters, problem.cols, plan.piece_rows, resources);
+    if (problem.adds_up) {
+      sums_.emplace_back(problem.clusters, problem.cols, std::max(plan.piece_rows, problem.batch_rows), resources);
+    }
   }
 
   void set_centres(const MatrixView& centres) override { panels_.pack(centres, origin_); }
