@@ -1,6 +1,8 @@
 #include "cluster/kmeans_plus_plus.hpp"
 
 #include "cluster/centre_sums.hpp"
+#include "cluster/data_survey.hpp"
+#include "exact/row_source.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -19,6 +21,10 @@ int64_t trials_for(int64_t clusters) {
   return trials;
 }
 
+// A block's room among the packed rows.
+constexpr int64_t kPackedBlock =
+    (kSumBlock + RowPanels::kAlignment - 1) / RowPanels::kAlignment * RowPanels::kAlignment;
+
 int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
 
 // In [0, 1), 53 bits.
@@ -31,7 +37,10 @@ double uniform_double(const CounterRng& rng, uint64_t index) {
 }  // namespace
 
 int64_t KMeansPlusPlus::bytes_for(int64_t rows, int64_t clusters, int64_t cols) {
-  return rows * (cols + 1 + trials_for(clusters)) * kFloat;
+  if (rows == 0) return 0;
+  const int64_t trials = trials_for(clusters);
+  return rows * (cols + 1 + trials) * kFloat + trials * cols * kFloat + CentrePanels::bytes_for(trials, cols) +
+         RowPanels::bytes_for(blocks_in(rows) * kPackedBlock, cols);
 }
 
 KMeansPlusPlus::KMeansPlusPlus(const MatrixView& rows, std::vector<float> weights, int64_t clusters,
@@ -43,8 +52,46 @@ KMeansPlusPlus::KMeansPlusPlus(const MatrixView& rows, std::vector<float> weight
       blocks_(blocks_in(rows.rows())),
       nearest_(rows.rows() * kFloat, "k-means++", resources),
       distances_(rows.rows() * trials_ * kFloat, "k-means++", resources),
+      trial_rows_(DType::f32, trials_, rows.cols(), "k-means++", resources),
+      trial_panels_(KeyKind::squared_l2, trials_, rows.cols(), resources),
+      panels_(KeyKind::squared_l2, blocks_ * kPackedBlock, rows.cols(), resources),
       sums_(static_cast<size_t>(blocks_)),
-      trial_sums_(static_cast<size_t>(blocks_ * trials_)) {}
+      trial_sums_(static_cast<size_t>(blocks_ * trials_)) {
+  ViewSource source(rows);
+  origin_ = choose_origin(source, rows.cols());
+  const auto* const values = static_cast<const float*>(rows.data());
+  for (int64_t block = 0; block < blocks_; ++block) {
+    const int64_t first = block * kSumBlock;
+    panels_.pack(values + first * rows.cols(), block * kPackedBlock, std::min(kSumBlock, rows.rows() - first), origin_);
+  }
+}
+
+// Computes the distances of one block's rows to the trial rows that may be nearer than what they have.
+class KMeansPlusPlus::Hits final : public PanelHits {
+ public:
+  Hits(KMeansPlusPlus& own, int64_t block) : own_(own), block_(block) {}
+
+  void on_hit(int64_t i, int64_t panel, const float* values) override {
+    const int64_t packed = block_ * kPackedBlock + i;
+    const int64_t row = block_ * kSumBlock + i;
+    const CentrePanels& trials = own_.trial_panels_;
+    const float limit = own_.panels_.limit(packed) + own_.panels_.bound(packed, trials, panel);
+    const CanonicalQuery query{static_cast<const float*>(own_.rows_.data()) + row * own_.rows_.cols(), 0.0};
+    const int64_t first = panel * trials.rows_per_panel();
+    for (int64_t t = first; t < std::min(first + trials.rows_per_panel(), trials.count()); ++t) {
+      if (values[t - first] > limit) continue;  // a NaN is no reason to skip
+      const auto trial = static_cast<uint32_t>(t);
+      float key = 0;
+      canonical_keys_cpu(KeyKind::squared_l2, query, trials.centres(), &trial, 1, &key);
+      float& distance = own_.distances_.as<float>()[t * own_.rows_.rows() + row];
+      distance = std::min(distance, key);
+    }
+  }
+
+ private:
+  KMeansPlusPlus& own_;
+  int64_t block_;
+};
 
 uint32_t KMeansPlusPlus::draw(double share) const {
   const double total = std::accumulate(sums_.begin(), sums_.end(), 0.0);
@@ -68,30 +115,38 @@ uint32_t KMeansPlusPlus::draw(double share) const {
 }
 
 void KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter, const Resources& resources) {
-  const auto* const values = static_cast<const float*>(rows_.data());
+  const int64_t cols = rows_.cols();
+  const auto count = static_cast<int64_t>(trials.size());
+  const MutableMatrixView centres = trial_rows_.mutable_view().slice(0, count);
+  for (int64_t t = 0; t < count; ++t) {
+    std::copy_n(static_cast<const float*>(rows_.data()) + trials[static_cast<size_t>(t)] * cols, cols,
+                static_cast<float*>(centres.data()) + t * cols);
+  }
+  trial_panels_.pack(centres, origin_);
   const float* const nearest = nearest_.as<float>();
   parallel_for(blocks_, meter, resources, [&](int64_t block, int) {
     const int64_t first = block * kSumBlock;
-    const int64_t count = std::min(kSumBlock, rows_.rows() - first);
-    uint32_t numbers[kSumBlock];
-    std::iota(numbers, numbers + count, static_cast<uint32_t>(first));
-    for (size_t t = 0; t < trials.size(); ++t) {
-      float* const keys = distances_.as<float>() + static_cast<int64_t>(t) * rows_.rows() + first;
-      const CanonicalQuery trial{values + static_cast<int64_t>(trials[t]) * rows_.cols(), 0.0};
-      canonical_keys_cpu(KeyKind::squared_l2, trial, rows_, numbers, count, keys);
+    const int64_t rows = std::min(kSumBlock, rows_.rows() - first);
+    for (int64_t t = 0; t < count; ++t) {
+      std::copy_n(nearest + first, rows, distances_.as<float>() + t * rows_.rows() + first);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t packed = block * kPackedBlock + i;
+      panels_.limit(packed) = nearest[first + i] - panels_.offset(packed);
+    }
+    Hits hits(*this, block);
+    panels_.scan(trial_panels_, block * kPackedBlock, rows, hits);
+    for (int64_t t = 0; t < count; ++t) {
+      const float* const distances = distances_.as<float>() + t * rows_.rows() + first;
       double sum = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        sum += weight(first + i) * static_cast<double>(std::min(nearest[first + i], keys[i]));
-      }
-      trial_sums_[t * static_cast<size_t>(blocks_) + static_cast<size_t>(block)] = sum;
+      for (int64_t i = 0; i < rows; ++i) sum += weight(first + i) * static_cast<double>(distances[i]);
+      trial_sums_[static_cast<size_t>(t * blocks_ + block)] = sum;
     }
   });
 }
 
 void KMeansPlusPlus::take(int64_t trial) {
-  float* const nearest = nearest_.as<float>();
-  const float* const keys = distances_.as<float>() + trial * rows_.rows();
-  for (int64_t i = 0; i < rows_.rows(); ++i) nearest[i] = std::min(nearest[i], keys[i]);
+  std::copy_n(distances_.as<float>() + trial * rows_.rows(), rows_.rows(), nearest_.as<float>());
   std::copy_n(trial_sums_.begin() + trial * blocks_, blocks_, sums_.begin());
 }
 

@@ -12,6 +12,7 @@
 #include <kith/view.hpp>
 
 #include "cluster/centre_panels.hpp"
+#include "cluster/row_panels.hpp"
 
 #include <cstdint>
 
@@ -23,7 +24,7 @@ class NearestCentre {
  public:
   // Working memory of one thread.
   static int64_t bytes_for(int64_t cols);
-  NearestCentre(int64_t cols, const Resources& resources);
+  NearestCentre(KeyKind kind, int64_t cols, const Resources& resources);
 
   // Rows that are best given together.
   static int64_t block_rows(int64_t cols);
@@ -33,7 +34,11 @@ class NearestCentre {
 
  private:
   class Block;
-  HostBuffer memory_;
+  RowPanels panels_;
+  HostBuffer rows_;        // a block as f32
+  HostBuffer best_;        // the nearest scored so far, packed neighbours
+  HostBuffer candidates_;  // of each row
+  HostBuffer sizes_;
 };
 
 }  // namespace kith
