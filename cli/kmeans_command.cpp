@@ -26,8 +26,8 @@ std::vector<NamedPath> outputs_of(const KMeansOptions& options) {
 MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources& resources) {
   MatrixBuffer weights = read_vectors(path, {}, resources);
   if (weights.dtype() != DType::f32 || weights.cols() != 1 || weights.rows() != rows) {
-    throw InvalidArgument(fmt::format("--weights {} holds {} x {} {}; it must be {} x 1 f32, a number for each row", path,
-                                      weights.rows(), weights.cols(), name_of(weights.dtype()), rows));
+    throw InvalidArgument(fmt::format("--weights {} holds {} x {} {}; it must be {} x 1 f32, a number for each row",
+                                      path, weights.rows(), weights.cols(), name_of(weights.dtype()), rows));
   }
   return weights;
 }

@@ -36,14 +36,14 @@ KITH_EXPORT KMeansInit parse_kmeans_init(std::string_view name);
 struct KMeansParams {
   int64_t clusters = 8;
   int64_t iterations = 25;  // at most; with mini-batches, passes over as many rows as there are
-  double tol = 1e-4;        // stop when the centres' squared moves add up to at most tol times the columns' mean variance
-  int64_t n_init = 1;       // runs from different starts; the one with the lowest objective is kept
+  double tol = 1e-4;   // stop when the centres' squared moves add up to at most tol times the columns' mean variance
+  int64_t n_init = 1;  // runs from different starts; the one with the lowest objective is kept
   KMeansInit init = KMeansInit::kmeans_plus_plus;
   uint64_t seed = 0;
-  int64_t max_points_per_centre = 0;   // train on a sample of so many rows for each centre; 0: on all rows
+  int64_t max_points_per_centre = 0;    // train on a sample of so many rows for each centre; 0: on all rows
   int64_t init_points_per_centre = 32;  // k-means++ looks at a sample of so many rows for each centre; 0: at all rows
-  bool spherical = false;  // centres of length 1; a row belongs to the centre with the largest inner product
-  int64_t batch_size = 0;  // rows of a mini-batch; 0: whole passes (Lloyd)
+  bool spherical = false;      // centres of length 1; a row belongs to the centre with the largest inner product
+  int64_t batch_size = 0;      // rows of a mini-batch; 0: whole passes (Lloyd)
   bool compute_labels = true;  // a last pass, so that labels and objective are those of the final centres
   bool check_finite = true;    // refuse NaN and infinities, naming the row; without it the result is undefined
 
@@ -78,7 +78,8 @@ class KITH_EXPORT KMeans {
   // may be null.
   void predict(const MatrixView& rows, int32_t* labels, float* distances,
                const Resources& resources = Resources()) const;
-  using LabelSink = std::function<void(int64_t first_row, int64_t count, const int32_t* labels, const float* distances)>;
+  using LabelSink =
+      std::function<void(int64_t first_row, int64_t count, const int32_t* labels, const float* distances)>;
   void predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources = Resources()) const;
 
   // The distance of each row to every centre (inner products for spherical): rows x clusters, f32.
@@ -89,12 +90,12 @@ class KITH_EXPORT KMeans {
 
   const KMeansParams& params() const;
   bool fitted() const;
-  MatrixView centres() const;                 // clusters x cols, f32; InvalidState before the first fit
-  VectorView<const int32_t> labels() const;   // of the last fit's rows; empty without compute_labels
-  VectorView<const double> counts() const;    // the weight that each centre has seen
-  double objective() const;                   // sum of weight x squared distance (spherical: minus inner product)
+  MatrixView centres() const;                  // clusters x cols, f32; InvalidState before the first fit
+  VectorView<const int32_t> labels() const;    // of the last fit's rows; empty without compute_labels
+  VectorView<const double> counts() const;     // the weight that each centre has seen
+  double objective() const;                    // sum of weight x squared distance (spherical: minus inner product)
   const std::vector<double>& history() const;  // the objective at each iteration, before the centres moved
-  int64_t iterations() const;                 // done; mini-batches count by passes, partial_fit by calls
+  int64_t iterations() const;                  // done; mini-batches count by passes, partial_fit by calls
 
  private:
   struct State;

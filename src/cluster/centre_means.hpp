@@ -1,5 +1,5 @@
-// From sums to centres: means, or for spherical k-means the sums' directions. On the host for every backend, in float64,
-// so that all make the same centres.
+// From sums to centres: means, or for spherical k-means the sums' directions. On the host for every backend, in
+// float64, so that all make the same centres.
 #pragma once
 
 #include <kith/view.hpp>

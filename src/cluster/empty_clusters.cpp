@@ -10,9 +10,7 @@ namespace kith {
 namespace {
 
 // Larger is farther; of equally far rows the first.
-uint64_t farness(float key, int64_t row) {
-  return pack_neighbor(ordered_key(key), ~static_cast<uint32_t>(row));
-}
+uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key), ~static_cast<uint32_t>(row)); }
 
 // The farthest rows that may leave their centres, farthest first. Twice as many as wanted, since some are the last of
 // their centre.

@@ -15,8 +15,8 @@ void choose_by_plus_plus(const KMeansParams& params, const FirstCentresInput& in
                          const Resources& resources) {
   const int64_t rows = input.source.rows();
   const int64_t count = rows_to_choose_from(params, rows);
-  const std::vector<uint32_t> drawn = sample_rows(
-      KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample), rows, count, resources);
+  const std::vector<uint32_t> drawn =
+      sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample), rows, count, resources);
   MatrixBuffer sample(DType::f32, count, input.cols, "the rows to choose centres from", resources);
   auto* const values = static_cast<float*>(sample.mutable_view().data());
   gather_as_floats(input.source, drawn, values);

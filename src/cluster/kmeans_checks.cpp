@@ -16,9 +16,8 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<KMeansInit, 3> kInitNames{{{{KMeansInit::kmeans_plus_plus, "kmeans++"},
-                                                {KMeansInit::random, "random"},
-                                                {KMeansInit::given, "given"}}}};
+constexpr NameTable<KMeansInit, 3> kInitNames{
+    {{{KMeansInit::kmeans_plus_plus, "kmeans++"}, {KMeansInit::random, "random"}, {KMeansInit::given, "given"}}}};
 
 void require(bool holds, const char* name, int64_t value, const char* allowed) {
   if (!holds) throw InvalidArgument(fmt::format("{} = {}; it must be {}", name, value, allowed));
@@ -48,7 +47,8 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows) {
   }
   if (rows.cols < 1) throw InvalidArgument(fmt::format("the {} have no columns", what));
   if (rows.rows > std::numeric_limits<int32_t>::max()) {
-    throw Unsupported(fmt::format("{} {}; k-means takes up to {}", rows.rows, what, std::numeric_limits<int32_t>::max()));
+    throw Unsupported(
+        fmt::format("{} {}; k-means takes up to {}", rows.rows, what, std::numeric_limits<int32_t>::max()));
   }
 }
 
@@ -71,9 +71,10 @@ void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& met
 void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const KMeansInput& input) {
   check_kmeans_rows("rows", rows);
   if (rows.rows < params.clusters) {
-    throw InvalidArgument(fmt::format("{} rows cannot be split into {} clusters; give at least as many rows, or lower "
-                                      "clusters",
-                                      rows.rows, params.clusters));
+    throw InvalidArgument(
+        fmt::format("{} rows cannot be split into {} clusters; give at least as many rows, or lower "
+                    "clusters",
+                    rows.rows, params.clusters));
   }
   if (input.weights.data != nullptr) {
     if (input.weights.size != rows.rows) {

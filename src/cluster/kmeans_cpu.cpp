@@ -19,7 +19,8 @@ class KMeansCpu final : public KMeansBackend {
         origin_(std::move(origin)),
         panels_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2, problem.clusters, problem.cols,
                 resources) {
-    for (int slot = 0; slot < resources.threads(); ++slot) nearest_.emplace_back(panels_.kind(), problem.cols, resources);
+    for (int slot = 0; slot < resources.threads(); ++slot)
+      nearest_.emplace_back(panels_.kind(), problem.cols, resources);
     if (problem.adds_up) {
       sums_.emplace_back(problem.clusters, problem.cols, std::max(plan.piece_rows, problem.batch_rows), resources);
     }

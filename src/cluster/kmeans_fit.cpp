@@ -146,9 +146,9 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 }  // namespace
 
 KMeansRows rows_of(const MatrixView& view) {
-  return {{view.rows(), view.cols(), view.dtype()},
-          true,
-          [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
+  return {{view.rows(), view.cols(), view.dtype()}, true, [view](int64_t, const Resources&) {
+            return std::make_unique<ViewSource>(view);
+          }};
 }
 
 KMeansRows rows_of(const VectorFile& file) {

@@ -3,8 +3,8 @@
 
 #include <kith/kmeans.hpp>
 
-#include "core/reservation.hpp"
 #include "cluster/kmeans_plan.hpp"
+#include "core/reservation.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/row_source.hpp"
 

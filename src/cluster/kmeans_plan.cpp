@@ -22,13 +22,13 @@ int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
   constexpr int64_t kFloat = sizeof(float);
   const int64_t centres = problem.clusters * problem.cols * kFloat;
   const int64_t row_bytes = problem.cols * size_of(problem.dtype);
-  int64_t bytes = CentrePanels::bytes_for(problem.clusters, problem.cols) +
-                  threads * NearestCentre::bytes_for(problem.cols);
+  int64_t bytes =
+      CentrePanels::bytes_for(problem.clusters, problem.cols) + threads * NearestCentre::bytes_for(problem.cols);
   if (!problem.in_memory) bytes += piece * row_bytes;
   if (!problem.adds_up) return bytes + piece * 8;  // the piece's labels and keys
-  const int64_t work = CentreSums::bytes_for(problem.clusters, problem.cols,
-                                             std::max(piece, problem.batch_rows), threads) +
-                       2 * centres + problem.batch_rows * (row_bytes + 12);
+  const int64_t work =
+      CentreSums::bytes_for(problem.clusters, problem.cols, std::max(piece, problem.batch_rows), threads) +
+      2 * centres + problem.batch_rows * (row_bytes + 12);
   // Before the loop begins the first centres are chosen and the data are surveyed.
   const int64_t start = std::max(KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols),
                                  DataSurvey::bytes_for(piece, problem.cols, threads)) +
@@ -52,10 +52,11 @@ KMeansPlan plan_kmeans_cpu(const KMeansProblem& problem, const PlanBudget& budge
     plan.piece_rows = whole_blocks(plan.piece_rows / 2);
   }
   throw OutOfMemory(
-      fmt::format("k-means of {} x {} vectors to {} centres with {} threads needs at least {}, and the host memory limit "
-                  "leaves {}; raise the limit, or lower the clusters, the sample or the threads",
-                  problem.rows, problem.cols, problem.clusters, budget.threads, format_bytes(plan.host_bytes),
-                  format_bytes(std::max<int64_t>(budget.host, 0))),
+      fmt::format(
+          "k-means of {} x {} vectors to {} centres with {} threads needs at least {}, and the host memory limit "
+          "leaves {}; raise the limit, or lower the clusters, the sample or the threads",
+          problem.rows, problem.cols, problem.clusters, budget.threads, format_bytes(plan.host_bytes),
+          format_bytes(std::max<int64_t>(budget.host, 0))),
       plan.host_bytes);
 }
 

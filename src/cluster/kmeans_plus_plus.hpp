@@ -4,11 +4,11 @@
 // the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums are made in
 // blocks of kSumBlock rows and added in order, random numbers are counted: the same centres on every machine.
 //
-// A distance matters only where it is shorter than the row's distance so far. A product (kernels/product) finds the rows
-// for which it can be; the more centres there are, the fewer.
+// A distance matters only where it is shorter than the row's distance so far. A product (kernels/product) finds the
+// rows for which it can be; the more centres there are, the fewer.
 //
-// Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: the rows as f32 and packed, and
-// 4 (3 + ln(clusters)) bytes for each.
+// Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: the rows as f32 and packed,
+// and 4 (3 + ln(clusters)) bytes for each.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -37,7 +37,9 @@ class KMeansPlusPlus {
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources);
 
  private:
-  double weight(int64_t i) const { return weights_.empty() ? 1.0 : static_cast<double>(weights_[static_cast<size_t>(i)]); }
+  double weight(int64_t i) const {
+    return weights_.empty() ? 1.0 : static_cast<double>(weights_[static_cast<size_t>(i)]);
+  }
   // The row at this share of the weighted distances' sum.
   uint32_t draw(double share) const;
   // What each row's distance, and each block's sum, would become with each trial row as a centre.
@@ -51,8 +53,8 @@ class KMeansPlusPlus {
   int64_t clusters_;
   int64_t trials_;
   int64_t blocks_;
-  HostBuffer nearest_;     // the squared distance of each row to the nearest centre
-  HostBuffer distances_;   // the same with each trial row added
+  HostBuffer nearest_;    // the squared distance of each row to the nearest centre
+  HostBuffer distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
   CentrePanels trial_panels_;
   RowPanels panels_;  // every block begins at a multiple of RowPanels::kAlignment

@@ -14,7 +14,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kArrays = 7;
 
-int64_t padded(int64_t rows) { return (rows + RowPanels::kAlignment - 1) / RowPanels::kAlignment * RowPanels::kAlignment; }
+int64_t padded(int64_t rows) {
+  return (rows + RowPanels::kAlignment - 1) / RowPanels::kAlignment * RowPanels::kAlignment;
+}
 
 int64_t packed_bytes(int64_t rows, int64_t cols) {
   return padded(rows) * (CentrePanels::takes_bytes(cols) ? byte_words(cols) * 4 : cols * kFloat);
@@ -98,8 +100,12 @@ void RowPanels::scan(const CentrePanels& centres, int64_t first, int64_t count, 
                               tilt_ + first};
     scan_byte_panels(queries, centres.byte_panels(), 0, centres.panel_count(), hits);
   } else {
-    const PanelQueries queries{packed_.as<float>() + first * cols_, count,           limits_ + first,
-                               constant_ + first,                   linear_ + first, quadratic_ + first};
+    const PanelQueries queries{packed_.as<float>() + first * cols_,
+                               count,
+                               limits_ + first,
+                               constant_ + first,
+                               linear_ + first,
+                               quadratic_ + first};
     scan_panels(queries, centres.panels(), 0, centres.panel_count(), hits);
   }
 }

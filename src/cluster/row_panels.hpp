@@ -1,5 +1,5 @@
-// Rows laid out as the queries of a panel product with centres: widened, moved by the same origin as the centres, packed
-// as f32 or bytes like them, with the error bounds of their products.
+// Rows laid out as the queries of a panel product with centres: widened, moved by the same origin as the centres,
+// packed as f32 or bytes like them, with the error bounds of their products.
 //
 //   key(row, centre) = value + offset(row), within bound(row, panel)
 //

@@ -12,9 +12,9 @@
 namespace kith {
 namespace {
 
-using ::testing::HasSubstr;
 using reference::make_floats;
 using reference::Shape;
+using ::testing::HasSubstr;
 
 template <typename Error, typename Action>
 std::string message_of(const Action& action) {

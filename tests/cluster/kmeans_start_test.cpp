@@ -34,8 +34,7 @@ TEST(KMeansPlusPlus, TakesOneRowOfEachFarGroup) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Resources resources;
     ProgressMeter meter("test", 1, resources);
-    const auto chosen =
-        KMeansPlusPlus(rows.view(), {}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
+    const auto chosen = KMeansPlusPlus(rows.view(), {}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
     std::set<uint32_t> groups;
     for (const uint32_t row : chosen) groups.insert(row % 12);
     EXPECT_EQ(groups.size(), 12u) << seed;

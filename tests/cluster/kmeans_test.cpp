@@ -61,7 +61,8 @@ class KMeansOnShapes : public ::testing::TestWithParam<Shape> {};
 INSTANTIATE_TEST_SUITE_P(All, KMeansOnShapes, ::testing::ValuesIn(reference::kAllShapes));
 
 TEST_P(KMeansOnShapes, EqualsTheReference) {
-  for (const auto& [rows, cols, clusters] : {std::tuple<int64_t, int64_t, int64_t>{1500, 20, 30}, {70, 1, 5}, {65, 3, 65}}) {
+  for (const auto& [rows, cols, clusters] :
+       {std::tuple<int64_t, int64_t, int64_t>{1500, 20, 30}, {70, 1, 5}, {65, 3, 65}}) {
     SCOPED_TRACE(rows);
     const auto data = make_floats(GetParam(), rows, cols, 1);
     expect_equals_reference(data, some_rows(data, clusters), {}, false, 4);

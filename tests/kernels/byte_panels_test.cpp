@@ -75,16 +75,15 @@ TEST(BytePanels, ValuesAreWithinTheBound) {
     std::vector<float> limits(16, INFINITY), factors(16, 0.0f), zero(16, 0.0f);
     std::vector<RoundedRow> rounded_queries;
     for (int64_t q = 0; q < 11; ++q) {
-      rounded_queries.push_back(round_to_bytes(queries.row(q), cols, kBytePanelQueries,
-                                               packed_queries.data() + q / kBytePanelQueries * kBytePanelQueries * words * 4 +
-                                                   q % kBytePanelQueries * 4));
+      rounded_queries.push_back(round_to_bytes(
+          queries.row(q), cols, kBytePanelQueries,
+          packed_queries.data() + q / kBytePanelQueries * kBytePanelQueries * words * 4 + q % kBytePanelQueries * 4));
       factors[static_cast<size_t>(q)] = -2 * rounded_queries.back().scale;
     }
     Recorder recorder;
-    scan_byte_panels({packed_queries.data(), 11, limits.data(), factors.data(), zero.data(), zero.data(), zero.data(),
-                      zero.data()},
-                     {packed_rows.data(), terms.data(), scales.data(), norms.data(), residuals.data(), cols}, 0, 3,
-                     recorder);
+    scan_byte_panels(
+        {packed_queries.data(), 11, limits.data(), factors.data(), zero.data(), zero.data(), zero.data(), zero.data()},
+        {packed_rows.data(), terms.data(), scales.data(), norms.data(), residuals.data(), cols}, 0, 3, recorder);
     for (int64_t q = 0; q < 11; ++q) {
       const double norm = std::sqrt(canonical_squared_norm(queries.row(q), cols));
       for (int64_t i = 0; i < 30; ++i) {

@@ -23,9 +23,8 @@ void assign(const Matrix<T>& rows, bool spherical, Clustering& c) {
   for (int64_t i = 0; i < rows.rows; ++i) {
     uint64_t best = kPadding;
     for (int64_t k = 0; k < c.centres.rows; ++k) {
-      const float key = spherical
-                            ? canonical_pair<KeyKind::inner_product>(rows.row(i), c.centres.row(k), rows.cols)
-                            : canonical_pair<KeyKind::squared_l2>(rows.row(i), c.centres.row(k), rows.cols);
+      const float key = spherical ? canonical_pair<KeyKind::inner_product>(rows.row(i), c.centres.row(k), rows.cols)
+                                  : canonical_pair<KeyKind::squared_l2>(rows.row(i), c.centres.row(k), rows.cols);
       best = std::min(best, pack_neighbor(ordered_key(key), static_cast<uint32_t>(k)));
     }
     c.labels[static_cast<size_t>(i)] = static_cast<int32_t>(row_of(best));
@@ -50,9 +49,13 @@ Clustering lloyd(const Matrix<T>& rows, Matrix<float> centres, const std::vector
   const int64_t k = centres.rows;
   const int64_t d = centres.cols;
   if (spherical) normalise(centres);
-  Clustering c{std::move(centres), std::vector<int32_t>(static_cast<size_t>(rows.rows)),
-               std::vector<float>(static_cast<size_t>(rows.rows)), {}};
-  const auto weight_of = [&](int64_t i) { return weights.empty() ? 1.0 : static_cast<double>(weights[static_cast<size_t>(i)]); };
+  Clustering c{std::move(centres),
+               std::vector<int32_t>(static_cast<size_t>(rows.rows)),
+               std::vector<float>(static_cast<size_t>(rows.rows)),
+               {}};
+  const auto weight_of = [&](int64_t i) {
+    return weights.empty() ? 1.0 : static_cast<double>(weights[static_cast<size_t>(i)]);
+  };
   for (int round = 0; round < iterations; ++round) {
     assign(rows, spherical, c);
     Matrix<double> sums(k, d + 1);  // the last column is the weight
@@ -89,7 +92,8 @@ Clustering lloyd(const Matrix<T>& rows, Matrix<float> centres, const std::vector
       taken[static_cast<size_t>(farthest)] = true;
       double* old = sums.row(c.labels[static_cast<size_t>(farthest)]);
       for (int64_t j = 0; j <= d; ++j) {
-        const double value = j == d ? weight_of(farthest) : weight_of(farthest) * static_cast<double>(rows.row(farthest)[j]);
+        const double value =
+            j == d ? weight_of(farthest) : weight_of(farthest) * static_cast<double>(rows.row(farthest)[j]);
         old[j] -= value;
         sums.row(empty)[j] = value;
       }

@@ -8,7 +8,8 @@
 #include <cmath>
 #include <cstring>
 
-#if defined(__aarch64__) && defined(__linux__)
+// clang before 16 hides the intrinsics from functions that ask for the instructions themselves.
+#if defined(__aarch64__) && defined(__linux__) && (!defined(__clang__) || __clang_major__ >= 16)
 #include <arm_neon.h>
 #include <asm/hwcap.h>
 #include <sys/auxv.h>

@@ -1,6 +1,7 @@
 // A blocked product of vectors rounded to signed bytes: a filter at up to four times the f32 rate.
 //
-// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding e. With the lengths of the roundings known,
+// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding e. With the lengths of the roundings
+// known,
 // |<x, c> - s_x s_c <b_x, b_c>| <= |e_x| |c| + |x_b| |e_c|   (e and x_b = s b in the vectors' own unit)
 // bounds the error, so that what the filter drops is provably no answer; what it keeps is computed anew by the caller.
 //
