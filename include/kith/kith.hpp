@@ -8,8 +8,10 @@
 #include <kith/knn.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/range_search.hpp>
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>
