@@ -5,6 +5,9 @@
 // shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal
 // rows), the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
 //
+// Where the keys themselves are pushed (exact mode) nothing is ever computed again, and since rows come in ascending
+// order a row whose key equals the k-th smallest has lost: many equal keys cost nothing.
+//
 // Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking
 // is linear and happens once in at least k / 8 + 16 pushes.
 #pragma once
@@ -12,6 +15,7 @@
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -50,13 +54,21 @@ class CandidateList {
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
   CandidateList(void* memory, int64_t k);
 
-  // Empties the list. Rows with keys above `threshold` are known not to matter.
-  void reset(float threshold) {
+  // Empties the list. Rows with keys above `threshold` are known not to matter. In exact mode those at it do not matter
+  // either: it comes from earlier rows.
+  void reset(float threshold, bool exact = false) {
     count_ = 0;
     threshold_ = threshold;
+    exact_ = exact;
+    own_threshold_ = threshold;
   }
 
   float threshold() const { return threshold_; }
+  // The largest key of a row to come that matters.
+  float limit() const {
+    return exact_ ? std::min(threshold_, std::nextafter(own_threshold_, -std::numeric_limits<float>::infinity()))
+                  : threshold_;
+  }
   // Another list of the same query knows a lower one.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
   int64_t size() const { return count_; }
@@ -73,6 +85,9 @@ class CandidateList {
     rows_[count_] = row;
     ++count_;
   }
+
+  // In exact mode. The list must have room.
+  void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
 
   // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound`.
   struct GroupKeys {
@@ -112,14 +127,19 @@ class CandidateList {
   // To the k-th smallest upper bound, and to a value somewhat above it that a sample suggests, at a tenth of the cost.
   // Both drop what is then excluded.
   void lower_threshold(float* scratch);
+  void set_threshold(float key);
   void guess_threshold();
   void drop_above_threshold();
+  // All candidates with their canonical keys, into scratch.neighbors.
+  void collect(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) const;
   void keep_k_best(const CandidateScratch& scratch, const RowScorer& score);
 
   int64_t k_ = 0;
   int64_t capacity_ = 0;
   int64_t count_ = 0;
+  bool exact_ = false;
   float threshold_ = std::numeric_limits<float>::infinity();
+  float own_threshold_ = std::numeric_limits<float>::infinity();  // what the list itself, and rows before it, show
   float* lower_ = nullptr;
   float* upper_ = nullptr;
   uint32_t* rows_ = nullptr;
