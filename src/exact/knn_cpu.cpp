@@ -14,6 +14,7 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/direct_scan.hpp"
+#include "exact/finite_check.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/product_scan.hpp"
@@ -40,7 +41,7 @@ class KnnCpu final : public KnnBackend {
         plan_(plan),
         kind_(key_kind(problem.metric)),
         resources_(resources),
-        queries_(kind_, plan.query_batch, problem.cols, plan.engine == CpuEngine::product, resources),
+        queries_(kind_, plan.query_batch, problem.cols, panel_format(plan), resources),
         best_(plan.query_batch * problem.k * static_cast<int64_t>(sizeof(uint64_t)), "the nearest so far", resources),
         list_memory_(list_count() * CandidateList::bytes_for(problem.k), "the candidate lists", resources),
         scratch_memory_(resources.threads() * CandidateScratch::bytes_for(problem.k), "selection", resources),
@@ -55,18 +56,21 @@ class KnnCpu final : public KnnBackend {
   }
 
   void begin(const MatrixView& queries, int64_t first_query) override {
+    if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, first_query, resources_);
     queries_.load(queries, problem_.check_finite, first_query);
     std::fill_n(best(0), queries.rows() * problem_.k, kPadding);
   }
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const ScanContext context{base, queries_, kind_, lists(), scratch_, plan_, meter, resources_, thresholds_};
+    const bool exact = plan_.engine == CpuEngine::product && holds_bytes(plan_.format);
     for (int64_t query = 0; query < queries_.size(); ++query) {
       const float threshold = largest_key_that_matters(query);
       thresholds_[static_cast<size_t>(query)] = threshold;
-      for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold);
+      for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold, exact);
     }
     const bool check = problem_.check_finite && !problem_.base_checked;
+    if (kind_ == KeyKind::chi_square && !problem_.base_checked) refuse_negative("base", base, first_row, resources_);
     if (plan_.engine == CpuEngine::direct) {
       direct_scan(context, check, first_row);
     } else {
@@ -116,13 +120,15 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
   // A search needs memory too.
-  const int64_t bytes = PackedBase::bytes_for(base.rows(), base.cols(), resources.threads());
+  const PanelFormat format =
+      choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
+  const int64_t bytes = PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads());
   if (bytes > resources.host_memory()->available() / 2) {
     throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
                                   format_bytes(bytes), format_bytes(resources.host_memory()->available())),
                       2 * bytes);
   }
-  auto packed = std::make_shared<PackedBase>(kind, choose_centre(kind, base), base.rows(), resources);
+  auto packed = std::make_shared<PackedBase>(kind, format, choose_centre(kind, base), base.rows(), resources);
   ProgressMeter meter("prepare", base.rows(), resources);
   packed->pack(base, options.check_finite, options.first_row, 1, meter, resources);
   meter.finish();

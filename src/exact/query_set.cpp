@@ -2,6 +2,7 @@
 
 #include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -129,6 +130,7 @@ void QuerySet::pack_floats(int64_t panel, const std::vector<float>& centre, floa
           if (std::isfinite(squared)) squared = 1;
           facts.offset = 1.0f;
           break;
+        default: break;  // no product gives the others
       }
       const double norm = std::sqrt(squared);
       if (tiles) {
