@@ -1,5 +1,7 @@
 #include "kernels/product/panel_product.hpp"
 
+#include "kernels/product/instruction_family.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/product/panel_product.cpp"
 #include <hwy/foreach_target.h>
@@ -83,7 +85,7 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
   }
-  const float* rows = base.panels + panel * base.cols * kRows;
+  const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
   for (int64_t c = 0; c < base.cols; ++c) {
     tile_step(query_panel, rows, sums);
     query_panel += kQueries;
@@ -115,12 +117,12 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
 void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kQueries) {
-      scan_tile(queries, q, queries.panels + q * base.cols, base, panel, hits);
+      scan_tile(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel, hits);
     }
   }
 }
 
-PanelShape Shape() { return {kRows, kQueries}; }
+PanelShape Shape() { return {kRows, kQueries, false, false}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
@@ -132,17 +134,13 @@ namespace kith {
 HWY_EXPORT(ScanPanels);
 HWY_EXPORT(Shape);
 
-PanelShape panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
+PanelShape f32_panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
 
 void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+#if defined(KITH_X86)
+  if (base.format == PanelFormat::bf16) return scan_panels_amx(queries, base, first, count, hits);
+#endif
   HWY_DYNAMIC_DISPATCH(ScanPanels)(queries, base, first, count, hits);
-}
-
-void pack_panel(const float* rows, int64_t count, int64_t cols, int64_t width, float scale, float* out) {
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t i = 0; i < count; ++i) out[c * width + i] = rows[i * cols + c] * scale;
-    std::fill(out + c * width + count, out + (c + 1) * width, 0.0f);
-  }
 }
 
 }  // namespace kith
