@@ -96,10 +96,12 @@ class CandidateList {
   // In exact mode. The list must have room.
   void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
 
-  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound`.
+  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound` and the
+  // share `relative` of it.
   struct GroupKeys {
     float offset = 0;
     float bound = 0;
+    float relative = 0;
     bool root = false;
   };
 
@@ -110,8 +112,9 @@ class CandidateList {
     int64_t end = count_;
     for (int64_t i = 0; i < count; ++i) {
       const float key = values[i] + keys.offset;
-      lower_[end] = key - keys.bound;  // a NaN stays one, and bounds nothing
-      upper_[end] = key + keys.bound;
+      const float error = keys.bound + keys.relative * key;
+      lower_[end] = key - error;  // a NaN stays one, and bounds nothing
+      upper_[end] = key + error;
       rows_[end] = first_row + static_cast<uint32_t>(i);
       end += !(values[i] > limit);
     }
