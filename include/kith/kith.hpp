@@ -4,8 +4,10 @@
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
+#include <kith/file_info.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
+#include <kith/mapped_vectors.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/recall.hpp>
