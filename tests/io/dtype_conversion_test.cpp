@@ -69,6 +69,24 @@ TEST(DTypeConversion, EveryHalfWidensExactlyAndComesBack) {
   }
 }
 
+// Neighbourhoods of every boundary: all exponents, with fractions near their ends and halves.
+TEST(DTypeConversion, NarrowsAsTheStorageTypesDo) {
+  std::vector<float> values;
+  for (uint32_t high = 0; high < 0x10000U; ++high) {
+    for (const uint32_t low : {0x0000U, 0x0001U, 0x0fffU, 0x1000U, 0x1001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+      const float value = float_of_bits(high << 16 | low);
+      if (std::isfinite(value) && std::fabs(value) >= 65520.0F) continue;  // which f16 refuses
+      values.push_back(value);
+    }
+  }
+  const auto halves = converted<Half>(values, DType::f32, DType::f16);
+  const auto brains = converted<BFloat16>(values, DType::f32, DType::bf16);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(halves[i].bits, half_of(values[i]).bits) << values[i];
+    ASSERT_EQ(brains[i].bits, bfloat16_of(values[i]).bits) << values[i];
+  }
+}
+
 TEST(DTypeConversion, RoundsToNearestEven) {
   EXPECT_EQ(to_f16_and_back(2049.0F), 2048.0F);
   EXPECT_EQ(to_f16_and_back(2051.0F), 2052.0F);
