@@ -2,6 +2,7 @@
 
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@ int64_t padded(int64_t clusters) { return (clusters + kWidestPanel - 1) / kWides
 }  // namespace
 
 bool CentrePanels::takes_bytes(int64_t cols) {
-  return cols >= kFewestByteColumns && cols <= kMostByteColumns && has_byte_product();
+  return cols >= kFewestByteColumns && cols <= kMostRoundedColumns && has_rounded_product();
 }
 
 int64_t CentrePanels::bytes_for(int64_t clusters, int64_t cols) {
@@ -31,10 +32,10 @@ CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const R
     : kind_(kind),
       bytes_(takes_bytes(cols)),
       cols_(cols),
-      width_(bytes_ ? kBytePanelRows : panel_shape().rows_per_panel) {
+      width_(bytes_ ? kRoundedPanelRows : f32_panel_shape().rows_per_panel) {
   constexpr int64_t kFloat = sizeof(float);
   const int64_t rows = padded(clusters);
-  values_ = HostBuffer(bytes_ ? rows * byte_words(cols) * 4 : rows * cols * kFloat, "the packed centres", resources);
+  values_ = HostBuffer(bytes_ ? rows * rounded_words(cols) * 4 : rows * cols * kFloat, "the packed centres", resources);
   terms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   norms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   scales_ = HostBuffer(rows * kFloat, "the packed centres", resources);
@@ -42,7 +43,7 @@ CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const R
   scratch_ = HostBuffer(kWidestPanel * cols * kFloat, "packing the centres", resources);
 }
 
-ByteBase CentrePanels::byte_panels() const {
+RoundedBase CentrePanels::rounded_panels() const {
   return {values_.as<int8_t>(), terms_.as<float>(),     scales_.as<float>(),
           norms_.as<float>(),   residuals_.as<float>(), cols_};
 }
@@ -59,10 +60,10 @@ void CentrePanels::pack_one(int64_t panel) {
   float* const scratch = scratch_.as<float>();
   float* const terms = terms_.as<float>() + first;
   float* const scales = scales_.as<float>() + first;
-  int8_t* const bytes = values_.as<int8_t>() + first * byte_words(cols_) * 4;
+  int8_t* const bytes = values_.as<int8_t>() + first * rounded_words(cols_) * 4;
   float largest = 0;
   float residual = 0;
-  if (bytes_) std::fill_n(bytes, width_ * byte_words(cols_) * 4, int8_t{0});
+  if (bytes_) std::fill_n(bytes, width_ * rounded_words(cols_) * 4, int8_t{0});
   for (int64_t i = 0; i < count; ++i) {
     float* const row = scratch + i * cols_;
     widen_row(centres_, first + i, row);
@@ -81,7 +82,8 @@ void CentrePanels::pack_one(int64_t panel) {
   std::fill(scales + count, scales + width_, 0.0f);
   norms_.as<float>()[panel] = largest;
   residuals_.as<float>()[panel] = residual;
-  if (!bytes_) pack_panel(scratch, count, cols_, width_, 1.0f, values_.as<float>() + first * cols_);
+  if (bytes_) return;
+  pack_units(scratch_.as<uint32_t>(), cols_, count, cols_, width_, values_.as<uint32_t>() + first * cols_);
 }
 
 }  // namespace kith

@@ -9,8 +9,8 @@
 
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/byte_panels.hpp"
 #include "kernels/product/panel_product.hpp"
+#include "kernels/product/rounded_panels.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -36,8 +36,10 @@ class CentrePanels {
   int64_t cols() const { return cols_; }
   int64_t rows_per_panel() const { return width_; }
   int64_t panel_count() const { return (count() + width_ - 1) / width_; }
-  PanelBase panels() const { return {values_.as<float>(), terms_.as<float>(), norms_.as<float>(), cols_}; }
-  ByteBase byte_panels() const;
+  PanelBase panels() const {
+    return {values_.as<float>(), terms_.as<float>(), norms_.as<float>(), PanelFormat::f32, cols_};
+  }
+  RoundedBase rounded_panels() const;
 
  private:
   void pack_one(int64_t panel);

@@ -2,7 +2,7 @@
 
 #include "cluster/centre_sums.hpp"
 #include "exact/finite_check.hpp"
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
 
 }  // namespace
 
-std::vector<float> choose_origin(RowSource& source, int64_t cols) {
+std::vector<float> choose_origin(RowReader& source, int64_t cols) {
   std::vector<float> origin(static_cast<size_t>(cols), 0.0f);
   std::vector<double> sums(origin.size(), 0.0);
   std::vector<float> row(origin.size());

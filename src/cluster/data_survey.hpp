@@ -8,8 +8,8 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "cluster/row_reader.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/row_source.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -17,7 +17,7 @@
 namespace kith {
 
 // The mean of a few rows spread over the data, not finite values left out.
-std::vector<float> choose_origin(RowSource& source, int64_t cols);
+std::vector<float> choose_origin(RowReader& source, int64_t cols);
 
 class DataSurvey {
  public:

@@ -1,7 +1,7 @@
 #include "cluster/empty_clusters.hpp"
 
 #include "core/ordered_key.hpp"
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <queue>

@@ -4,7 +4,7 @@
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 

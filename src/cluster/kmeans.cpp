@@ -11,6 +11,7 @@
 #include "cluster/nearest_centre.hpp"
 #include "core/float_mode.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <fmt/format.h>
 
@@ -113,7 +114,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   ProgressMeter meter("kmeans", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
 
-  ViewSource source(rows);
+  ViewReader source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
   if (begins) {
     choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);

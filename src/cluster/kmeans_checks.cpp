@@ -4,7 +4,7 @@
 
 #include "core/name_table.hpp"
 #include "exact/finite_check.hpp"
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <fmt/format.h>
 
@@ -42,9 +42,6 @@ void KMeansParams::validate() const {
 }
 
 void check_kmeans_rows(std::string_view what, const RowsInfo& rows) {
-  if (rows.dtype != DType::f32 && rows.dtype != DType::u8) {
-    throw Unsupported(fmt::format("the {} are {}; k-means takes f32 and u8", what, name_of(rows.dtype)));
-  }
   if (rows.cols < 1) throw InvalidArgument(fmt::format("the {} have no columns", what));
   if (rows.rows > std::numeric_limits<int32_t>::max()) {
     throw Unsupported(

@@ -2,7 +2,7 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey.hpp"
-#include "exact/row_source.hpp"
+#include "cluster/row_reader.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ KMeansPlusPlus::KMeansPlusPlus(const MatrixView& rows, std::vector<float> weight
       panels_(KeyKind::squared_l2, blocks_ * kPackedBlock, rows.cols(), resources),
       sums_(static_cast<size_t>(blocks_)),
       trial_sums_(static_cast<size_t>(blocks_ * trials_)) {
-  ViewSource source(rows);
+  ViewReader source(rows);
   origin_ = choose_origin(source, rows.cols());
   const auto* const values = static_cast<const float*>(rows.data());
   for (int64_t block = 0; block < blocks_; ++block) {

@@ -18,22 +18,22 @@ int64_t padded(int64_t rows) {
   return (rows + RowPanels::kAlignment - 1) / RowPanels::kAlignment * RowPanels::kAlignment;
 }
 
-int64_t packed_bytes(int64_t rows, int64_t cols) {
-  return padded(rows) * (CentrePanels::takes_bytes(cols) ? byte_words(cols) * 4 : cols * kFloat);
+int64_t bytes_packed(int64_t rows, int64_t cols) {
+  return padded(rows) * (CentrePanels::takes_bytes(cols) ? rounded_words(cols) * 4 : cols * kFloat);
 }
 
 }  // namespace
 
 int64_t RowPanels::bytes_for(int64_t capacity, int64_t cols) {
-  return packed_bytes(capacity, cols) + kAlignment * cols * kFloat + padded(capacity) * kArrays * kFloat;
+  return bytes_packed(capacity, cols) + kAlignment * cols * kFloat + padded(capacity) * kArrays * kFloat;
 }
 
 RowPanels::RowPanels(KeyKind kind, int64_t capacity, int64_t cols, const Resources& resources)
     : kind_(kind),
       bytes_(CentrePanels::takes_bytes(cols)),
       cols_(cols),
-      width_(bytes_ ? kBytePanelQueries : panel_shape().queries_per_panel),
-      packed_(packed_bytes(capacity, cols), "the packed rows", resources),
+      width_(bytes_ ? kRoundedPanelQueries : f32_panel_shape().queries_per_panel),
+      packed_(bytes_packed(capacity, cols), "the packed rows", resources),
       moved_(kAlignment * cols * kFloat, "packing rows", resources),
       arrays_(padded(capacity) * kArrays * kFloat, "the packed rows", resources) {
   float* at = arrays_.as<float>();
@@ -52,7 +52,7 @@ void RowPanels::pack(const float* rows, int64_t first, int64_t count, const std:
 void RowPanels::pack_panel_of(const float* rows, int64_t first, int64_t count, const std::vector<float>& origin) {
   const bool differences = has_differences(kind_);
   const float scale = differences ? -2.0f : -1.0f;
-  const int64_t row_bytes = byte_words(cols_) * 4;
+  const int64_t row_bytes = rounded_words(cols_) * 4;
   int8_t* const bytes = packed_.as<int8_t>() + first * row_bytes;
   if (bytes_ && count < width_) std::fill_n(bytes, width_ * row_bytes, int8_t{0});
   for (int64_t i = 0; i < width_; ++i) {
@@ -85,20 +85,22 @@ void RowPanels::pack_panel_of(const float* rows, int64_t first, int64_t count, c
     linear_[at] = bound.linear;
     quadratic_[at] = bound.quadratic;
   }
-  if (!bytes_) pack_panel(moved_.as<float>(), count, cols_, width_, scale, packed_.as<float>() + first * cols_);
+  if (bytes_) return;
+  for (int64_t v = 0; v < count * cols_; ++v) moved_.as<float>()[v] *= scale;
+  pack_units(moved_.as<uint32_t>(), cols_, count, cols_, width_, packed_.as<uint32_t>() + first * cols_);
 }
 
 void RowPanels::scan(const CentrePanels& centres, int64_t first, int64_t count, PanelHits& hits) const {
   if (bytes_) {
-    const ByteQueries queries{packed_.as<int8_t>() + first * byte_words(cols_) * 4,
-                              count,
-                              limits_ + first,
-                              factors_ + first,
-                              constant_ + first,
-                              linear_ + first,
-                              quadratic_ + first,
-                              tilt_ + first};
-    scan_byte_panels(queries, centres.byte_panels(), 0, centres.panel_count(), hits);
+    const RoundedQueries queries{packed_.as<int8_t>() + first * rounded_words(cols_) * 4,
+                                 count,
+                                 limits_ + first,
+                                 factors_ + first,
+                                 constant_ + first,
+                                 linear_ + first,
+                                 quadratic_ + first,
+                                 tilt_ + first};
+    scan_rounded_panels(queries, centres.rounded_panels(), 0, centres.panel_count(), hits);
   } else {
     const PanelQueries queries{packed_.as<float>() + first * cols_,
                                count,
@@ -112,8 +114,8 @@ void RowPanels::scan(const CentrePanels& centres, int64_t first, int64_t count, 
 
 float RowPanels::bound(int64_t row, const CentrePanels& centres, int64_t panel) const {
   if (!bytes_) return ErrorBound{constant_[row], linear_[row], quadratic_[row]}.at(centres.panels().norms[panel]);
-  const ByteQueries queries{nullptr, 0, nullptr, nullptr, constant_, linear_, quadratic_, tilt_};
-  const ByteBase base = centres.byte_panels();
+  const RoundedQueries queries{nullptr, 0, nullptr, nullptr, constant_, linear_, quadratic_, tilt_};
+  const RoundedBase base = centres.rounded_panels();
   return queries.bound(row, base.norms[panel], base.residuals[panel]);
 }
 

@@ -22,6 +22,8 @@ namespace kith {
 class PreparedBase {
  public:
   virtual ~PreparedBase() = default;
+  // Whether queries of this type can be searched in it, on the processor as it is used now.
+  virtual bool serves(DType) const { return true; }
 };
 
 class KnnBackend {
@@ -32,13 +34,16 @@ class KnnBackend {
   virtual void finish(uint64_t* neighbors) = 0;
 };
 
-// `plan` was made for the problem and for this device.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+// `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
+// scanned, or null.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+                                         const Resources& resources);
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
 
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
 struct PrepareOptions {
   Metric metric = Metric::l2;
+  DType queries = DType::f32;  // that will be searched for
   bool check_finite = true;
   int64_t first_row = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "exact/metric_unit.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +12,12 @@
 namespace kith {
 namespace {
 
-void check_dtype(std::string_view what, DType dtype) {
-  if (dtype != DType::f32 && dtype != DType::u8) {
-    throw Unsupported(fmt::format("the {} are {}; exact search takes f32 and u8", what, name_of(dtype)));
+void check_dtype(std::string_view what, DType dtype, Metric metric) {
+  if (metric == Metric::hamming && dtype != DType::u8) {
+    throw InvalidArgument(
+        fmt::format("the {} are {}; hamming counts the differing bits of u8 rows: pack the bits into "
+                    "bytes, or choose another metric",
+                    what, name_of(dtype)));
   }
 }
 
@@ -20,8 +25,8 @@ void check_dtype(std::string_view what, DType dtype) {
 
 KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params) {
   params.validate();
-  check_dtype("queries", queries.dtype);
-  check_dtype("base vectors", base.dtype);
+  check_dtype("queries", queries.dtype, params.metric);
+  check_dtype("base vectors", base.dtype, params.metric);
   if (queries.cols != base.cols) {
     throw InvalidArgument(
         fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols, base.cols));
@@ -68,12 +73,9 @@ void check_output(const NeighborsView& out, int64_t queries, int64_t k) {
   }
 }
 
-bool pad_when_empty(const KnnProblem& problem, const NeighborsView& out) {
-  if (problem.queries > 0 && problem.rows > 0) return false;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+void write_nothing(Metric metric, const NeighborsView& out) {
   std::fill_n(out.ids, out.queries * out.k, int64_t{-1});
-  std::fill_n(out.distances, out.queries * out.k, larger_is_nearer(problem.metric) ? -kInfinity : kInfinity);
-  return true;
+  std::fill_n(out.distances, out.queries * out.k, distance_of_nothing(metric));
 }
 
 }  // namespace kith

@@ -6,7 +6,11 @@
 #include <kith/dtype.hpp>
 #include <kith/metric.hpp>
 
+#include "core/cpu_target.hpp"
+#include "kernels/product/panel_format.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -25,7 +29,7 @@ struct KnnProblem {
   bool base_in_memory = true;
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
   bool base_prepared = false;     // an index holds the base in the layout of the device
-  bool base_checked = false;      // ... and has looked for NaN and infinities when it was added
+  bool base_checked = false;      // an index has looked at the rows when they were added
 };
 
 // How the CPU chooses its candidates.
@@ -43,23 +47,31 @@ struct KnnPlan {
 
   // CPU
   CpuEngine engine = CpuEngine::product;
-  int64_t query_block = 0;  // queries that one task searches for
-  int64_t row_splits = 1;   // tasks that share a block's rows
-  int64_t panel_rows = 0;   // rows packed at a time
+  PanelFormat format = PanelFormat::f32;  // of what is multiplied
+  int64_t query_block = 0;                // queries that one task searches for
+  int64_t row_splits = 1;                 // tasks that share a block's rows
+  int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
   int64_t query_tile = 0;
   int64_t row_tile = 0;
 };
 
+// What its queries are packed in, if at all.
+std::optional<PanelFormat> panel_format(const KnnPlan& plan);
+
 struct PlanBudget {
   int64_t host = 0;    // bytes left under the host limit
   int64_t device = 0;  // bytes left under the device limit and on the device
   int threads = 1;
+  CpuExtensions cpu = cpu_extensions();
 };
 
-// What the number of queries decides on the CPU.
-CpuEngine cpu_engine(int64_t queries);
+// What the metric and the number of queries decide on the CPU.
+CpuEngine cpu_engine(const KnnProblem& problem);
+
+// Whether the GPU backend takes these dtypes and this metric.
+bool has_gpu_search(const KnnProblem& problem);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);

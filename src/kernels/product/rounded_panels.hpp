@@ -8,7 +8,7 @@
 //   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
 //
 // Panels are as in panel_product.hpp, four columns (a word of four bytes) where that has one. Integer sums are exact.
-// There is a kernel for ARM's dot products; where has_byte_product() is false nothing here may be called.
+// There is a kernel for ARM's dot products; where has_rounded_product() is false nothing here may be called.
 //
 // Cost: 2 operations for each query, row and column; a byte for each packed value.
 #pragma once
@@ -19,15 +19,15 @@
 
 namespace kith {
 
-inline constexpr int64_t kBytePanelRows = 12;
-inline constexpr int64_t kBytePanelQueries = 8;
+inline constexpr int64_t kRoundedPanelRows = 12;
+inline constexpr int64_t kRoundedPanelQueries = 8;
 // Sums of 127 x 127 fit 31 bits up to here.
-inline constexpr int64_t kMostByteColumns = 1 << 16;
+inline constexpr int64_t kMostRoundedColumns = 1 << 16;
 
 // Whether this machine has the instructions and the instruction set in use (cpu_target.hpp) is the one they belong to.
-bool has_byte_product();
+bool has_rounded_product();
 
-constexpr int64_t byte_words(int64_t cols) { return (cols + 3) / 4; }
+constexpr int64_t rounded_words(int64_t cols) { return (cols + 3) / 4; }
 
 struct RoundedRow {
   float scale = 0;     // x is about scale * bytes
@@ -38,7 +38,7 @@ struct RoundedRow {
 // bound be claimed.
 RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out);
 
-struct ByteBase {
+struct RoundedBase {
   const int8_t* panels = nullptr;
   const float* terms = nullptr;      // one for each row, +inf for those that only fill up
   const float* scales = nullptr;     // likewise, 0
@@ -48,7 +48,7 @@ struct ByteBase {
 };
 
 // What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt.
-struct ByteQueries {
+struct RoundedQueries {
   const int8_t* panels = nullptr;
   int64_t count = 0;
   float* limits = nullptr;  // on_hit may lower them; padded, as all below, to whole panels
@@ -64,6 +64,7 @@ struct ByteQueries {
 };
 
 // As scan_panels: calls on_hit for a query and a panel in which some value passed.
-void scan_byte_panels(const ByteQueries& queries, const ByteBase& base, int64_t first, int64_t count, PanelHits& hits);
+void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                         PanelHits& hits);
 
 }  // namespace kith

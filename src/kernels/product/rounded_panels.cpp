@@ -1,4 +1,4 @@
-#include "kernels/product/byte_panels.hpp"
+#include "kernels/product/rounded_panels.hpp"
 
 #include "core/cpu_target.hpp"
 #include "kernels/distance/error_bound.hpp"
@@ -9,10 +9,8 @@
 #include <cstring>
 
 // clang before 16 hides the intrinsics from functions that ask for the instructions themselves.
-#if defined(__aarch64__) && defined(__linux__) && (!defined(__clang__) || __clang_major__ >= 16)
+#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
 #include <arm_neon.h>
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
 #define KITH_BYTE_DOT 1
 #endif
 
@@ -51,7 +49,7 @@ RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t*
       const float left = values[j] - scale * (sum - 0x1.8p23f);
       squares[j] += left * left;
     }
-    const int64_t words = std::min(kLanes / 4, byte_words(cols) - first / 4);
+    const int64_t words = std::min(kLanes / 4, rounded_words(cols) - first / 4);
     for (int64_t word = 0; word < words; ++word) {
       std::memcpy(out + (first / 4 + word) * width * 4, bytes + word * 4, 4);
     }
@@ -67,8 +65,8 @@ RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t*
 
 namespace {
 
-constexpr int kQueries = kBytePanelQueries;
-constexpr int kVectors = kBytePanelRows / 4;
+constexpr int kQueries = kRoundedPanelQueries;
+constexpr int kVectors = kRoundedPanelRows / 4;
 #define KITH_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
 
 // One word of columns of a tile: each query's four bytes against four rows' in each vector.
@@ -90,26 +88,26 @@ KITH_DOT __attribute__((always_inline)) inline void tile_step(const int8_t* quer
 }
 
 // What each query of a panel accepts from this panel of rows.
-inline void tile_limits(const ByteQueries& queries, int64_t first, float norm, float residual, float* limits) {
+inline void tile_limits(const RoundedQueries& queries, int64_t first, float norm, float residual, float* limits) {
   for (int q = 0; q < kQueries; ++q) {
     limits[q] = queries.limits[first + q] + queries.bound(first + q, norm, residual);
   }
 }
 
-KITH_DOT void scan_tile(const ByteQueries& queries, int64_t first_query, const int8_t* query_panel,
-                        const ByteBase& base, int64_t panel, PanelHits& hits) {
+KITH_DOT void scan_tile(const RoundedQueries& queries, int64_t first_query, const int8_t* query_panel,
+                        const RoundedBase& base, int64_t panel, PanelHits& hits) {
   int32x4_t sums[kQueries][kVectors];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 3
     for (int v = 0; v < kVectors; ++v) sums[q][v] = vdupq_n_s32(0);
   }
-  const int64_t words = byte_words(base.cols);
-  const int8_t* rows = base.panels + panel * words * kBytePanelRows * 4;
+  const int64_t words = rounded_words(base.cols);
+  const int8_t* rows = base.panels + panel * words * kRoundedPanelRows * 4;
   for (int64_t word = 0; word < words; ++word) {
     tile_step(query_panel, rows, sums);
     query_panel += kQueries * 4;
-    rows += kBytePanelRows * 4;
+    rows += kRoundedPanelRows * 4;
   }
 
   alignas(16) float limits[kQueries];
@@ -117,8 +115,8 @@ KITH_DOT void scan_tile(const ByteQueries& queries, int64_t first_query, const i
   float32x4_t terms[kVectors];
   float32x4_t scales[kVectors];
   for (int v = 0; v < kVectors; ++v) {
-    terms[v] = vld1q_f32(base.terms + panel * kBytePanelRows + v * 4);
-    scales[v] = vld1q_f32(base.scales + panel * kBytePanelRows + v * 4);
+    terms[v] = vld1q_f32(base.terms + panel * kRoundedPanelRows + v * 4);
+    scales[v] = vld1q_f32(base.scales + panel * kRoundedPanelRows + v * 4);
   }
   float32x4_t values[kQueries][kVectors];
   uint32x4_t all_above = vdupq_n_u32(~0u);
@@ -135,7 +133,7 @@ KITH_DOT void scan_tile(const ByteQueries& queries, int64_t first_query, const i
   }
   if (__builtin_expect(vminvq_u32(all_above) != 0, 1)) return;
 
-  alignas(16) float stored[kQueries][kBytePanelRows];
+  alignas(16) float stored[kQueries][kRoundedPanelRows];
   uint32_t passed = 0;
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
@@ -154,13 +152,11 @@ KITH_DOT void scan_tile(const ByteQueries& queries, int64_t first_query, const i
 
 }  // namespace
 
-bool has_byte_product() {
-  static const bool machine = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
-  return machine && cpu_target_name() == "NEON";
-}
+bool has_rounded_product() { return cpu_extensions().dotprod; }
 
-void scan_byte_panels(const ByteQueries& queries, const ByteBase& base, int64_t first, int64_t count, PanelHits& hits) {
-  const int64_t query_bytes = byte_words(base.cols) * 4;
+void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                         PanelHits& hits) {
+  const int64_t query_bytes = rounded_words(base.cols) * 4;
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kQueries) {
       scan_tile(queries, q, queries.panels + q * query_bytes, base, panel, hits);
@@ -170,8 +166,8 @@ void scan_byte_panels(const ByteQueries& queries, const ByteBase& base, int64_t 
 
 #else
 
-bool has_byte_product() { return false; }
-void scan_byte_panels(const ByteQueries&, const ByteBase&, int64_t, int64_t, PanelHits&) {}
+bool has_rounded_product() { return false; }
+void scan_rounded_panels(const RoundedQueries&, const RoundedBase&, int64_t, int64_t, PanelHits&) {}
 
 #endif
 

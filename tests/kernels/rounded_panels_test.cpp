@@ -1,4 +1,4 @@
-#include "kernels/product/byte_panels.hpp"
+#include "kernels/product/rounded_panels.hpp"
 
 #include "kernels/distance/error_bound.hpp"
 #include "reference/data.hpp"
@@ -15,13 +15,13 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-TEST(BytePanels, RoundingIsBounded) {
+TEST(RoundedPanels, RoundingIsBounded) {
   for (const Shape shape : reference::kAllShapes) {
     for (const int64_t cols : {1, 3, 16, 37, 200}) {
       const auto rows = make_floats(shape, 20, cols, 1);
       for (int64_t i = 0; i < rows.rows; ++i) {
         const float* row = rows.row(i);
-        std::vector<int8_t> bytes(static_cast<size_t>(byte_words(cols) * 4 * 3), int8_t{0});
+        std::vector<int8_t> bytes(static_cast<size_t>(rounded_words(cols) * 4 * 3), int8_t{0});
         const RoundedRow rounded = round_to_bytes(row, cols, 3, bytes.data());
         double squares = 0;
         double largest = 0;
@@ -45,25 +45,25 @@ TEST(BytePanels, RoundingIsBounded) {
 class Recorder final : public PanelHits {
  public:
   void on_hit(int64_t query, int64_t panel, const float* values) override {
-    for (int64_t j = 0; j < kBytePanelRows; ++j) found[{query, panel * kBytePanelRows + j}] = values[j];
+    for (int64_t j = 0; j < kRoundedPanelRows; ++j) found[{query, panel * kRoundedPanelRows + j}] = values[j];
   }
   std::map<std::pair<int64_t, int64_t>, float> found;
 };
 
-TEST(BytePanels, ValuesAreWithinTheBound) {
-  if (!has_byte_product()) GTEST_SKIP() << "this machine has no byte product";
+TEST(RoundedPanels, ValuesAreWithinTheBound) {
+  if (!has_rounded_product()) GTEST_SKIP() << "this machine has no byte product";
   for (const int64_t cols : {1, 6, 64, 301}) {
     const auto queries = make_floats(Shape::gaussian, 11, cols, 2);
     const auto rows = make_floats(Shape::mixed_norms, 30, cols, 3);
-    const int64_t words = byte_words(cols);
-    std::vector<int8_t> packed_rows(static_cast<size_t>(3 * kBytePanelRows * words * 4), int8_t{0});
-    std::vector<int8_t> packed_queries(static_cast<size_t>(2 * kBytePanelQueries * words * 4), int8_t{0});
+    const int64_t words = rounded_words(cols);
+    std::vector<int8_t> packed_rows(static_cast<size_t>(3 * kRoundedPanelRows * words * 4), int8_t{0});
+    std::vector<int8_t> packed_queries(static_cast<size_t>(2 * kRoundedPanelQueries * words * 4), int8_t{0});
     std::vector<float> terms(36, INFINITY), scales(36, 0.0f), norms(3, 0.0f), residuals(3, 0.0f);
     for (int64_t i = 0; i < 30; ++i) {
-      const int64_t panel = i / kBytePanelRows;
+      const int64_t panel = i / kRoundedPanelRows;
       const RoundedRow rounded =
-          round_to_bytes(rows.row(i), cols, kBytePanelRows,
-                         packed_rows.data() + panel * kBytePanelRows * words * 4 + i % kBytePanelRows * 4);
+          round_to_bytes(rows.row(i), cols, kRoundedPanelRows,
+                         packed_rows.data() + panel * kRoundedPanelRows * words * 4 + i % kRoundedPanelRows * 4);
       const double norm = std::sqrt(canonical_squared_norm(rows.row(i), cols));
       const auto at = static_cast<size_t>(i);
       const auto p = static_cast<size_t>(panel);
@@ -75,13 +75,14 @@ TEST(BytePanels, ValuesAreWithinTheBound) {
     std::vector<float> limits(16, INFINITY), factors(16, 0.0f), zero(16, 0.0f);
     std::vector<RoundedRow> rounded_queries;
     for (int64_t q = 0; q < 11; ++q) {
-      rounded_queries.push_back(round_to_bytes(
-          queries.row(q), cols, kBytePanelQueries,
-          packed_queries.data() + q / kBytePanelQueries * kBytePanelQueries * words * 4 + q % kBytePanelQueries * 4));
+      rounded_queries.push_back(round_to_bytes(queries.row(q), cols, kRoundedPanelQueries,
+                                               packed_queries.data() +
+                                                   q / kRoundedPanelQueries * kRoundedPanelQueries * words * 4 +
+                                                   q % kRoundedPanelQueries * 4));
       factors[static_cast<size_t>(q)] = -2 * rounded_queries.back().scale;
     }
     Recorder recorder;
-    scan_byte_panels(
+    scan_rounded_panels(
         {packed_queries.data(), 11, limits.data(), factors.data(), zero.data(), zero.data(), zero.data(), zero.data()},
         {packed_rows.data(), terms.data(), scales.data(), norms.data(), residuals.data(), cols}, 0, 3, recorder);
     for (int64_t q = 0; q < 11; ++q) {
@@ -90,7 +91,7 @@ TEST(BytePanels, ValuesAreWithinTheBound) {
         const double product = reference::distance(Metric::inner_product, queries.row(q), rows.row(i), cols);
         const double truth = static_cast<double>(terms[static_cast<size_t>(i)]) - 2 * product;
         const RoundedRow& rounded = rounded_queries[static_cast<size_t>(q)];
-        const auto p = static_cast<size_t>(i / kBytePanelRows);
+        const auto p = static_cast<size_t>(i / kRoundedPanelRows);
         const double bound = 2.0 * (rounded.residual * norms[p] + (norm + rounded.residual) * residuals[p]) +
                              1e-6 * (norm + norms[p]) * (norm + norms[p]);
         ASSERT_TRUE(recorder.found.contains({q, i}));
