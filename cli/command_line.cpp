@@ -108,11 +108,11 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   const auto number = [&](const char* name, int64_t& value, const char* help) {
     command->add_option(name, value, help)->check(decimal())->type_name("N");
   };
-  command->add_option("--data", typed.kmeans.data, "Vectors: .fbin, .u8bin or .npy; may be larger than memory")
+  command->add_option("--data", typed.kmeans.data, "Vectors, in any format; may be larger than memory")
       ->required()
       ->type_name("FILE");
-  command->add_option("--out", typed.kmeans.out, "Where the centres go: .fbin or .npy")->required()->type_name("FILE");
-  command->add_option("--out-labels", typed.kmeans.out_labels, "Where each row's centre goes: .ibin or .npy")
+  command->add_option("--out", typed.kmeans.out, "Where the centres go: a format that holds f32")->required()->type_name("FILE");
+  command->add_option("--out-labels", typed.kmeans.out_labels, "Where each row's centre goes: a format that holds ids")
       ->type_name("FILE");
   number("-k,--clusters", params.clusters, "Centres");
   number("--iterations", params.iterations, "Most passes over the rows");

@@ -1,6 +1,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/fitted.hpp"
+#include "core/half.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/lloyd.hpp"
@@ -99,6 +100,27 @@ TEST(KMeans, WeightsCountRowsSoManyTimes) {
   KMeansParams params;
   params.clusters = 20;
   EXPECT_EQ(fit(data.view(), params), fit(data.view(), params, weighted));
+}
+
+TEST(KMeans, EveryDtypeIsClusteredAsTheFloatsItStandsFor) {
+  const auto bytes = make_bytes(900, 24, 21, 100);
+  reference::Matrix<float> floats(900, 24);
+  std::vector<uint16_t> halves, brains;
+  std::vector<int8_t> small;
+  for (size_t i = 0; i < bytes.values.size(); ++i) {
+    floats.values[i] = static_cast<float>(bytes.values[i]);
+    halves.push_back(half_of(floats.values[i]).bits);
+    brains.push_back(bfloat16_of(floats.values[i]).bits);
+    small.push_back(static_cast<int8_t>(bytes.values[i]));
+  }
+  KMeansParams params;
+  params.clusters = 13;
+  const Fitted truth = fit(floats.view(), params);
+  const MatrixShape shape{900, 24, 24};
+  EXPECT_EQ(fit(bytes.view(), params), truth);
+  EXPECT_EQ(fit(MatrixView(halves.data(), DType::f16, shape), params), truth);
+  EXPECT_EQ(fit(MatrixView(brains.data(), DType::bf16, shape), params), truth);
+  EXPECT_EQ(fit(MatrixView(small.data(), DType::i8, shape), params), truth);
 }
 
 // Whatever runs it, the bytes are the same.
