@@ -73,8 +73,8 @@ class ByteBlockScan final : public BytePanelHits {
   void set_limit(int64_t query) {
     CandidateList& list = context_.list(block_.first_query + query, block_.split);
     context_.exchange_threshold(block_.first_query + query, &list);
-    const int64_t limit = int64_t{largest_sum(context_.kind, list.limit())} -
-                          context_.queries.byte_offset(block_.first_query + query);
+    const int64_t limit =
+        int64_t{largest_sum(context_.kind, list.limit())} - context_.queries.byte_offset(block_.first_query + query);
     limits_[static_cast<size_t>(query)] =
         static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
   }

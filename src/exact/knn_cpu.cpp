@@ -120,8 +120,7 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
   // A search needs memory too.
-  const PanelFormat format =
-      choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
+  const PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
   const int64_t bytes = PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads());
   if (bytes > resources.host_memory()->available() / 2) {
     throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",

@@ -78,10 +78,11 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
   const int64_t smallest_rows = std::min<int64_t>(problem.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(problem.k);
   const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
-  const int64_t batch_bytes =
-      plan->query_batch > smallest_batch
-          ? plan->query_batch * (problem.cols * 4 + packed_bytes(plan->format, problem.cols) + problem.k * 16 + problem.result_k * 12) + list_bytes
-          : 0;
+  const int64_t batch_bytes = plan->query_batch > smallest_batch
+                                  ? plan->query_batch * (problem.cols * 4 + packed_bytes(plan->format, problem.cols) +
+                                                         problem.k * 16 + problem.result_k * 12) +
+                                        list_bytes
+                                  : 0;
   const int64_t panel_bytes =
       plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
           ? plan->panel_rows * packed_bytes(plan->format, problem.cols)
@@ -110,14 +111,13 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
   KnnPlan plan;
   plan.device = Device::cpu();
   plan.engine = engine;
-  plan.format = choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols,
-                                    budget.cpu);
+  plan.format =
+      choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, budget.cpu);
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, problem.queries);
   plan.base_chunk =
       problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
-  plan.panel_rows =
-      std::clamp<int64_t>(kPackedBytes / packed_bytes(plan.format, problem.cols), 1, plan.base_chunk);
+  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / packed_bytes(plan.format, problem.cols), 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
     choose_tasks(problem, budget, most_splits, &plan);

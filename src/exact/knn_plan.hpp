@@ -48,9 +48,9 @@ struct KnnPlan {
   // CPU
   CpuEngine engine = CpuEngine::product;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
-  int64_t query_block = 0;  // queries that one task searches for
-  int64_t row_splits = 1;   // tasks that share a block's rows
-  int64_t panel_rows = 0;   // rows packed at a time
+  int64_t query_block = 0;                // queries that one task searches for
+  int64_t row_splits = 1;                 // tasks that share a block's rows
+  int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
   int64_t query_tile = 0;

@@ -69,8 +69,7 @@ class Flat final : public IndexType {
 
     problem.base_checked = true;
     const Device device = resolve_device(problem, resources);
-    const bool make_ready =
-        params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
+    const bool make_ready = params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
     std::deque<ViewSource> sources;
     std::vector<std::shared_ptr<PreparedBase>> ready;
     std::vector<BasePart> parts;

@@ -30,8 +30,7 @@ struct Signed {
 };
 
 template <typename Dot, int kLane>
-inline void add_products(uint8x16_t queries, const uint8x16_t (&rows)[kVectors],
-                                                        int32x4_t (&sums)[kVectors]) {
+inline void add_products(uint8x16_t queries, const uint8x16_t (&rows)[kVectors], int32x4_t (&sums)[kVectors]) {
 #pragma GCC unroll 3
   for (int v = 0; v < kVectors; ++v) sums[v] = Dot::template dot<kLane>(sums[v], rows[v], queries);
 }

@@ -1,5 +1,5 @@
-// A blocked matrix product of floats that never writes its result: each tile's values are compared, in registers, with a
-// threshold for each query, and only those at or below it are handed out.
+// A blocked matrix product of floats that never writes its result: each tile's values are compared, in registers, with
+// a threshold for each query, and only those at or below it are handed out.
 //
 // Rows of the base and queries are packed into panels (panel_format.hpp). A tile is one panel of each, its sums all in
 // registers; how large they are depends on the instruction set. The last panels are filled up with zeros.

@@ -1,6 +1,6 @@
-// Matrix products by AMX's tiles: 16 rows of 64 bytes in a register, 16 x 16 results in another. A block is 32 queries by
-// 32 rows, four tiles of sums, so that each tile of queries and of rows that is loaded is used twice. The sums go to a
-// small buffer, where vectors compare them with the limits.
+// Matrix products by AMX's tiles: 16 rows of 64 bytes in a register, 16 x 16 results in another. A block is 32 queries
+// by 32 rows, four tiles of sums, so that each tile of queries and of rows that is loaded is used twice. The sums go to
+// a small buffer, where vectors compare them with the limits.
 //
 // Bytes are multiplied exactly. Floats come as two bf16 parts each (panel_format.hpp): the product of the high parts
 // alone rules most blocks out; where it does not, the products with the low parts are added to the same sums, and
@@ -177,15 +177,14 @@ KITH_FOR_AMX void scan_bytes(const BytePanelQueries& queries, const BytePanelBas
       add_products<kKind>({static_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step});
       store_sums(sums);
       for (int i = 0; i < kSide; i += kLanes) {
-        const __m512i halves =
-            _mm512_sra_epi32(_mm512_loadu_si512(queries.limits + q + i), _mm_cvtsi32_si128(shift));
+        const __m512i halves = _mm512_sra_epi32(_mm512_loadu_si512(queries.limits + q + i), _mm_cvtsi32_si128(shift));
         _mm512_store_si512(least + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
       }
       __mmask16 any = 0;
 #pragma GCC unroll 8
       for (int i = 0; i < kSide; ++i) {
-        const __m512i most = _mm512_max_epi32(_mm512_load_si512(sums.values[i]),
-                                              _mm512_load_si512(sums.values[i] + kLanes));
+        const __m512i most =
+            _mm512_max_epi32(_mm512_load_si512(sums.values[i]), _mm512_load_si512(sums.values[i] + kLanes));
         any = _kor_mask16(any, _mm512_cmpge_epi32_mask(most, _mm512_set1_epi32(least[i])));
       }
       if (any != 0) report_bytes(queries, q, sums, least, base, panel, hits);
