@@ -32,11 +32,7 @@ int32_t largest_sum(KeyKind kind, float limit) {
 class ByteBlockScan final : public BytePanelHits {
  public:
   ByteBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
-      : context_(context),
-        packed_(packed),
-        block_(block),
-        panels_(packed.byte_panels()),
-        scratch_(context.scratch[static_cast<size_t>(block.slot)]) {
+      : context_(context), packed_(packed), block_(block), panels_(packed.byte_panels()) {
     const int64_t width = context.queries.panel_width();
     limits_.assign(static_cast<size_t>((block.query_count + width - 1) / width * width), kSmallestLimit);
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
@@ -62,10 +58,11 @@ class ByteBlockScan final : public BytePanelHits {
     if (count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
-      list.push_exact(key_of_sum(context_.kind, values[i] + offset), first_row + static_cast<uint32_t>(i));
+      const uint32_t row = first_row + static_cast<uint32_t>(i);
+      if (context_.keeps_row(row)) list.push_exact(key_of_sum(context_.kind, values[i] + offset), row);
     }
     if (list.has_room()) return;
-    list.make_room(scratch_, context_.scorer(block_.first_query + query));
+    context_.make_room(block_.first_query + query, block_.split, block_.slot);
     set_limit(query);
   }
 
@@ -83,7 +80,6 @@ class ByteBlockScan final : public BytePanelHits {
   const PackedBase& packed_;
   const ScanBlock& block_;
   const BytePanelBase panels_;
-  const CandidateScratch& scratch_;
   std::vector<int32_t> limits_;
   BytePanelQueries queries_;
 };

@@ -11,11 +11,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class FloatBlockScan final : public PanelHits {
  public:
   FloatBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
-      : context_(context),
-        packed_(packed),
-        block_(block),
-        panels_(packed.panels()),
-        scratch_(context.scratch[static_cast<size_t>(block.slot)]) {
+      : context_(context), packed_(packed), block_(block), panels_(packed.panels()) {
     const int64_t width = context.queries.panel_width();
     limits_.assign(static_cast<size_t>((block.query_count + width - 1) / width * width), -kInfinity);
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
@@ -39,10 +35,12 @@ class FloatBlockScan final : public PanelHits {
     const int64_t width = packed_.rows_per_panel();
     const int64_t count = std::min(width, packed_.rows() - panel * width);
     const float limit = limits_[static_cast<size_t>(query)] + bound;
+    const int64_t before = list.size();
     list.push_group(values, count, limit, {offset, bound, context_.kind == KeyKind::l2},
                     static_cast<uint32_t>(block_.first_row + panel * width));
+    if (context_.kept != nullptr) list.keep_since(before, [&](uint32_t row) { return context_.keeps_row(row); });
     if (list.has_room()) return;
-    list.make_room(scratch_, context_.scorer(block_.first_query + query));
+    context_.make_room(block_.first_query + query, block_.split, block_.slot);
     set_limit(query);
   }
 
@@ -58,7 +56,6 @@ class FloatBlockScan final : public PanelHits {
   const PackedBase& packed_;
   const ScanBlock& block_;
   const PanelBase panels_;
-  const CandidateScratch& scratch_;
   std::vector<float> limits_;
   PanelQueries queries_;
 };

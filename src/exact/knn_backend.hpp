@@ -34,8 +34,10 @@ class KnnBackend {
   virtual void finish(uint64_t* neighbors) = 0;
 };
 
-// `plan` was made for the problem and for this device.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+// `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
+// scanned, or null.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+                                         const Resources& resources);
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
 
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.

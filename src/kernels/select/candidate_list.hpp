@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace kith {
 
@@ -54,13 +55,19 @@ class CandidateList {
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
   CandidateList(void* memory, int64_t k);
 
-  // Empties the list. Rows with keys above `threshold` are known not to matter. In exact mode those at it do not matter
-  // either: it comes from earlier rows.
-  void reset(float threshold, bool exact = false) {
+  // What is pushed, and whether a row with a key equal to the threshold counts.
+  enum class Keys : uint8_t {
+    bounded,           // bounds for the key
+    exact,             // the key itself
+    exact_after_ties,  // ... and the threshold comes from earlier rows, so that an equal key has lost
+  };
+
+  // Empties the list. Rows with keys above `threshold` are known not to matter.
+  void reset(float threshold, Keys keys = Keys::bounded) {
     count_ = 0;
     threshold_ = threshold;
-    exact_ = exact;
-    own_threshold_ = threshold;
+    exact_ = keys != Keys::bounded;
+    own_threshold_ = keys == Keys::exact_after_ties ? threshold : std::numeric_limits<float>::infinity();
   }
 
   float threshold() const { return threshold_; }
@@ -114,6 +121,25 @@ class CandidateList {
       lower_[i] = root_below(lower_[i]);
       upper_[i] = root_above(upper_[i]);
     }
+  }
+
+  // Drops those pushed since the list had `first` of them whose rows are not wanted.
+  template <typename Wanted>
+  void keep_since(int64_t first, const Wanted& wanted) {
+    int64_t end = first;
+    for (int64_t i = first; i < count_; ++i) {
+      lower_[end] = lower_[i];
+      upper_[end] = upper_[i];
+      rows_[end] = rows_[i];
+      end += wanted(rows_[i] & ~kExactFlag);
+    }
+    count_ = end;
+  }
+  // Empties the list, keeping its threshold: all candidates go to scratch.neighbors, packed with their canonical keys.
+  // Returns how many.
+  int64_t drain(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {
+    collect(first_row, scratch, score);
+    return std::exchange(count_, 0);
   }
 
   // For at least one group.

@@ -1,0 +1,27 @@
+#include "exact/range_cpu.hpp"
+
+#include "core/ordered_key.hpp"
+
+namespace kith {
+
+RangeCpu::RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
+                   const Resources& results)
+    : most_(most),
+      scanner_(problem, planned.plan, input.kept, planned.resources()),
+      scratch_memory_(results.threads() * CandidateScratch::bytes_for(problem.k), "selection", planned.resources()),
+      hits_(results) {
+  for (int slot = 0; slot < results.threads(); ++slot) {
+    scratch_.emplace_back(scratch_memory_.data() + slot * CandidateScratch::bytes_for(problem.k), problem.k);
+  }
+}
+
+void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) {
+  const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
+  const int64_t count = list->drain(first_row, scratch, score);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t neighbor = scratch.neighbors[i];
+    if (key_of_ordered(ordered_of(neighbor)) <= most_) hits_.add(slot, query, neighbor);
+  }
+}
+
+}  // namespace kith
