@@ -1,7 +1,8 @@
 // The products of exact search on the CPU, by format and instruction set: rates of the kernels alone, without
 // candidates, and of whole searches, each beside the rate of f32.
 //
-//   product_bench [--rows 100000] [--cols 128] [--queries 1000] [--k 10] [--threads 2] [--rounds 5] [--out FILE]
+//   product_bench [--rows 100000] [--cols 128] [--queries 1000] [--k 10] [--threads 2] [--rounds 5] [--target AMX]
+//                 [--out FILE]
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
 
@@ -33,6 +34,7 @@ struct Options {
   int64_t k = 10;
   int threads = 2;
   int rounds = 5;
+  std::string target;  // all of them
   std::string out;
 };
 
@@ -47,6 +49,7 @@ Options parse(int argc, char** argv) {
     if (name == "--k") options.k = std::atoll(value.c_str());
     if (name == "--threads") options.threads = std::atoi(value.c_str());
     if (name == "--rounds") options.rounds = std::atoi(value.c_str());
+    if (name == "--target") options.target = value;
     if (name == "--out") options.out = value;
   }
   return options;
@@ -156,6 +159,7 @@ int main(int argc, char** argv) {
                          "index GOP/s", "arrays ms"));
   const double operations = 2.0 * static_cast<double>(options.queries * options.rows * options.cols);
   for (const std::string& target : cpu_targets()) {
+    if (!options.target.empty() && target != options.target) continue;
     force_cpu_target(target);
     for (const DType dtype : {DType::f32, DType::u8}) {
       const bool bytes = dtype == DType::u8;

@@ -54,7 +54,7 @@ std::vector<uint64_t> select_exactly(const std::vector<float>& keys, int64_t k, 
   std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k) / 8 + 1));
   const CandidateScratch scratch(scratch_memory.data(), k);
   CandidateList list(memory.data(), k);
-  list.reset(INFINITY, true);
+  list.reset(INFINITY, CandidateList::Keys::exact);
   const RowScorer score = [&](const uint32_t*, int64_t, float*) { ADD_FAILURE() << "a key was asked for"; };
   *pushed = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -90,10 +90,10 @@ TEST(CandidateList, AnotherListsThresholdLeavesTies) {
   std::vector<float> memory(
       static_cast<size_t>(CandidateList::capacity_for(4) * CandidateList::kBytesPerCandidate / 4));
   CandidateList list(memory.data(), 4);
-  list.reset(INFINITY, true);
+  list.reset(INFINITY, CandidateList::Keys::exact);
   list.share_threshold(5.0f);
   EXPECT_EQ(list.limit(), 5.0f);  // the rows that gave it may come later
-  list.reset(5.0f, true);
+  list.reset(5.0f, CandidateList::Keys::exact_after_ties);
   EXPECT_LT(list.limit(), 5.0f);  // those came before
   list.reset(5.0f);
   EXPECT_EQ(list.limit(), 5.0f);
