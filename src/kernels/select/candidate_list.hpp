@@ -48,7 +48,7 @@ class CandidateList {
   static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
   // Candidates that can come together.
   static constexpr int64_t kLargestGroup = 64;
-  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 48 + kLargestGroup; }
+  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 24 + kLargestGroup; }
 
   // Of a list and its candidates.
   static constexpr int64_t bytes_for(int64_t k);
