@@ -11,7 +11,11 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class FloatBlockScan final : public PanelHits {
  public:
   FloatBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
-      : context_(context), packed_(packed), block_(block), panels_(packed.panels()) {
+      : context_(context),
+        packed_(packed),
+        block_(block),
+        panels_(packed.panels()),
+        relative_(is_product(context.kind) ? 0.0f : direct_error(panels_.cols)) {
     const int64_t width = context.queries.panel_width();
     limits_.assign(static_cast<size_t>((block.query_count + width - 1) / width * width), -kInfinity);
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
@@ -36,7 +40,7 @@ class FloatBlockScan final : public PanelHits {
     const int64_t count = std::min(width, packed_.rows() - panel * width);
     const float limit = limits_[static_cast<size_t>(query)] + bound;
     const int64_t before = list.size();
-    list.push_group(values, count, limit, {offset, bound, context_.kind == KeyKind::l2},
+    list.push_group(values, count, limit, {offset, bound, relative_, context_.kind == KeyKind::l2},
                     static_cast<uint32_t>(block_.first_row + panel * width));
     if (context_.kept != nullptr) list.keep_since(before, [&](uint32_t row) { return context_.keeps_row(row); });
     if (list.has_room()) return;
@@ -48,7 +52,8 @@ class FloatBlockScan final : public PanelHits {
   void set_limit(int64_t query) {
     CandidateList& list = context_.list(block_.first_query + query, block_.split);
     context_.exchange_threshold(block_.first_query + query, &list);
-    const float most = context_.kind == KeyKind::l2 ? square_above(list.limit()) : list.limit();
+    const float limit = list.limit();
+    const float most = context_.kind == KeyKind::l2 ? square_above(limit) : limit + 2 * relative_ * limit;
     limits_[static_cast<size_t>(query)] = most - context_.queries.offset(block_.first_query + query);
   }
 
@@ -56,6 +61,7 @@ class FloatBlockScan final : public PanelHits {
   const PackedBase& packed_;
   const ScanBlock& block_;
   const PanelBase panels_;
+  const float relative_;  // error of a value that is a sum of differences, beside the bound
   std::vector<float> limits_;
   PanelQueries queries_;
 };

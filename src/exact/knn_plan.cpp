@@ -148,8 +148,7 @@ std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
 }
 
 CpuEngine cpu_engine(const KnnProblem& problem) {
-  return problem.queries < kProductFrom || !is_product(key_kind(problem.metric)) ? CpuEngine::direct
-                                                                                 : CpuEngine::product;
+  return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::product;
 }
 
 bool has_gpu_search(const KnnProblem& problem) {

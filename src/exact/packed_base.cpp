@@ -21,6 +21,15 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 constexpr int64_t kFloat = sizeof(float);
 
+PanelStep panel_step(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::l1: return PanelStep::l1;
+    case KeyKind::linf: return PanelStep::linf;
+    case KeyKind::chi_square: return PanelStep::chi_square;
+    default: return PanelStep::product;
+  }
+}
+
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 // For one thread.
 int64_t scratch_bytes(PanelFormat format, int64_t cols, int64_t width) {
@@ -75,7 +84,8 @@ bool PackedBase::serves(DType queries) const {
 }
 
 PanelBase PackedBase::panels() const {
-  return {panels_.data(), terms_.as<float>(), norms_.as<float>(), format_, static_cast<int64_t>(centre_.size())};
+  return {panels_.data(),   terms_.as<float>(), norms_.as<float>(), format_, static_cast<int64_t>(centre_.size()),
+          panel_step(kind_)};
 }
 
 BytePanelBase PackedBase::byte_panels() const {

@@ -105,7 +105,7 @@ void QuerySet::pack_floats(int64_t panel, const std::vector<float>& centre, floa
   const int64_t first = panel * width;
   const int64_t count = std::min(width, size_ - first);
   const bool tiles = format_ == PanelFormat::bf16;
-  const float scale = has_differences(kind_) ? -2.0f : -1.0f;
+  const float scale = !is_product(kind_) ? 1.0f : has_differences(kind_) ? -2.0f : -1.0f;
   float* const coefficients = bounds_.as<float>() + first;
   for (int64_t i = 0; i < width; ++i) {
     ErrorBound bound;
@@ -130,14 +130,19 @@ void QuerySet::pack_floats(int64_t panel, const std::vector<float>& centre, floa
           if (std::isfinite(squared)) squared = 1;
           facts.offset = 1.0f;
           break;
-        default: break;  // no product gives the others
+        default:  // the values themselves are compared
+          std::copy(from, from + cols_, moved);
+          facts.offset = 0.0f;
+          break;
       }
       const double norm = std::sqrt(squared);
       if (tiles) {
         bound = tile_product_bound(has_differences(kind_), norm, cols_, kBothPartsError);
         wide = tile_product_bound(has_differences(kind_), norm, cols_, kHighPartsError);
-      } else {
+      } else if (is_product(kind_)) {
         bound = has_differences(kind_) ? squared_l2_product_bound(norm, cols_) : inner_product_bound(norm, cols_);
+      } else {  // relative to the value, but for what underflows
+        bound.constant = static_cast<float>(underflow_error(cols_));
       }
       if (!(squared < kLargestSquaredNorm)) bound.constant = wide.constant = std::numeric_limits<float>::infinity();
       encode_floats(format_, moved, cols_, scale, scratch + i * packed_bytes(format_, cols_) / kFloat);

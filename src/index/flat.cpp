@@ -138,7 +138,7 @@ class Flat final : public IndexType {
     auto block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
     const Device device = device_at_add(resources.device());
-    if (params_.prepare && is_product(key_kind(params_.metric)) && device.kind != DeviceKind::automatic) {
+    if (params_.prepare && device.kind != DeviceKind::automatic) {
       block->prepare(device, prepare_options(params_, rows.dtype()), resources);
     }
     next->blocks.push_back(std::move(block));

@@ -26,6 +26,10 @@ inline double product_error(int64_t cols) {
 // What underflow can add over `cols` products and their norms.
 inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-126; }
 
+// Of a sum, or the largest, of terms that are not negative, each rounded a few times: relative to it. Nothing underflows
+// that matters: differences are exact there, and a term of chi-square is at most the difference.
+inline float direct_error(int64_t cols) { return static_cast<float>(product_error(cols)); }
+
 // An error that depends on the row through its norm r alone: constant + r (linear + r quadratic).
 struct ErrorBound {
   float constant = 0;

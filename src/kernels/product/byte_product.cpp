@@ -1,5 +1,6 @@
 #include "kernels/product/byte_product.hpp"
 
+#include "kernels/product/bit_panels.hpp"
 #include "kernels/product/instruction_family.hpp"
 
 #include <algorithm>
@@ -55,6 +56,7 @@ int32_t byte_query_offset(PanelFormat format, const PanelShape& shape, KeyKind k
 
 void scan_byte_panels(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                       BytePanelHits& hits) {
+  if (base.format == PanelFormat::bits) return scan_bit_panels(queries, base, first, count, hits);
 #if defined(KITH_X86)
   return cpu_extensions().amx ? scan_bytes_amx(queries, base, first, count, hits)
                               : scan_bytes_vnni(queries, base, first, count, hits);

@@ -1,6 +1,7 @@
 #include "kernels/product/panel_format.hpp"
 
 #include "core/half.hpp"
+#include "kernels/product/bit_panels.hpp"
 #include "kernels/product/panel_product.hpp"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ int64_t columns_per_unit(PanelFormat format) {
   switch (format) {
     case PanelFormat::bf16: return 2;
     case PanelFormat::u8:
-    case PanelFormat::i8: return 4;
+    case PanelFormat::i8:
+    case PanelFormat::bits: return 4;
     default: return 1;
   }
 }
@@ -64,6 +66,8 @@ void transpose_four(const uint32_t* rows, int64_t stride, int64_t width, uint32_
 }  // namespace
 
 PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t cols, const CpuExtensions& cpu) {
+  if (kind == KeyKind::hamming) return PanelFormat::bits;
+  if (!is_product(kind)) return PanelFormat::f32;
   const bool multiplies_bytes = cpu.dotprod || cpu.vnni || cpu.amx;
   // Normalised vectors are no bytes.
   if (multiplies_bytes && kind != KeyKind::cosine && queries == base && cols <= kMostByteColumns) {
@@ -75,6 +79,7 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
 
 PanelShape panel_shape(PanelFormat format) {
   if (format == PanelFormat::f32) return f32_panel_shape();
+  if (format == PanelFormat::bits) return bit_panel_shape();
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.amx) return {32, 32, true, false};
   if (cpu.vnni) return {48, 8, false, true};

@@ -8,6 +8,7 @@
 //   f32     any values, 4 bytes each                    every CPU             within error_bound.hpp
 //   bf16    f32 as a sum of two bf16, 4 bytes together  AMX                   within error_bound.hpp
 //   u8, i8  bytes as they are                           DOTPROD, VNNI, AMX    exact
+//   bits    bytes that are compared bit by bit          every CPU             exact
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -19,9 +20,9 @@
 
 namespace kith {
 
-enum class PanelFormat : uint8_t { f32, bf16, u8, i8 };
+enum class PanelFormat : uint8_t { f32, bf16, u8, i8, bits };
 
-constexpr bool holds_bytes(PanelFormat format) { return format == PanelFormat::u8 || format == PanelFormat::i8; }
+constexpr bool holds_bytes(PanelFormat format) { return format >= PanelFormat::u8; }
 
 // Sums of so many columns of bytes, and all that they are made of, fit 32 bits.
 inline constexpr int64_t kMostByteColumns = 16384;

@@ -6,7 +6,8 @@
 //
 //   value(q, x) = term(x) + q' x'     with q', x' as packed: the caller scales the queries by -2 or -1
 //
-// The sums start from the terms, so adding them costs nothing.
+// The sums start from the terms, so adding them costs nothing. In place of products the same tiles can add up absolute
+// differences, chi-square terms, or take the largest difference.
 //
 // Cost: 2 flops for each query, row and column; n cols floats for the packed base.
 #pragma once
@@ -21,6 +22,14 @@ namespace kith {
 // The panels' shape for f32 and the instruction set in use.
 PanelShape f32_panel_shape();
 
+// What one column adds to a value.
+enum class PanelStep : uint8_t {
+  product,     // q x
+  l1,          // |q - x|
+  linf,        // the larger of the value and |q - x|
+  chi_square,  // (q - x)^2 / (q + x), or nothing where q + x = 0
+};
+
 // The packed base that a scan passes over.
 struct PanelBase {
   const void* panels = nullptr;  // PanelFormat f32 or bf16
@@ -28,6 +37,7 @@ struct PanelBase {
   const float* norms = nullptr;  // the largest norm in each panel
   PanelFormat format = PanelFormat::f32;
   int64_t cols = 0;
+  PanelStep step = PanelStep::product;  // bf16 panels can be multiplied only
 };
 
 // The packed queries of one scan, with what each accepts: value <= limit + bound(panel's norm).

@@ -98,10 +98,12 @@ class CandidateList {
   // In exact mode. The list must have room.
   void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
 
-  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound`.
+  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound` and the
+  // share `relative` of it.
   struct GroupKeys {
     float offset = 0;
     float bound = 0;
+    float relative = 0;
     bool root = false;
   };
 
@@ -117,8 +119,9 @@ class CandidateList {
       for (; eight != 0; eight &= eight - 1) {
         const int64_t i = first + std::countr_zero(eight) / 8;
         const float key = values[i] + keys.offset;
-        const float lower = key - keys.bound;  // a NaN stays one, and bounds nothing
-        const float upper = key + keys.bound;
+        const float error = keys.bound + keys.relative * key;
+        const float lower = key - error;  // a NaN stays one, and bounds nothing
+        const float upper = key + error;
         push(keys.root ? root_below(lower) : lower, keys.root ? root_above(upper) : upper,
              first_row + static_cast<uint32_t>(i));
       }
