@@ -27,7 +27,7 @@ constexpr int64_t kFastBlockBytes = 128 << 10;
 // Enough tasks that the last one does not leave the other threads idle for long.
 constexpr int64_t kTasksPerThread = 16;
 // Of faster products: every split of the rows has lists of its own to fill and to finish, which costs more beside them.
-constexpr int64_t kFastTasksPerThread = 8;
+constexpr int64_t kFastTasksPerThread = 4;
 constexpr int64_t kRowsPerSplit = 4096;
 constexpr int64_t kPackedBytes = 16 << 20;  // packed at a time: within the last-level cache
 constexpr int64_t kListBytes = 128 << 20;   // for the candidates of a batch
