@@ -6,6 +6,8 @@
 #include <kith/dtype.hpp>
 #include <kith/metric.hpp>
 
+#include "kernels/product/product_plan.hpp"
+
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +36,27 @@ enum class CpuEngine : uint8_t {
   direct,   // few queries: one pass over the rows as they lie
 };
 
+// How a GPU finds a query's neighbours.
+enum class CudaEngine : uint8_t {
+  automatic,
+  product,  // products on the matrix units choose candidates; queries of which they cannot be sure go the other way
+  direct,   // every canonical key
+};
+
+// Of the product engine.
+struct ProductPlan {
+  ProductEngine engine = ProductEngine::automatic;
+  OperandType operands = OperandType::half;
+  bool operands_ready = false;  // a prepared base has them
+  int64_t queries = 0;          // searched at a time
+  int64_t rows = 0;             // of the base, at a time
+  int tiles_per_group = 2;
+  int64_t selected = 0;  // groups looked at for each query
+  int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
+  int64_t select_bytes = 0;
+  int multiprocessors = 0;
+};
+
 struct KnnPlan {
   Device device;
   int64_t query_batch = 0;  // queries searched together; the base is passed over once per batch
@@ -48,8 +71,17 @@ struct KnnPlan {
   int64_t panel_rows = 0;   // rows packed at a time
 
   // CUDA
-  int64_t query_tile = 0;
+  CudaEngine cuda_engine = CudaEngine::direct;
+  int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
+  ProductPlan product;
+};
+
+// For tests: what a plan for a GPU would otherwise choose itself.
+struct CudaChoice {
+  CudaEngine engine = CudaEngine::automatic;
+  ProductEngine product = ProductEngine::automatic;
+  bool second_product = false;  // also for small k
 };
 
 struct PlanBudget {
@@ -63,7 +95,11 @@ CpuEngine cpu_engine(int64_t queries);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);
-KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget);
+KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
+                      const CudaChoice& choice = {});
+
+// Whether the product engine can search a base of this kind at all; then a prepared base keeps operands for it.
+bool has_operands(Metric metric, int64_t cols);
 
 // False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
 bool worth_a_gpu(const KnnProblem& problem, int threads);

@@ -1,0 +1,388 @@
+// A warp for each row, four values a lane at a time.
+#include "kernels/product/operands_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kMostBlocks = 132 * 16;
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+constexpr int64_t kSamples = 256;
+constexpr int kSampleCols = 32;
+constexpr int kSampleSlices = 8;
+constexpr int32_t kNoRowTerm = 0x3FFFFFFF;  // of bytes: larger than every value of a real row
+
+enum class Form { plain, centred, unit };
+
+constexpr Form form_of(KeyKind kind) {
+  return kind == KeyKind::inner_product ? Form::plain : kind == KeyKind::cosine ? Form::unit : Form::centred;
+}
+
+template <typename T>
+struct Rows {
+  const T* data;
+  int64_t stride;
+  int64_t count;
+  int64_t cols;
+  const double* inverse_norms;
+};
+
+template <typename T>
+Rows<T> typed(const OperandTask& task) {
+  return {static_cast<const T*>(task.rows.data), task.rows.stride, task.rows.count, task.cols,
+          task.rows.inverse_norms};
+}
+
+template <typename V>
+__device__ V warp_sum(V value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(kAllLanes, value, apart);
+  return value;
+}
+
+__device__ float warp_largest(float value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, apart));
+  return value;
+}
+
+__device__ void raise(float* place, float value) { atomicMax(reinterpret_cast<int*>(place), __float_as_int(value)); }
+
+template <typename T>
+struct alignas(4 * sizeof(T)) Four {
+  T values[4];
+};
+
+// Columns first .. first + 3; what lies past the last one is zero.
+template <typename T>
+__device__ void load_four(const T* row, int64_t first, int64_t cols, bool aligned, T (&values)[4]) {
+  if (aligned && first + 4 <= cols) {
+    const Four<T> four = *reinterpret_cast<const Four<T>*>(row + first);
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) values[i] = four.values[i];
+    return;
+  }
+  KITH_UNROLL
+  for (int i = 0; i < 4; ++i) values[i] = first + i < cols ? row[first + i] : T{};
+}
+
+template <typename T>
+__device__ bool rows_aligned(const Rows<T>& rows) {
+  return reinterpret_cast<uintptr_t>(rows.data) % (4 * sizeof(T)) == 0 && rows.stride % 4 == 0;
+}
+
+// --- the sample
+
+template <typename T>
+__global__ void __launch_bounds__(kSampleCols* kSampleSlices)
+    sample_kernel(Rows<T> rows, Form form, float* centre, BaseFacts* facts) {
+  __shared__ double sums[kSampleSlices][kSampleCols];
+  __shared__ float means[kSampleCols];
+  const int64_t samples = rows.count < kSamples ? rows.count : kSamples;
+  const int col_in_block = static_cast<int>(threadIdx.x) % kSampleCols;
+  const int slice = static_cast<int>(threadIdx.x) / kSampleCols;
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kSampleCols + col_in_block;
+  const auto value = [&](int64_t sample) {
+    return static_cast<float>(rows.data[sample * rows.count / samples * rows.stride + col]);
+  };
+  double sum = 0;
+  if (form == Form::centred && col < rows.cols) {
+    for (int64_t s = slice; s < samples; s += kSampleSlices) sum += value(s);
+  }
+  sums[slice][col_in_block] = sum;
+  __syncthreads();
+  if (slice == 0) {
+    double total = 0;
+    for (int s = 0; s < kSampleSlices; ++s) total += sums[s][col_in_block];
+    const float mean = static_cast<float>(total / static_cast<double>(samples));
+    means[col_in_block] = mean - mean == 0.0f ? mean : 0.0f;
+    if (col < rows.cols) centre[col] = means[col_in_block];
+  }
+  __syncthreads();
+  float largest = 0;
+  if (col < rows.cols && form != Form::unit) {
+    for (int64_t s = slice; s < samples; s += kSampleSlices) {
+      const float magnitude = fabsf(value(s) - means[col_in_block]);
+      if (magnitude <= 3e38f) largest = fmaxf(largest, magnitude);
+    }
+  }
+  if (form == Form::unit) largest = 1.0f;
+  largest = warp_largest(largest);
+  if (threadIdx.x % 32 == 0) raise(&facts->sample_largest, largest);
+}
+
+// --- halves
+
+struct HalfSums {
+  float squares = 0;
+  float residual_squares = 0;
+  bool finite = true;
+  bool inside = true;  // no value past the largest half
+};
+
+// Reads a row, writes its operand.
+template <Form kForm, bool kNegated, typename T>
+__device__ HalfSums convert_half(const Rows<T>& rows, int64_t row, const float* centre, float scale, bool aligned,
+                                 int64_t chunks, std::byte* operands) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  HalfSums sums;
+  const bool real = row < rows.count;
+  const T* const from = rows.data + row * rows.stride;
+  double inverse_norm = 1;
+  if constexpr (kForm == Form::unit) inverse_norm = real ? rows.inverse_norms[row] : 0.0;
+  for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
+    __half halves[4] = {};
+    if (real) {
+      T stored[4];
+      load_four(from, first, rows.cols, aligned, stored);
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        float value = static_cast<float>(stored[i]);
+        sums.finite = sums.finite && value - value == 0.0f;
+        if constexpr (kForm == Form::centred) value -= first + i < rows.cols ? centre[first + i] : 0.0f;
+        if constexpr (kForm == Form::unit) value = static_cast<float>(static_cast<double>(value) * inverse_norm);
+        value *= scale;
+        const __half rounded = __float2half_rn(value);
+        const float back = __half2float(rounded);
+        sums.inside = sums.inside && fabsf(value) < 65504.0f;  // false for NaN
+        sums.squares += back * back;
+        const float residual = value - back;
+        sums.residual_squares += residual * residual;
+        halves[i] = kNegated ? __hneg(rounded) : rounded;
+      }
+    }
+    *reinterpret_cast<Four<__half>*>(operands + operand_offset(row, first * 2, chunks)) =
+        *reinterpret_cast<const Four<__half>*>(halves);
+  }
+  sums.squares = warp_sum(sums.squares);
+  sums.residual_squares = warp_sum(sums.residual_squares);
+  sums.finite = __all_sync(kAllLanes, sums.finite);
+  sums.inside = __all_sync(kAllLanes, sums.inside);
+  return sums;
+}
+
+// Upper bounds. The residual is that of the rounding and, 2^-24 of each value twice over, of centring or scaling.
+__device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
+  const float slack = 1.0001f + static_cast<float>(cols) * 1e-7f;
+  const float norm = sqrtf(sums.squares) * slack;
+  return {norm, sqrtf(sums.residual_squares) * slack + norm * 2.4e-7f + 1e-30f};
+}
+
+template <Form kForm, typename T>
+__global__ void __launch_bounds__(kWarps * 32)
+    base_half_kernel(Rows<T> rows, int64_t tile_rows, const float* centre, BaseFacts* facts, std::byte* operands,
+                     float* terms, uint32_t* first_bad) {
+  const int64_t chunks = operand_chunks(rows.cols, 2);
+  const float scale = operand_scale(facts->sample_largest);
+  const bool aligned = rows_aligned(rows);
+  OperandFacts largest = {0, 0};
+  bool unsure = false;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < tile_rows; row += step) {
+    const HalfSums sums = convert_half<kForm, false>(rows, row, centre, scale, aligned, chunks, operands);
+    const OperandFacts mine = facts_of(sums, rows.cols);
+    largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
+    unsure = unsure || !sums.inside;
+    if (threadIdx.x % 32 != 0) continue;
+    float term = kForm == Form::plain ? 0.0f : 0.5f * sums.squares;
+    // A zero vector is at distance 1 of every other: as far as one at a right angle.
+    if (kForm == Form::unit && sums.squares == 0.0f) term = 0.5f * scale * scale;
+    terms[row] = row < rows.count ? term : __int_as_float(0x7F800000);
+    if (!sums.finite && first_bad != nullptr) atomicMin(first_bad, static_cast<uint32_t>(row));
+  }
+  __shared__ OperandFacts warps[kWarps];
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
+  const bool any_unsure = __syncthreads_or(unsure);
+  if (threadIdx.x != 0) return;
+  for (int i = 1; i < kWarps; ++i) {
+    largest = {fmaxf(largest.norm, warps[i].norm), fmaxf(largest.residual, warps[i].residual)};
+  }
+  if (kForm == Form::unit) largest.norm = fmaxf(largest.norm, scale);
+  raise(&facts->rows.norm, largest.norm);
+  raise(&facts->rows.residual, largest.residual);
+  if (any_unsure) atomicOr(&facts->unsure, 1u);
+}
+
+// The power of two for a query of its own, where no term must be in the same unit.
+template <typename T>
+__device__ float own_scale(const Rows<T>& rows, int64_t row) {
+  float largest = 0;
+  for (int64_t col = threadIdx.x % 32; col < rows.cols; col += 32) {
+    largest = fmaxf(largest, fabsf(static_cast<float>(rows.data[row * rows.stride + col])));
+  }
+  largest = warp_largest(largest);
+  return largest <= 3e38f ? operand_scale(largest) : 1.0f;
+}
+
+template <Form kForm, typename T>
+__global__ void __launch_bounds__(kWarps * 32)
+    query_half_kernel(Rows<T> rows, int64_t tile_rows, const float* centre, const BaseFacts* base, std::byte* operands,
+                      QueryFacts* facts) {
+  const int64_t chunks = operand_chunks(rows.cols, 2);
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= tile_rows) return;
+  float scale = operand_scale(base->sample_largest);
+  if (kForm == Form::plain && row < rows.count) scale = own_scale(rows, row);
+  const HalfSums sums = convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows), chunks, operands);
+  if (threadIdx.x % 32 != 0 || row >= rows.count) return;
+  // A zero query is at distance 1 of everything: no product tells.
+  const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
+  facts[row] = {facts_of(sums, rows.cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
+}
+
+// --- bytes
+
+struct ByteSums {
+  int32_t squares = 0;
+  int32_t values = 0;
+};
+
+// Unsigned bytes are shifted to signed ones by 128, which changes no difference.
+template <bool kInverted, typename T>
+__device__ ByteSums convert_bytes(const Rows<T>& rows, int64_t row, bool aligned, int64_t chunks, std::byte* operands) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  ByteSums sums;
+  const bool real = row < rows.count;
+  for (int64_t first = 4 * lane; first < chunks * kChunkBytes; first += 128) {
+    uint32_t word = 0;
+    if (real) {
+      T stored[4];
+      load_four(rows.data + row * rows.stride, first, rows.cols, aligned, stored);
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int value = static_cast<int>(stored[i]) - (std::is_same_v<T, uint8_t> ? 128 : 0);
+        if (first + i < rows.cols) word |= static_cast<uint32_t>(value & 0xFF) << (8 * i);
+      }
+      sums.squares = __dp4a(static_cast<int>(word), static_cast<int>(word), sums.squares);
+      sums.values = __dp4a(static_cast<int>(word), 0x01010101, sums.values);
+    }
+    *reinterpret_cast<uint32_t*>(operands + operand_offset(row, first, chunks)) = kInverted ? ~word : word;
+  }
+  return {warp_sum(sums.squares), warp_sum(sums.values)};
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kWarps * 32)
+    base_bytes_kernel(Rows<T> rows, int64_t tile_rows, bool product, BaseFacts* facts, std::byte* operands,
+                      int32_t* terms) {
+  constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
+  const int64_t chunks = operand_chunks(rows.cols, 1);
+  const bool aligned = rows_aligned(rows);
+  int32_t largest = 0;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < tile_rows; row += step) {
+    const ByteSums sums = convert_bytes<false>(rows, row, aligned, chunks, operands);
+    largest = max(largest, sums.squares);
+    if (threadIdx.x % 32 != 0) continue;
+    // An inverted query q gives (-q - 1) x: the sum of x makes up for it. What the shift adds to a product is a
+    // multiple of that sum and, for the query alone, key_offset.
+    const int32_t term = product ? (1 - kShift) * sums.values : sums.squares / 2 + sums.values;
+    terms[row] = row < rows.count ? term : kNoRowTerm;
+  }
+  __shared__ int32_t warps[kWarps];
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int i = 1; i < kWarps; ++i) largest = max(largest, warps[i]);
+  raise(&facts->rows.norm, sqrtf(static_cast<float>(largest)) * 1.0001f);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kWarps * 32)
+    query_bytes_kernel(Rows<T> rows, int64_t tile_rows, bool product, std::byte* operands, QueryFacts* facts) {
+  constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= tile_rows) return;
+  const ByteSums sums =
+      convert_bytes<true>(rows, row, rows_aligned(rows), operand_chunks(rows.cols, 1), operands);
+  if (threadIdx.x % 32 != 0 || row >= rows.count) return;
+  const double shifted = static_cast<double>(kShift) * sums.values +
+                         static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
+  facts[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
+                1.0f,
+                0u,
+                static_cast<double>(sums.squares),
+                product ? -shifted : 0.0};
+}
+
+// --- launches
+
+unsigned base_blocks(int64_t tile_rows) {
+  return static_cast<unsigned>(std::min<int64_t>(divide_rounding_up(tile_rows, kWarps), kMostBlocks));
+}
+
+template <typename Use>
+void with_form(KeyKind kind, const Use& use) {
+  switch (form_of(kind)) {
+    case Form::plain: return use(std::integral_constant<Form, Form::plain>());
+    case Form::centred: return use(std::integral_constant<Form, Form::centred>());
+    case Form::unit: return use(std::integral_constant<Form, Form::unit>());
+  }
+}
+
+}  // namespace
+
+void launch_sample(const OperandTask& task, cudaStream_t stream) {
+  KITH_CUDA_CHECK(cudaMemsetAsync(task.base_facts, 0, sizeof(BaseFacts), stream));
+  if (task.type == OperandType::bytes) return;
+  const auto blocks = static_cast<unsigned>(divide_rounding_up(task.cols, kSampleCols));
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    sample_kernel<<<blocks, kSampleCols * kSampleSlices, 0, stream>>>(typed<T>(task), form_of(task.kind), task.centre,
+                                                                      task.base_facts);
+  });
+  KITH_CUDA_CHECK_LAUNCH("sample_kernel");
+}
+
+void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
+  const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
+  const unsigned blocks = base_blocks(tile_rows);
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    if (task.type == OperandType::bytes) {
+      if constexpr (sizeof(T) == 1) {
+        base_bytes_kernel<<<blocks, kWarps * 32, 0, stream>>>(typed<T>(task), tile_rows,
+                                                              task.kind == KeyKind::inner_product, task.base_facts,
+                                                              task.operands, static_cast<int32_t*>(base.terms));
+      }
+      return;
+    }
+    with_form(task.kind, [&](auto form) {
+      base_half_kernel<decltype(form)::value><<<blocks, kWarps * 32, 0, stream>>>(
+          typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands, static_cast<float*>(base.terms),
+          base.first_bad);
+    });
+  });
+  KITH_CUDA_CHECK_LAUNCH("base operands");
+}
+
+void launch_query_operands(const OperandTask& task, QueryFacts* facts, cudaStream_t stream) {
+  const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
+  const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, kWarps));
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    if (task.type == OperandType::bytes) {
+      if constexpr (sizeof(T) == 1) {
+        query_bytes_kernel<<<blocks, kWarps * 32, 0, stream>>>(
+            typed<T>(task), tile_rows, task.kind == KeyKind::inner_product, task.operands, facts);
+      }
+      return;
+    }
+    with_form(task.kind, [&](auto form) {
+      query_half_kernel<decltype(form)::value><<<blocks, kWarps * 32, 0, stream>>>(
+          typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands, facts);
+    });
+  });
+  KITH_CUDA_CHECK_LAUNCH("query operands");
+}
+
+}  // namespace kith

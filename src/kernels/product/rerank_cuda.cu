@@ -1,0 +1,221 @@
+// A block for each query. Sixteen threads compute a candidate's canonical key, one for each lane of the canonical sum;
+// keys within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the reads
+// of the candidates' rows.
+#include "kernels/product/rerank_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/candidate_window.hpp"
+#include "kernels/select/sort_entries_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
+static_assert(kMostReranked <= 8 * kThreads);
+
+__global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= task.queries) return;
+  const QueryFacts facts = task.query_facts[query];
+  const BaseFacts base = *task.base_facts;
+  const float* const minima = task.minima + query * task.selected;
+  const double kth = task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
+  const double base_scale = task.type == OperandType::bytes ? 1.0 : operand_scale(base.sample_largest);
+  WindowProblem problem;
+  problem.kind = task.kind;
+  problem.bytes = task.type == OperandType::bytes;
+  problem.cols = task.cols;
+  problem.scale = task.kind == KeyKind::inner_product ? base_scale * facts.scale : base_scale;
+  const CandidateWindow window =
+      candidate_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, kth);
+  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
+  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
+  task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
+  int count = 0;
+  while (count < task.selected && minima[count] <= window.threshold) ++count;
+  const bool all_there = count < task.selected || task.selected == task.groups;
+  task.group_counts[query] = sure && all_there ? count : -1;
+}
+
+// The canonical sum of one row; every thread of the 16 gets it. `query` has been widened and, for cosine, scaled.
+template <bool kProduct, typename X>
+__device__ double row_sum(const double* query, const X* row, int64_t cols, double inverse_norm, unsigned lanes) {
+  double sum = 0;
+  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
+  KITH_UNROLL
+  for (int64_t col = lane; col < cols; col += kCanonicalLanes) {
+    const double x = static_cast<double>(row[col]);
+    if constexpr (kProduct) {
+      sum = fma(query[col], x, sum);
+    } else {
+      const double difference = query[col] - x * inverse_norm;  // the product is exact where the norm plays no part
+      sum = fma(difference, difference, sum);
+    }
+  }
+  KITH_UNROLL
+  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
+    sum += __shfl_down_sync(lanes, sum, static_cast<unsigned>(apart), kCanonicalLanes);
+  }
+  return sum;
+}
+
+__device__ float key_of(KeyKind kind, double sum, double inverse_q, double inverse_x) {
+  switch (kind) {
+    case KeyKind::inner_product: return canonical_key<KeyKind::inner_product>(sum, 0, 0);
+    case KeyKind::cosine: return canonical_key<KeyKind::cosine>(sum, inverse_q, inverse_x);
+    case KeyKind::l2: return canonical_key<KeyKind::l2>(sum, 0, 0);
+    default: return canonical_key<KeyKind::squared_l2>(sum, 0, 0);
+  }
+}
+
+__device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
+  const auto* row = static_cast<const std::byte*>(queries.data);
+  for (int64_t col = threadIdx.x; col < cols; col += kThreads) {
+    const int64_t at = query * queries.stride + col;
+    double value = 0;
+    switch (queries.dtype) {
+      case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
+      case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
+      case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
+      case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
+      case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
+    }
+    out[col] = value * inverse;
+  }
+}
+
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) rerank_kernel(RerankTask task, FailedQueries failed, int entries) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  __shared__ int count;
+  uint64_t* const list = memory;
+  uint64_t* const spare = memory + entries;
+  double* const query_values = reinterpret_cast<double*>(memory + 2 * entries);
+  const int64_t query = blockIdx.x;
+  const bool by_groups = task.row_counts == nullptr;
+  const int rows_each = group_rows(task.tiles_per_group);
+  const int64_t candidates = task.group_counts[query] < 0 && by_groups ? -1
+                             : by_groups                               ? int64_t{task.group_counts[query]} * rows_each
+                                                                       : int64_t{task.row_counts[query]};
+  const bool lost = candidates < 0 || (!by_groups && (candidates > task.capacity || task.key_limits[query] == 0));
+  const auto fail = [&] {
+    if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+  };
+  if (lost) return fail();
+  if (threadIdx.x == 0) count = 0;
+  const bool unit = task.kind == KeyKind::cosine;
+  const double inverse_q = unit ? task.queries.inverse_norms[query] : 1.0;
+  widen_query(task.queries, query, task.cols, inverse_q, query_values);
+  __syncthreads();
+
+  const uint32_t limit = task.key_limits[query];
+  const unsigned lanes = threadIdx.x % 32 < kCanonicalLanes ? 0x0000FFFFu : 0xFFFF0000u;
+  const X* const base = static_cast<const X*>(task.base.data);
+  for (int64_t i = threadIdx.x / kCanonicalLanes; i < candidates; i += kThreads / kCanonicalLanes) {
+    const int64_t row = by_groups ? group_row(task.groups[query * task.group_stride + i / rows_each],
+                                              static_cast<int>(i % rows_each), task.tiles_per_group)
+                                  : int64_t{task.rows[query * task.capacity + i]};
+    if (row >= task.base.count) continue;
+    const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
+    const double sum =
+        row_sum<kProduct>(query_values, base + row * task.base.stride, task.cols, inverse_x, lanes);
+    if (threadIdx.x % kCanonicalLanes != 0) continue;
+    const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
+    if (ordered > limit) continue;
+    const int place = atomicAdd(&count, 1);
+    if (place < entries) list[place] = pack_neighbor(ordered, task.first_row + static_cast<uint32_t>(row));
+  }
+  __syncthreads();
+  const int found = count;
+  if (found > entries || found < task.k) return fail();
+  const uint64_t* const sorted = sort_entries<kThreads>(list, spare, found);
+  for (int64_t i = threadIdx.x; i < task.k; i += kThreads) task.neighbors[query * task.k + i] = sorted[i];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(FailedQueries failed, int64_t first, const std::byte* queries, int64_t stride_bytes,
+                  int64_t row_bytes, const double* inverse_norms, std::byte* rows, double* gathered_norms) {
+  const int64_t query = failed.queries[first + blockIdx.x];
+  for (int64_t i = threadIdx.x; i < row_bytes; i += kThreads) {
+    rows[blockIdx.x * row_bytes + i] = queries[query * stride_bytes + i];
+  }
+  if (threadIdx.x == 0 && gathered_norms != nullptr) gathered_norms[blockIdx.x] = inverse_norms[query];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    scatter_kernel(FailedQueries failed, int64_t first, const uint64_t* found, int64_t k, uint64_t* neighbors) {
+  const int64_t query = failed.queries[first + blockIdx.x];
+  for (int64_t i = threadIdx.x; i < k; i += kThreads) neighbors[query * k + i] = found[blockIdx.x * k + i];
+}
+
+// Every entry's place is its own plus how many of the other list come before it. Rows differ, so only padding is equal.
+__global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, uint64_t* lists, int k) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  uint64_t* const mine = lists + static_cast<int64_t>(blockIdx.x) * k;
+  const uint64_t* const other = found + static_cast<int64_t>(blockIdx.x) * k;
+  for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) {
+    memory[i] = mine[i];
+    memory[k + i] = other[i];
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * k; i += kThreads) {
+    const bool first = i < k;
+    const uint64_t entry = memory[i];
+    if (entry == kPadding) continue;
+    const int place = (first ? i : i - k) + rank_in_run(first ? memory + k : memory, k, entry);
+    if (place < k) mine[place] = entry;
+  }
+}
+
+}  // namespace
+
+void launch_windows(const WindowTask& task, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("windows_kernel");
+}
+
+void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream) {
+  if (task.queries.count == 0) return;
+  const int64_t entries = task.row_counts == nullptr ? kGroupsEntries : kMostReranked;
+  const int64_t bytes = (2 * entries + task.cols) * 8;
+  visit_dtype(task.base.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = task.kind == KeyKind::inner_product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
+    KITH_CUDA_CHECK(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    kernel<<<static_cast<unsigned>(task.queries.count), kThreads, static_cast<size_t>(bytes), stream>>>(
+        task, failed, static_cast<int>(entries));
+  });
+  KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
+}
+
+void launch_gather_failed(const FailedQueries& failed, int64_t first, int64_t count, const DeviceRowsView& queries,
+                          int64_t cols, std::byte* rows, double* inverse_norms, cudaStream_t stream) {
+  const int64_t size = size_of(queries.dtype);
+  gather_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(
+      failed, first, static_cast<const std::byte*>(queries.data), queries.stride * size, cols * size,
+      queries.inverse_norms, rows, inverse_norms);
+  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+}
+
+void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
+                           uint64_t* neighbors, cudaStream_t stream) {
+  scatter_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(failed, first, found, k, neighbors);
+  KITH_CUDA_CHECK_LAUNCH("scatter_kernel");
+}
+
+void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
+  if (queries == 0) return;
+  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(16 * k), stream>>>(found, lists,
+                                                                                                 static_cast<int>(k));
+  KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+}
+
+}  // namespace kith
