@@ -4,6 +4,10 @@
 //   sqeuclidean    that sum itself
 //   inner_product  the product, largest first
 //   cosine         1 - cos of the angle; 1 where either vector is zero
+//   l1             the sum of absolute differences
+//   linf           the largest absolute difference
+//   chi_square     the sum of (x - y)^2 / (x + y), with 0 / 0 = 0; negative values are refused
+//   hamming        the number of bits that differ; u8 rows only
 //
 // What FAISS and hnswlib call L2 is sqeuclidean here; hnswlib's "ip" is 1 - inner_product.
 #pragma once
@@ -15,7 +19,7 @@
 
 namespace kith {
 
-enum class Metric : uint8_t { l2, sqeuclidean, inner_product, cosine };
+enum class Metric : uint8_t { l2, sqeuclidean, inner_product, cosine, l1, linf, chi_square, hamming };
 
 KITH_EXPORT std::string_view name_of(Metric metric);
 

@@ -5,10 +5,14 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<Metric, 4> kNames{{{{Metric::l2, "l2"},
+constexpr NameTable<Metric, 8> kNames{{{{Metric::l2, "l2"},
                                         {Metric::sqeuclidean, "sqeuclidean"},
                                         {Metric::inner_product, "inner_product"},
-                                        {Metric::cosine, "cosine"}}}};
+                                        {Metric::cosine, "cosine"},
+                                        {Metric::l1, "l1"},
+                                        {Metric::linf, "linf"},
+                                        {Metric::chi_square, "chi_square"},
+                                        {Metric::hamming, "hamming"}}}};
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include "exact/finite_check.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -25,19 +27,21 @@ class KeyBounds {
         query_error_(static_cast<float>(product_error(cols) * std::sqrt(query_squared_norm))),
         query_known_(query_squared_norm < kLargestSquaredNorm) {}
 
-  // False where nothing is known.
-  bool bound(float value, float squared_norm, float* lower, float* upper) const {
+  // False where nothing is known. What `fact` is: scan_rows_cpu.hpp.
+  bool bound(float value, float fact, float* lower, float* upper) const {
     float key = value;
-    float error = value * relative_ + absolute_;
+    float error = value * relative_ + absolute_;  // sums of terms that are not negative
     bool known = value < kInfinity;
     if (kind_ == KeyKind::inner_product) {
       key = -value;
-      error = query_error_ * std::sqrt(squared_norm + absolute_) + absolute_;
-      known = query_known_ && squared_norm < static_cast<float>(kLargestSquaredNorm);
+      error = query_error_ * std::sqrt(fact + absolute_) + absolute_;
+      known = query_known_ && fact < static_cast<float>(kLargestSquaredNorm);
     } else if (kind_ == KeyKind::cosine) {  // the query is normalised
-      key = 1.0f - value / std::sqrt(squared_norm);
+      key = 1.0f - value / std::sqrt(fact);
       error = 2 * relative_;
-      known = squared_norm > kSmallestSquaredNorm && squared_norm < static_cast<float>(kLargestSquaredNorm);
+      known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
+    } else if (kind_ == KeyKind::linf) {
+      known = std::isfinite(fact);
     }
     known = known && std::isfinite(value);
     *lower = known ? key - error : -kInfinity;
@@ -75,7 +79,7 @@ class RangeScan {
       const int64_t count = std::min(kTileRows, end - tile);
       const MatrixView rows = context_.base.slice(tile, count);
       for (int64_t q = 0; q < context_.queries.size(); ++q) {
-        scan_rows_cpu(context_.kind, queries_ + q * rows.cols(), rows, values_, norms_);
+        scan_rows_cpu(context_.kind, queries_ + q * rows.cols(), rows, values_, facts_);
         if (const int64_t bad = filter(q, rows, tile); bad >= 0) return bad;
       }
       context_.meter.add(context_.queries.size() * count);
@@ -93,7 +97,7 @@ class RangeScan {
     for (int64_t i = 0; i < rows.rows(); ++i) {
       float lower;
       float upper;
-      const bool known = bounds.bound(values_[i], norms_[i], &lower, &upper);
+      const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
       if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
       if (lower > threshold) continue;
       list.push(lower, upper, static_cast<uint32_t>(first + i));
@@ -110,7 +114,7 @@ class RangeScan {
   const bool check_finite_;
   const CandidateScratch& scratch_;
   float values_[kTileRows];
-  float norms_[kTileRows] = {};
+  float facts_[kTileRows] = {};
 };
 
 }  // namespace

@@ -2,13 +2,57 @@
 
 #include <kith/error.hpp>
 
+#include "core/parallel_for.hpp"
+#include "kernels/distance/stored_row.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace kith {
+namespace {
+
+// The first row for which is_bad(row), or -1.
+template <typename Test>
+int64_t find_first(int64_t rows, const Resources& resources, const Test& is_bad) {
+  constexpr int64_t kRowsPerTask = 1024;
+  const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
+  std::vector<int64_t> bad(static_cast<size_t>(tasks), -1);
+  ProgressMeter meter("check", rows, resources);
+  parallel_for(tasks, meter, resources, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
+    int64_t i = task * kRowsPerTask;
+    while (i < end && !is_bad(i)) ++i;
+    if (i < end) bad[static_cast<size_t>(task)] = i;
+    meter.add(end - task * kRowsPerTask);
+  });
+  for (const int64_t row : bad) {
+    if (row >= 0) return row;
+  }
+  meter.finish();
+  return -1;
+}
+
+}  // namespace
 
 void throw_not_finite(std::string_view what, int64_t row) {
   throw InvalidArgument(fmt::format(
       "{} row {} holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)", what, row));
+}
+
+void refuse_not_finite(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources) {
+  const int64_t row = find_first(rows.rows(), resources, [&](int64_t i) { return !row_is_finite(rows, i); });
+  if (row >= 0) throw_not_finite(what, first_row + row);
+}
+
+void refuse_negative(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources) {
+  if (rows.dtype() == DType::u8) return;
+  const int64_t row = find_first(rows.rows(), resources, [&](int64_t i) { return row_has_negative(rows, i); });
+  if (row < 0) return;
+  throw InvalidArgument(fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
+                                    "are zero or more: choose another metric, or shift the data",
+                                    what, first_row + row));
 }
 
 }  // namespace kith

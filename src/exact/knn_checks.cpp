@@ -10,9 +10,11 @@
 namespace kith {
 namespace {
 
-void check_dtype(std::string_view what, DType dtype) {
-  if (dtype != DType::f32 && dtype != DType::u8) {
-    throw Unsupported(fmt::format("the {} are {}; exact search takes f32 and u8", what, name_of(dtype)));
+void check_dtype(std::string_view what, DType dtype, Metric metric) {
+  if (metric == Metric::hamming && dtype != DType::u8) {
+    throw InvalidArgument(fmt::format("the {} are {}; hamming counts the differing bits of u8 rows: pack the bits into "
+                                      "bytes, or choose another metric",
+                                      what, name_of(dtype)));
   }
 }
 
@@ -20,8 +22,8 @@ void check_dtype(std::string_view what, DType dtype) {
 
 KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params) {
   params.validate();
-  check_dtype("queries", queries.dtype);
-  check_dtype("base vectors", base.dtype);
+  check_dtype("queries", queries.dtype, params.metric);
+  check_dtype("base vectors", base.dtype, params.metric);
   if (queries.cols != base.cols) {
     throw InvalidArgument(
         fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols, base.cols));

@@ -14,6 +14,7 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/direct_scan.hpp"
+#include "exact/finite_check.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/product_scan.hpp"
@@ -55,6 +56,7 @@ class KnnCpu final : public KnnBackend {
   }
 
   void begin(const MatrixView& queries, int64_t first_query) override {
+    if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, first_query, resources_);
     queries_.load(queries, problem_.check_finite, first_query);
     std::fill_n(best(0), queries.rows() * problem_.k, kPadding);
   }
@@ -67,6 +69,7 @@ class KnnCpu final : public KnnBackend {
       for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold);
     }
     const bool check = problem_.check_finite && !problem_.base_checked;
+    if (kind_ == KeyKind::chi_square && !problem_.base_checked) refuse_negative("base", base, first_row, resources_);
     if (plan_.engine == CpuEngine::direct) {
       direct_scan(context, check, first_row);
     } else {

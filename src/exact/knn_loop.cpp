@@ -67,7 +67,7 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
   const Device asked = resources.device();
   if (asked.kind == DeviceKind::cpu) return asked;
   if (asked.kind == DeviceKind::automatic) {
-    const Device chosen = worth_a_gpu(problem, resources.threads())
+    const Device chosen = has_gpu_search(problem) && worth_a_gpu(problem, resources.threads())
                               ? choose_knn_device(problem, resources.threads(), cuda_devices())
                               : Device::cpu();
     resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
@@ -76,6 +76,10 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
   }
   if (!built_with_cuda()) throw_no_cuda();
   gpu_info(asked);
+  if (!has_gpu_search(problem)) {
+    throw Unsupported(fmt::format("exact search by {} of {} queries in {} vectors runs on the CPU only; use device cpu",
+                                  name_of(problem.metric), name_of(problem.query_dtype), name_of(problem.base_dtype)));
+  }
   return asked;
 }
 

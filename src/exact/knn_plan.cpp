@@ -5,6 +5,7 @@
 #include "core/byte_size.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
+#include "kernels/distance/canonical.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <fmt/format.h>
@@ -125,10 +126,18 @@ double cpu_seconds(const KnnProblem& problem, int threads) { return flops(proble
 
 }  // namespace
 
-CpuEngine cpu_engine(int64_t queries) { return queries < kProductFrom ? CpuEngine::direct : CpuEngine::product; }
+CpuEngine cpu_engine(const KnnProblem& problem) {
+  return problem.queries < kProductFrom || !is_product(key_kind(problem.metric)) ? CpuEngine::direct
+                                                                                 : CpuEngine::product;
+}
+
+bool has_gpu_search(const KnnProblem& problem) {
+  const auto taken = [](DType dtype) { return dtype == DType::f32 || dtype == DType::u8; };
+  return is_product(key_kind(problem.metric)) && taken(problem.query_dtype) && taken(problem.base_dtype);
+}
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
-  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem.queries));
+  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem));
   if (plan.host_bytes <= budget.host) return plan;
   plan = fit_plan(problem, budget, CpuEngine::direct);  // slower for many queries, but packs nothing
   if (plan.host_bytes <= budget.host) return plan;

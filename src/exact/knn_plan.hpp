@@ -27,7 +27,7 @@ struct KnnProblem {
   bool base_in_memory = true;
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
   bool base_prepared = false;     // an index holds the base in the layout of the device
-  bool base_checked = false;      // ... and has looked for NaN and infinities when it was added
+  bool base_checked = false;      // an index has looked at the rows when they were added
 };
 
 // How the CPU chooses its candidates.
@@ -90,8 +90,11 @@ struct PlanBudget {
   int threads = 1;
 };
 
-// What the number of queries decides on the CPU.
-CpuEngine cpu_engine(int64_t queries);
+// What the metric and the number of queries decide on the CPU.
+CpuEngine cpu_engine(const KnnProblem& problem);
+
+// Whether the GPU backend takes these dtypes and this metric.
+bool has_gpu_search(const KnnProblem& problem);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);

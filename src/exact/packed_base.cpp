@@ -3,6 +3,7 @@
 #include "exact/finite_check.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/stored_row.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>

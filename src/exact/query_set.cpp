@@ -2,6 +2,7 @@
 
 #include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -88,6 +89,7 @@ void QuerySet::pack_one(int64_t panel, const std::vector<float>& centre, float* 
         facts.offset = 1.0f;
         bound = inner_product_bound(1.0, cols_);
         break;
+      default: break;  // no product gives the others
     }
     if (!(squared < kLargestSquaredNorm)) bound.constant = std::numeric_limits<float>::infinity();
   }

@@ -8,7 +8,6 @@
 #include "exact/knn_loop.hpp"
 #include "index/flat_block.hpp"
 #include "index/index_type.hpp"
-#include "kernels/distance/distance_cpu.hpp"
 
 #include <kith/error.hpp>
 
@@ -50,7 +49,8 @@ class Flat final : public IndexType {
     std::shared_ptr<const FlatVersion> current = version();
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
-    if (params_.check_finite) check_finite(rows, current->rows, resources);
+    if (params_.check_finite) refuse_not_finite("base", rows, current->rows, resources);
+    if (params_.metric == Metric::chi_square) refuse_negative("base", rows, current->rows, resources);
     while (!publish(current, extend(*current, rows, ownership, resources))) {
       current = version();
       check_rows(*current, rows);
@@ -67,10 +67,10 @@ class Flat final : public IndexType {
     check_output(out, queries.rows(), out.k);
     if (pad_when_empty(problem, out)) return;
 
-    problem.base_checked = params_.check_finite;
+    problem.base_checked = true;
     const Device device = resolve_device(problem, resources);
     const bool make_ready =
-        params_.prepare && !(device == Device::cpu() && cpu_engine(problem.queries) == CpuEngine::direct);
+        params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
     std::deque<ViewSource> sources;
     std::vector<std::shared_ptr<PreparedBase>> ready;
     std::vector<BasePart> parts;
@@ -117,9 +117,9 @@ class Flat final : public IndexType {
 
   PrepareOptions prepare_options() const { return {params_.metric, false, 0}; }
 
-  static void check_rows(const FlatVersion& current, const MatrixView& rows) {
+  void check_rows(const FlatVersion& current, const MatrixView& rows) const {
     check_host_readable("added vectors", rows);
-    check_knn({0, rows.cols(), rows.dtype()}, {rows.rows(), rows.cols(), rows.dtype()}, KnnParams{});
+    check_knn({0, rows.cols(), rows.dtype()}, {rows.rows(), rows.cols(), rows.dtype()}, {1, params_.metric});
     if (current.rows == 0) return;
     if (rows.cols() != current.cols || rows.dtype() != current.dtype) {
       throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
@@ -129,24 +129,6 @@ class Flat final : public IndexType {
       throw Unsupported(fmt::format("an index of {} + {} rows; one index takes up to {}", current.rows, rows.rows(),
                                     std::numeric_limits<int32_t>::max()));
     }
-  }
-
-  static void check_finite(const MatrixView& rows, int64_t first_row, const Resources& resources) {
-    constexpr int64_t kRowsPerTask = 1024;
-    const int64_t tasks = (rows.rows() + kRowsPerTask - 1) / kRowsPerTask;
-    std::vector<int64_t> bad(static_cast<size_t>(tasks), -1);
-    ProgressMeter meter("check", rows.rows(), resources);
-    parallel_for(tasks, meter, resources, [&](int64_t task, int) {
-      const int64_t end = std::min((task + 1) * kRowsPerTask, rows.rows());
-      int64_t i = task * kRowsPerTask;
-      while (i < end && row_is_finite(rows, i)) ++i;
-      if (i < end) bad[static_cast<size_t>(task)] = i;
-      meter.add(end - task * kRowsPerTask);
-    });
-    for (const int64_t row : bad) {
-      if (row >= 0) throw_not_finite("base", first_row + row);
-    }
-    meter.finish();
   }
 
   // A block of the new rows and of the owned blocks before them that are at most twice as large; those leave the

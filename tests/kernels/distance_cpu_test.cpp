@@ -1,4 +1,6 @@
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"

@@ -2,6 +2,8 @@
 #include "kernels/distance/error_bound.hpp"
 
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

@@ -3,15 +3,27 @@
 
 #include <kith/knn.hpp>
 
+#include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace kith::reference {
+
+template <typename T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, Half>) return DType::f16;
+  if constexpr (std::is_same_v<T, BFloat16>) return DType::bf16;
+  if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+  if constexpr (std::is_same_v<T, int8_t>) return DType::i8;
+  return DType::f32;
+}
 
 template <typename T>
 struct Matrix {
@@ -22,13 +34,13 @@ struct Matrix {
   Matrix(int64_t r, int64_t c) : rows(r), cols(c), values(static_cast<size_t>(r * c)) {}
   T* row(int64_t i) { return values.data() + i * cols; }
   const T* row(int64_t i) const { return values.data() + i * cols; }
-  MatrixView view() const { return {values.data(), rows, cols}; }
+  MatrixView view() const { return {values.data(), dtype_of<T>(), {rows, cols, cols}}; }
 };
 
 // The distance in float64, written down from its definition.
 template <typename Q, typename X>
 double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
-  double squares = 0, product = 0, qq = 0, xx = 0;
+  double squares = 0, product = 0, qq = 0, xx = 0, absolute = 0, largest = 0, chi = 0, bits = 0;
   for (int64_t i = 0; i < cols; ++i) {
     const auto a = static_cast<double>(q[i]);
     const auto b = static_cast<double>(x[i]);
@@ -36,24 +48,27 @@ double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
     product += a * b;
     qq += a * a;
     xx += b * b;
+    absolute += std::abs(a - b);
+    largest = std::max(largest, std::abs(a - b));
+    if (a + b != 0) chi += (a - b) * (a - b) / (a + b);
+    if (metric == Metric::hamming) bits += std::popcount(static_cast<unsigned>(static_cast<int>(a) ^ static_cast<int>(b)));
   }
   switch (metric) {
     case Metric::l2: return std::sqrt(squares);
     case Metric::sqeuclidean: return squares;
     case Metric::inner_product: return product;
     case Metric::cosine: return qq == 0 || xx == 0 ? 1.0 : 1.0 - product / std::sqrt(qq * xx);
+    case Metric::l1: return absolute;
+    case Metric::linf: return largest;
+    case Metric::chi_square: return chi;
+    case Metric::hamming: return bits;
   }
   return 0;
 }
 
 template <typename Q, typename X>
 float canonical(Metric metric, const Q* q, const X* x, int64_t cols) {
-  switch (key_kind(metric)) {
-    case KeyKind::inner_product: return canonical_pair<KeyKind::inner_product>(q, x, cols);
-    case KeyKind::cosine: return canonical_pair<KeyKind::cosine>(q, x, cols);
-    case KeyKind::l2: return canonical_pair<KeyKind::l2>(q, x, cols);
-    default: return canonical_pair<KeyKind::squared_l2>(q, x, cols);
-  }
+  return visit_kind(key_kind(metric), [&](auto tag) { return canonical_pair<tag.kind>(q, x, cols); });
 }
 
 struct Result {

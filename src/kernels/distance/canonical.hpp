@@ -9,8 +9,12 @@
 //   l2             its root, taken before the rounding: neither large nor small distances are lost in the square
 //   inner_product  -(sum q x)
 //   cosine         1/2 sum (q / |q| - x / |x|)^2, which is 1 - cos without its cancellation; 1 where a vector is zero
+//   l1             sum |q - x|
+//   linf           max |q - x|, the lanes joined by the larger one; a NaN wins
+//   chi_square     sum (q - x)^2 / (q + x), an element with q + x = 0 adding nothing
+//   hamming        the bits that differ, counted
 //
-// Cost: one double fma and up to three multiplications or subtractions for each element.
+// Cost: one double fma and up to three multiplications or subtractions for each element; a division for chi_square.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -22,9 +26,12 @@
 
 namespace kith {
 
-enum class KeyKind : uint8_t { l2, squared_l2, inner_product, cosine };
+enum class KeyKind : uint8_t { l2, squared_l2, inner_product, cosine, l1, linf, chi_square, hamming };
 
-// Whether the key is made of differences, so that moving all vectors changes nothing.
+// Whether a matrix product gives the key, up to terms of one vector alone.
+KITH_HOST_DEVICE constexpr bool is_product(KeyKind kind) { return kind <= KeyKind::cosine; }
+
+// Whether the key is |q|^2 + |x|^2 - 2 q x or its root, so that moving all vectors changes nothing.
 KITH_HOST_DEVICE constexpr bool has_differences(KeyKind kind) {
   return kind == KeyKind::l2 || kind == KeyKind::squared_l2;
 }
@@ -34,11 +41,49 @@ KITH_HOST_DEVICE constexpr KeyKind key_kind(Metric metric) {
     case Metric::inner_product: return KeyKind::inner_product;
     case Metric::cosine: return KeyKind::cosine;
     case Metric::sqeuclidean: return KeyKind::squared_l2;
+    case Metric::l1: return KeyKind::l1;
+    case Metric::linf: return KeyKind::linf;
+    case Metric::chi_square: return KeyKind::chi_square;
+    case Metric::hamming: return KeyKind::hamming;
     default: return KeyKind::l2;
   }
 }
 
 inline constexpr int kCanonicalLanes = 16;
+
+// Calls use(KindTag<kind>()), so that code is compiled for each kind.
+template <KeyKind kKind>
+struct KindTag {
+  static constexpr KeyKind kind = kKind;
+};
+
+template <typename Use>
+decltype(auto) visit_kind(KeyKind kind, Use&& use) {
+  switch (kind) {
+    case KeyKind::squared_l2: return use(KindTag<KeyKind::squared_l2>());
+    case KeyKind::inner_product: return use(KindTag<KeyKind::inner_product>());
+    case KeyKind::cosine: return use(KindTag<KeyKind::cosine>());
+    case KeyKind::l1: return use(KindTag<KeyKind::l1>());
+    case KeyKind::linf: return use(KindTag<KeyKind::linf>());
+    case KeyKind::chi_square: return use(KindTag<KeyKind::chi_square>());
+    case KeyKind::hamming: return use(KindTag<KeyKind::hamming>());
+    default: return use(KindTag<KeyKind::l2>());
+  }
+}
+
+KITH_HOST_DEVICE constexpr int differing_bits(uint32_t a, uint32_t b) {
+  uint32_t bits = a ^ b;
+  int count = 0;
+  for (; bits != 0; bits &= bits - 1) ++count;
+  return count;
+}
+
+// Two lanes of a key, or a lane and what is new.
+template <KeyKind kKind>
+KITH_HOST_DEVICE inline double canonical_join(double a, double b) {
+  if constexpr (kKind == KeyKind::linf) return b > a || b != b ? b : a;
+  return a + b;
+}
 
 // What one element adds to its lane. The inverse norms matter to cosine alone.
 template <KeyKind kKind>
@@ -48,15 +93,24 @@ KITH_HOST_DEVICE inline double canonical_step(double lane, double q, double x, d
   } else if constexpr (kKind == KeyKind::cosine) {
     const double difference = q * inverse_q - x * inverse_x;
     return fma(difference, difference, lane);
+  } else if constexpr (kKind == KeyKind::l1 || kKind == KeyKind::linf) {
+    return canonical_join<kKind>(lane, fabs(q - x));
+  } else if constexpr (kKind == KeyKind::chi_square) {
+    const double difference = q - x;
+    const double sum = q + x;
+    return sum == 0.0 ? lane : lane + difference * difference / sum;
+  } else if constexpr (kKind == KeyKind::hamming) {
+    return lane + differing_bits(static_cast<uint32_t>(q), static_cast<uint32_t>(x));
   } else {
     const double difference = q - x;
     return fma(difference, difference, lane);
   }
 }
 
+template <KeyKind kKind = KeyKind::squared_l2>
 KITH_HOST_DEVICE inline double canonical_tree(double (&lanes)[kCanonicalLanes]) {
   for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-    for (int j = 0; j < apart; ++j) lanes[j] += lanes[j + apart];
+    for (int j = 0; j < apart; ++j) lanes[j] = canonical_join<kKind>(lanes[j], lanes[j + apart]);
   }
   return lanes[0];
 }
@@ -105,7 +159,7 @@ KITH_HOST_DEVICE float canonical_pair(const Q* q, const X* x, int64_t cols) {
     double& lane = lanes[i % kCanonicalLanes];
     lane = canonical_step<kKind>(lane, static_cast<double>(q[i]), static_cast<double>(x[i]), inverse_q, inverse_x);
   }
-  return canonical_key<kKind>(canonical_tree(lanes), inverse_q, inverse_x);
+  return canonical_key<kKind>(canonical_tree<kKind>(lanes), inverse_q, inverse_x);
 }
 
 }  // namespace kith

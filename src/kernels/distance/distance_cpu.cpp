@@ -1,6 +1,5 @@
 // The lanes of a canonical sum are spread over vectors of doubles: 2 x 8 with AVX-512, 4 x 4 with AVX2, 8 x 2 with
-// NEON. Lane j is the same lane everywhere, so the bits agree. The fast scan takes four rows at a time, which hides the
-// latency of the additions and loads each query value once.
+// NEON. Lane j is the same lane everywhere, so the bits agree.
 #include "kernels/distance/distance_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +7,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/dtype_visit.hpp"
+#include "kernels/distance/load_cpu-inl.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -17,24 +20,8 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F64 = hn::ScalableTag<double>;
-using F32 = hn::ScalableTag<float>;
 constexpr int64_t kDoubles = hn::MaxLanes(F64());
-constexpr int64_t kFloats = hn::MaxLanes(F32());
 constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // vectors that hold the 16 lanes
-
-HWY_INLINE hn::Vec<F64> load_doubles(const float* from) {
-  return hn::PromoteTo(F64(), hn::LoadU(hn::Rebind<float, F64>(), from));
-}
-HWY_INLINE hn::Vec<F64> load_doubles(const uint8_t* from) {
-  const auto bytes = hn::LoadU(hn::Rebind<uint8_t, F64>(), from);
-  return hn::PromoteTo(F64(), hn::PromoteTo(hn::Rebind<int32_t, F64>(), bytes));
-}
-HWY_INLINE hn::Vec<F32> load_floats(const float* from) { return hn::LoadU(F32(), from); }
-HWY_INLINE hn::Vec<F32> load_floats(const uint8_t* from) {
-  const auto bytes = hn::LoadU(hn::Rebind<uint8_t, F32>(), from);
-  return hn::ConvertTo(F32(), hn::PromoteTo(hn::Rebind<int32_t, F32>(), bytes));
-}
 
 // a * b + c with one rounding, also where the instruction set has no such instruction.
 HWY_INLINE hn::Vec<F64> fused(hn::Vec<F64> a, hn::Vec<F64> b, hn::Vec<F64> c) {
@@ -78,7 +65,17 @@ class CanonicalSum {
         [&](const T* from, int64_t at, int64_t v) HWY_ATTR {
           const auto a = load_doubles((at == whole ? q_tail : q + at) + v * kDoubles);
           const auto b = load_doubles(from + v * kDoubles);
-          if constexpr (kKind == KeyKind::inner_product) {
+          if constexpr (kKind == KeyKind::l1) {
+            lanes_[v] = hn::Add(lanes_[v], hn::Abs(hn::Sub(a, b)));
+          } else if constexpr (kKind == KeyKind::linf) {
+            const auto apart = hn::Abs(hn::Sub(a, b));
+            lanes_[v] = hn::IfThenElse(hn::Or(hn::Gt(apart, lanes_[v]), hn::IsNaN(apart)), apart, lanes_[v]);
+          } else if constexpr (kKind == KeyKind::chi_square) {
+            const auto difference = hn::Sub(a, b);
+            const auto total = hn::Add(a, b);
+            const auto ratio = hn::Div(hn::Mul(difference, difference), total);
+            lanes_[v] = hn::Add(lanes_[v], hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F64())), ratio));
+          } else if constexpr (kKind == KeyKind::inner_product) {
             lanes_[v] = fused(a, b, lanes_[v]);
           } else if constexpr (kKind == KeyKind::cosine) {
             const auto difference = hn::Sub(hn::Mul(a, iq), hn::Mul(b, ix));
@@ -106,7 +103,7 @@ class CanonicalSum {
     }
     HWY_ALIGN double lanes[kCanonicalLanes];
     for (int64_t v = 0; v < kVectors; ++v) hn::Store(lanes_[v], F64(), lanes + v * kDoubles);
-    return canonical_tree(lanes);
+    return canonical_tree<kKind>(lanes);
   }
 
   hn::Vec<F64> lanes_[kVectors];
@@ -131,96 +128,32 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
 }
 
-template <typename T>
-void keys_of_type(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
-                  int64_t count, float* keys) {
-  switch (kind) {
-    case KeyKind::l2: return keys_of_rows<KeyKind::l2, T>(query, base, rows, count, keys);
-    case KeyKind::squared_l2: return keys_of_rows<KeyKind::squared_l2, T>(query, base, rows, count, keys);
-    case KeyKind::inner_product: return keys_of_rows<KeyKind::inner_product, T>(query, base, rows, count, keys);
-    case KeyKind::cosine: return keys_of_rows<KeyKind::cosine, T>(query, base, rows, count, keys);
+// The bits that differ: whole numbers, so that no order of adding them matters.
+void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
+                     float* keys) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto* x = reinterpret_cast<const uint8_t*>(base.row(rows[i]));
+    int64_t bits = 0;
+    for (int64_t c = 0; c < base.cols(); ++c) bits += std::popcount(uint8_t(static_cast<uint8_t>(query.values[c]) ^ x[c]));
+    keys[i] = static_cast<float>(bits);
   }
 }
 
 void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                    int64_t count, float* keys) {
-  if (base.dtype() == DType::u8) {
-    keys_of_type<uint8_t>(kind, query, base, rows, count, keys);
-  } else {
-    keys_of_type<float>(kind, query, base, rows, count, keys);
-  }
+  visit_kind(kind, [&](auto tag) {
+    if constexpr (tag.kind == KeyKind::hamming) {
+      hamming_of_rows(query, base, rows, count, keys);
+    } else {
+      visit_dtype(base.dtype(), [&](auto stored) {
+        keys_of_rows<tag.kind, typename decltype(stored)::type>(query, base, rows, count, keys);
+      });
+    }
+  });
 }
 
 double CanonicalSquaredNorm(const float* row, int64_t cols) {
   return CanonicalSum<KeyKind::inner_product, float>().squared_norm(row, cols);
-}
-
-// One step of the fast scan: a vector of columns of one row.
-template <bool kDifference>
-HWY_INLINE void accumulate(hn::Vec<F32> q, hn::Vec<F32> x, hn::Vec<F32>& value, hn::Vec<F32>& norm) {
-  if constexpr (kDifference) {
-    const auto difference = hn::Sub(q, x);
-    value = hn::MulAdd(difference, difference, value);
-  } else {
-    value = hn::MulAdd(q, x, value);
-    norm = hn::MulAdd(x, x, norm);
-  }
-}
-
-template <bool kDifference, int kRows, typename T>
-HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
-                           float* norms) {
-  hn::Vec<F32> value[kRows];
-  hn::Vec<F32> norm[kRows];
-  for (int r = 0; r < kRows; ++r) {
-    value[r] = hn::Zero(F32());
-    norm[r] = hn::Zero(F32());
-  }
-  int64_t at = 0;
-  for (; at + kFloats <= cols; at += kFloats) {
-    const auto q = load_floats(query + at);
-    for (int r = 0; r < kRows; ++r) accumulate<kDifference>(q, load_floats(first + r * stride + at), value[r], norm[r]);
-  }
-  if (at < cols) {
-    HWY_ALIGN float q_tail[kFloats] = {};
-    std::copy(query + at, query + cols, q_tail);
-    const auto q = load_floats(q_tail);
-    for (int r = 0; r < kRows; ++r) {
-      HWY_ALIGN T tail[kFloats] = {};
-      std::copy(first + r * stride + at, first + r * stride + cols, tail);
-      accumulate<kDifference>(q, load_floats(tail), value[r], norm[r]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    values[r] = hn::GetLane(hn::SumOfLanes(F32(), value[r]));
-    if constexpr (!kDifference) norms[r] = hn::GetLane(hn::SumOfLanes(F32(), norm[r]));
-  }
-}
-
-template <bool kDifference, typename T>
-void scan_type(const float* query, const MatrixView& base, float* values, float* norms) {
-  const T* rows = static_cast<const T*>(base.data());
-  const int64_t stride = base.row_stride();
-  int64_t i = 0;
-  for (; i + 4 <= base.rows(); i += 4) {
-    scan_group<kDifference, 4>(query, rows + i * stride, stride, base.cols(), values + i,
-                               kDifference ? nullptr : norms + i);
-  }
-  for (; i < base.rows(); ++i) {
-    scan_group<kDifference, 1>(query, rows + i * stride, stride, base.cols(), values + i,
-                               kDifference ? nullptr : norms + i);
-  }
-}
-
-void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* norms) {
-  const bool difference = has_differences(kind);
-  if (base.dtype() == DType::u8) {
-    difference ? scan_type<true, uint8_t>(query, base, values, norms)
-               : scan_type<false, uint8_t>(query, base, values, norms);
-  } else {
-    difference ? scan_type<true, float>(query, base, values, norms)
-               : scan_type<false, float>(query, base, values, norms);
-  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -232,7 +165,6 @@ namespace kith {
 
 HWY_EXPORT(CanonicalKeys);
 HWY_EXPORT(CanonicalSquaredNorm);
-HWY_EXPORT(ScanRows);
 
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys) {
@@ -241,25 +173,6 @@ void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixV
 
 double canonical_squared_norm_cpu(const float* row, int64_t cols) {
   return HWY_DYNAMIC_DISPATCH(CanonicalSquaredNorm)(row, cols);
-}
-
-void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* squared_norms) {
-  HWY_DYNAMIC_DISPATCH(ScanRows)(kind, query, base, values, squared_norms);
-}
-
-void widen_row(const MatrixView& view, int64_t i, float* out) {
-  if (view.dtype() == DType::u8) {
-    const uint8_t* row = reinterpret_cast<const uint8_t*>(view.row(i));
-    for (int64_t c = 0; c < view.cols(); ++c) out[c] = static_cast<float>(row[c]);
-  } else {
-    std::memcpy(out, view.row(i), static_cast<size_t>(view.cols()) * sizeof(float));
-  }
-}
-
-bool row_is_finite(const MatrixView& view, int64_t i) {
-  if (view.dtype() == DType::u8) return true;
-  const float* row = reinterpret_cast<const float*>(view.row(i));
-  return std::all_of(row, row + view.cols(), [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace kith

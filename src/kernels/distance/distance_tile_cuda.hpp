@@ -91,7 +91,8 @@ KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& sh
       inverse_q = queries.inverse_norms[query];
       inverse_x = rows.inverse_norms[row];
     }
-    keys[query * key_stride + row] = ordered_key(canonical_key<kKind>(canonical_tree(lanes[q]), inverse_q, inverse_x));
+    keys[query * key_stride + row] =
+        ordered_key(canonical_key<kKind>(canonical_tree<kKind>(lanes[q]), inverse_q, inverse_x));
   }
 }
 

@@ -1,0 +1,61 @@
+// Loads of stored values as vectors of floats or doubles, for every dtype. Included once for each instruction set, by
+// files that Highway compiles several times.
+#if defined(KITH_KERNELS_DISTANCE_LOAD_CPU_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KITH_KERNELS_DISTANCE_LOAD_CPU_INL
+#undef KITH_KERNELS_DISTANCE_LOAD_CPU_INL
+#else
+#define KITH_KERNELS_DISTANCE_LOAD_CPU_INL
+#endif
+
+#include "core/half.hpp"
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F64 = hn::ScalableTag<double>;
+using F32 = hn::ScalableTag<float>;
+
+// As many floats as the tag D, of floats, has lanes.
+template <typename D>
+HWY_INLINE hn::Vec<D> load_as_floats(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+template <typename D>
+HWY_INLINE hn::Vec<D> load_as_floats(D d, const uint8_t* from) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::Rebind<int32_t, D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), from)));
+}
+template <typename D>
+HWY_INLINE hn::Vec<D> load_as_floats(D d, const int8_t* from) {
+  return hn::ConvertTo(d, hn::PromoteTo(hn::Rebind<int32_t, D>(), hn::LoadU(hn::Rebind<int8_t, D>(), from)));
+}
+template <typename D>
+HWY_INLINE hn::Vec<D> load_as_floats(D d, const Half* from) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
+}
+template <typename D>
+HWY_INLINE hn::Vec<D> load_as_floats(D d, const BFloat16* from) {
+  const hn::Rebind<uint32_t, D> bits;
+  const auto upper = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, upper)));
+}
+
+template <typename T>
+HWY_INLINE hn::Vec<F32> load_floats(const T* from) {
+  return load_as_floats(F32(), from);
+}
+template <typename T>
+HWY_INLINE hn::Vec<F64> load_doubles(const T* from) {
+  return hn::PromoteTo(F64(), load_as_floats(hn::Rebind<float, F64>(), from));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,151 @@
+// Four rows are scanned at a time, which hides the latency of the additions and loads each query value once.
+#include "kernels/distance/scan_rows_cpu.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/distance/scan_rows_cpu.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "core/dtype_visit.hpp"
+#include "kernels/distance/load_cpu-inl.hpp"
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Vec = hn::Vec<F32>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+
+constexpr bool has_fact(KeyKind kind) {
+  return kind == KeyKind::inner_product || kind == KeyKind::cosine || kind == KeyKind::linf;
+}
+
+// A vector of columns of one row.
+template <KeyKind kKind>
+HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
+  if constexpr (kKind == KeyKind::l1) {
+    value = hn::Add(value, hn::AbsDiff(q, x));
+  } else if constexpr (kKind == KeyKind::linf) {
+    const Vec apart = hn::AbsDiff(q, x);
+    value = hn::Max(value, apart);
+    fact = hn::Add(fact, apart);  // shows what a maximum may hide
+  } else if constexpr (kKind == KeyKind::chi_square) {
+    const Vec difference = hn::Sub(q, x);
+    const Vec total = hn::Add(q, x);
+    // The ratio is at most 1, so that the product loses nothing to underflow that the sum would keep.
+    const Vec ratio = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F32())), hn::Div(difference, total));
+    value = hn::MulAdd(ratio, difference, value);
+  } else if constexpr (has_differences(kKind)) {
+    const Vec difference = hn::Sub(q, x);
+    value = hn::MulAdd(difference, difference, value);
+  } else {
+    value = hn::MulAdd(q, x, value);
+    fact = hn::MulAdd(x, x, fact);
+  }
+}
+
+template <KeyKind kKind>
+HWY_INLINE float join_value(Vec lanes) {
+  return hn::GetLane(kKind == KeyKind::linf ? hn::MaxOfLanes(F32(), lanes) : hn::SumOfLanes(F32(), lanes));
+}
+
+template <KeyKind kKind, int kRows, typename T>
+HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
+                           float* facts) {
+  Vec value[kRows];
+  Vec fact[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    value[r] = hn::Zero(F32());
+    fact[r] = hn::Zero(F32());
+  }
+  int64_t at = 0;
+  for (; at + kFloats <= cols; at += kFloats) {
+    const Vec q = load_floats(query + at);
+    for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_floats(first + r * stride + at), value[r], fact[r]);
+  }
+  if (at < cols) {
+    HWY_ALIGN float q_tail[kFloats] = {};
+    std::copy(query + at, query + cols, q_tail);
+    const Vec q = load_floats(q_tail);
+    for (int r = 0; r < kRows; ++r) {
+      HWY_ALIGN T tail[kFloats] = {};
+      std::copy(first + r * stride + at, first + r * stride + cols, tail);
+      accumulate<kKind>(q, load_floats(tail), value[r], fact[r]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    values[r] = join_value<kKind>(value[r]);
+    if constexpr (has_fact(kKind)) facts[r] = hn::GetLane(hn::SumOfLanes(F32(), fact[r]));
+  }
+}
+
+template <KeyKind kKind, typename T>
+void scan_type(const float* query, const MatrixView& base, float* values, float* facts) {
+  const T* rows = static_cast<const T*>(base.data());
+  const int64_t stride = base.row_stride();
+  int64_t i = 0;
+  for (; i + 4 <= base.rows(); i += 4) {
+    scan_group<kKind, 4>(query, rows + i * stride, stride, base.cols(), values + i,
+                         has_fact(kKind) ? facts + i : nullptr);
+  }
+  for (; i < base.rows(); ++i) {
+    scan_group<kKind, 1>(query, rows + i * stride, stride, base.cols(), values + i,
+                         has_fact(kKind) ? facts + i : nullptr);
+  }
+}
+
+// Bytes that are compared bit by bit: counts fit a byte for 31 vectors, and are then widened.
+void scan_bits(const float* query, const MatrixView& base, float* values) {
+  using U8 = hn::ScalableTag<uint8_t>;
+  using U64 = hn::ScalableTag<uint64_t>;
+  constexpr int64_t kBytes = hn::MaxLanes(U8());
+  constexpr int64_t kBlock = 31 * kBytes;
+  HWY_ALIGN uint8_t bytes[kBlock];
+  std::fill_n(values, base.rows(), 0.0f);
+  for (int64_t at = 0; at < base.cols(); at += kBlock) {
+    const int64_t count = std::min(kBlock, base.cols() - at);
+    for (int64_t c = 0; c < count; ++c) bytes[c] = static_cast<uint8_t>(query[at + c]);
+    for (int64_t i = 0; i < base.rows(); ++i) {
+      const auto* row = reinterpret_cast<const uint8_t*>(base.row(i)) + at;
+      auto counts = hn::Zero(U8());
+      int64_t c = 0;
+      for (; c + kBytes <= count; c += kBytes) {
+        counts = hn::Add(counts, hn::PopulationCount(hn::Xor(hn::Load(U8(), bytes + c), hn::LoadU(U8(), row + c))));
+      }
+      float differing = static_cast<float>(hn::GetLane(hn::SumOfLanes(U64(), hn::SumsOf8(counts))));
+      for (; c < count; ++c) differing += static_cast<float>(differing_bits(bytes[c], row[c]));
+      values[i] += differing;
+    }
+  }
+}
+
+void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
+  visit_kind(kind, [&](auto tag) {
+    if constexpr (tag.kind == KeyKind::hamming) {
+      scan_bits(query, base, values);
+    } else {
+      visit_dtype(base.dtype(), [&](auto stored) {
+        scan_type<tag.kind, typename decltype(stored)::type>(query, base, values, facts);
+      });
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(ScanRows);
+
+void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
+  HWY_DYNAMIC_DISPATCH(ScanRows)(kind, query, base, values, facts);
+}
+
+}  // namespace kith
+#endif

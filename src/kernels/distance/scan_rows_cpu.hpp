@@ -1,0 +1,23 @@
+// Fast f32 distances from one query to every row of a matrix as it lies, on the CPU: for choosing candidates.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "kernels/distance/canonical.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// In no promised order of operations, within error_bound.hpp of the truth:
+//   l2, squared_l2          values = sum (q - x)^2
+//   inner_product, cosine   values = sum q x, facts = sum x x
+//   l1                      values = sum |q - x|
+//   linf                    values = max |q - x|, facts = sum |q - x|
+//   chi_square              values = sum (q - x)^2 / (q + x); no value is below zero
+//   hamming                 values = the bits that differ (both hold whole numbers below 256), exactly
+// A row with a NaN or an infinity gives a value, or for linf a fact, that is not finite. `facts` may be null for the
+// kinds that have none.
+void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
+
+}  // namespace kith

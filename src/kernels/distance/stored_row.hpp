@@ -1,0 +1,21 @@
+// Rows as they are stored, whatever their dtype: widened, and looked through for values that a search cannot take.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "kernels/distance/canonical.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Row i of `view` as f32: exact for every dtype.
+void widen_row(const MatrixView& view, int64_t i, float* out);
+
+// Whether every value of row i is finite.
+bool row_is_finite(const MatrixView& view, int64_t i);
+
+// Whether a value of row i is below zero.
+bool row_has_negative(const MatrixView& view, int64_t i);
+
+}  // namespace kith
