@@ -25,13 +25,13 @@ Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams
 
 void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
          const Resources& resources) {
-  const KnnProblem problem =
+  KnnProblem problem =
       check_knn({queries.rows(), queries.cols(), queries.dtype()}, {base.rows(), base.cols(), base.dtype()}, params);
-  check_host_readable("queries", queries);
-  check_host_readable("base", base);
   check_output(out, queries.rows(), params.k);
-  if (pad_when_empty(problem, out)) return;
-  const PlannedKnn planned = plan_knn(problem, resolve_device(problem, resources), resources);
+  problem.results_on_device = !out.space.host_readable();
+  if (!problem.results_on_device && pad_when_empty(problem, out)) return;
+  const Device device = resolve_device(problem, resources, {queries.space(), base.space(), out.space});
+  const PlannedKnn planned = plan_knn(problem, device, resources);
   ViewSource query_rows(queries);
   ViewSource base_rows(base);
   run_knn(problem, planned, query_rows, {{&base_rows, nullptr}}, whole_output(out));

@@ -1,9 +1,9 @@
 // Exact search on a GPU: the steps of knn_backend.hpp.
 //
-// Rows go to the device in pieces of the plan's row_tile (or lie there already: a prepared base, a matrix in device
-// memory). For each piece and each tile of queries one kernel computes all keys directly in canonical arithmetic and
-// one keeps every query's k best. Time is queries x rows x cols on the double-precision units; memory is the plan's
-// workspace.
+// Rows go to the device in pieces (or lie there already: a prepared base, a matrix in device memory). The product engine
+// (product_search_cuda.hpp) searches a piece for a batch of queries at a time and its lists are merged. The direct
+// engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's k best:
+// queries x rows x cols on the double-precision units. Memory is the plan's workspace.
 #include "exact/knn_backend.hpp"
 
 #include <kith/error.hpp>
@@ -12,9 +12,11 @@
 #include "cuda/device_guard.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "exact/product_search_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
+#include "kernels/select/write_neighbors_cuda.hpp"
 
 #include <algorithm>
 #include <string>
@@ -60,30 +62,16 @@ void upload(const MatrixView& rows, std::byte* target, cudaStream_t stream) {
   }
 }
 
-struct Inspection {
-  std::string_view what;  // "query" or "base"
-  bool check_finite;
-  int64_t first;          // the number of the first row
-  double* inverse_norms;  // where they go; null where the metric needs none
-  uint32_t* first_bad;    // one place on the device
-};
-
-// Fills in the inverse norms and refuses rows that are not finite. Synchronises where it checks.
-void inspect(DeviceRowsView& rows, int64_t cols, const Inspection& inspection, const DeviceContext& context) {
-  const bool check = inspection.check_finite && rows.dtype != DType::u8;
-  if (!check && inspection.inverse_norms == nullptr) return;
-  KITH_CUDA_CHECK(cudaMemsetAsync(inspection.first_bad, 0xFF, sizeof(uint32_t), context.stream()));
-  launch_inspect_rows(rows, cols, inspection.inverse_norms, inspection.first_bad, context.stream());
-  rows.inverse_norms = inspection.inverse_norms;
-  if (!check) return;
-  uint32_t first_bad = kNoBadRow;
-  KITH_CUDA_CHECK(
-      cudaMemcpyAsync(&first_bad, inspection.first_bad, sizeof first_bad, cudaMemcpyDeviceToHost, context.stream()));
-  context.synchronize();
-  if (first_bad != kNoBadRow) throw_not_finite(inspection.what, inspection.first + first_bad);
+// Where it is checked that rows are finite: `first_bad` gets the first that is not. None is looked for where it is null.
+void inspect(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream) {
+  if (first_bad == nullptr && inverse_norms == nullptr) return;
+  launch_inspect_rows(rows, cols, inverse_norms, first_bad, stream);
+  rows.inverse_norms = inverse_norms;
 }
 
-// A base on the device, with its inverse norms for cosine.
+bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
+
+// A base on the device, with its inverse norms for cosine and its operands for products.
 class PreparedBaseCuda final : public PreparedBase {
  public:
   PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options, const Resources& resources)
@@ -98,16 +86,22 @@ class PreparedBaseCuda final : public PreparedBase {
     }
     const int64_t norm_bytes = options.metric == Metric::cosine ? base.rows() * 8 : 0;
     norms_ = DeviceBuffer(norm_bytes, "the index's norms", context_, resources);
-    const DeviceBuffer first_bad(sizeof(uint32_t), "the check for NaN", context_, resources);
-    inspect(rows_, base.cols(),
-            {"base", options.check_finite, options.first_row, reinterpret_cast<double*>(norms_.data()),
-             reinterpret_cast<uint32_t*>(first_bad.data())},
-            *context_);
+    const DeviceBuffer status(sizeof(uint32_t), "the check for NaN", context_, resources);
+    auto* const bad_row = reinterpret_cast<uint32_t*>(status.data());
+    KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), context_->stream()));
+    const bool check = options.check_finite && can_be_infinite(base.dtype());
+    inspect(rows_, base.cols(), reinterpret_cast<double*>(norms_.data()), check ? bad_row : nullptr,
+            context_->stream());
+    if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
+    uint32_t bad = kNoBadRow;
+    KITH_CUDA_CHECK(cudaMemcpyAsync(&bad, bad_row, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
     context_->synchronize();  // searches use it on streams of their own
+    if (bad != kNoBadRow) throw_not_finite("base", options.first_row + bad);
   }
 
   int device() const { return device_; }
   const DeviceRowsView& rows() const { return rows_; }
+  const OperandsView& operands() const { return operands_; }
 
  private:
   // In pieces, between which the copy can be cancelled.
@@ -123,11 +117,31 @@ class PreparedBaseCuda final : public PreparedBase {
     }
   }
 
+  // For queries of the base's own dtype.
+  void prepare_operands(const MatrixView& base, Metric metric, const Resources& resources) {
+    const OperandType type = operand_type(key_kind(metric), base.dtype(), base.dtype(), base.cols());
+    const int64_t chunks = operand_chunks(base.cols(), operand_value_bytes(type));
+    operand_memory_ = DeviceBuffer(operand_bytes(base.rows(), chunks), "the index's operands", context_, resources);
+    constexpr int64_t kFactsBytes = 256;
+    static_assert(sizeof(BaseFacts) <= kFactsBytes);
+    const int64_t centre_bytes = (base.cols() * 4 + 255) / 256 * 256;
+    const int64_t term_bytes = operand_tiles(base.rows()) * kOperandTile * 4;
+    fact_memory_ = DeviceBuffer(kFactsBytes + centre_bytes + term_bytes, "the index's operands", context_, resources);
+    operands_.operands = operand_memory_.data();
+    operands_.facts = reinterpret_cast<BaseFacts*>(fact_memory_.data());
+    operands_.centre = reinterpret_cast<float*>(fact_memory_.data() + kFactsBytes);
+    operands_.terms = fact_memory_.data() + kFactsBytes + centre_bytes;
+    make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
+  }
+
   std::shared_ptr<const DeviceContext> context_;
   int device_;
   DeviceBuffer matrix_;
   DeviceBuffer norms_;
+  DeviceBuffer operand_memory_;
+  DeviceBuffer fact_memory_;
   DeviceRowsView rows_;
+  OperandsView operands_;
 };
 
 class KnnCuda final : public KnnBackend {
@@ -136,39 +150,46 @@ class KnnCuda final : public KnnBackend {
       : problem_(problem),
         plan_(plan),
         layout_(problem, plan),
-        context_(std::make_shared<DeviceContext>(plan.device.index)),
-        workspace_(layout_.bytes, "an exact search", context_, resources) {}
+        context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
+        workspace_(layout_.bytes, "an exact search", context_, resources),
+        products_(problem_, plan_, layout_, workspace_.data(), context_->stream()) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(context_->device());
     check_input(queries, "query", context_->device());
     queries_ = view_of(queries);
+    first_query_ = first_query;
     rows_seen_ = 0;
     if (!lies_on(queries, context_->device())) {
       upload(queries, at<std::byte>(layout_.queries), context_->stream());
       queries_.data = at<std::byte>(layout_.queries);
       queries_.stride = queries.cols();
     }
-    inspect(
-        queries_, problem_.cols,
-        {"query", problem_.check_finite, first_query, norms_at(layout_.query_norms), at<uint32_t>(layout_.first_bad)},
-        *context_);
+    KITH_CUDA_CHECK(cudaMemsetAsync(status(), 0xFF, sizeof(KnnStatus), context_->stream()));
+    const bool check = problem_.check_finite && can_be_infinite(queries_.dtype);
+    inspect(queries_, problem_.cols, norms_at(layout_.query_norms), check ? &status()->bad_query : nullptr,
+            context_->stream());
     const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(at<uint64_t>(layout_.lists), 0xFF, list_bytes, context_->stream()));  // padding
-    context_->synchronize();
   }
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(context_->device());
-    for (int64_t first = 0; first < base.rows(); first += plan_.row_tile) {
-      const int64_t count = std::min(plan_.row_tile, base.rows() - first);
-      const DeviceRowsView piece =
-          ready != nullptr ? prepared(*ready, first, count) : arrive(base.slice(first, count), first_row + first);
-      for (int64_t query = 0; query < queries_.count; query += plan_.query_tile) {
-        search_tile(query, std::min(plan_.query_tile, queries_.count - query), piece, first_row + first);
-        context_->synchronize();  // so that progress is true and a cancelled search ends soon
-        meter.add(std::min(plan_.query_tile, queries_.count - query) * count);
-        meter.poll();
+    const bool products = plan_.cuda_engine == CudaEngine::product;
+    const int64_t step = products ? plan_.product.rows : plan_.row_tile;
+    for (int64_t first = 0; first < base.rows(); first += step) {
+      const int64_t count = std::min(step, base.rows() - first);
+      ProductBase piece;
+      piece.first_row = first_row + first;
+      if (ready != nullptr) {
+        take_prepared(*ready, first, count, piece);
+      } else {
+        piece.rows = arrive(base.slice(first, count), piece.first_row);
+      }
+      if (products) {
+        search_products(piece, ready != nullptr, meter);
+      } else {
+        search_direct(piece, meter);
       }
       rows_seen_ += count;
     }
@@ -176,8 +197,7 @@ class KnnCuda final : public KnnBackend {
 
   void finish(uint64_t* neighbors) override {
     const DeviceGuard guard(context_->device());
-    const DeviceLists lists = lists_of(0, queries_.count);
-    launch_sort(lists, rows_seen_, context_->stream());
+    const DeviceLists lists = sorted_lists();
     const size_t bytes = static_cast<size_t>(lists.queries * lists.k * 8);
     if (bytes > 0) {
       KITH_CUDA_CHECK(cudaMemcpyAsync(neighbors, lists.neighbors, bytes, cudaMemcpyDeviceToHost, context_->stream()));
@@ -185,26 +205,47 @@ class KnnCuda final : public KnnBackend {
     context_->synchronize();
   }
 
+  void finish_on_device(const NeighborsView& out) override {
+    const DeviceGuard guard(context_->device());
+    launch_write_neighbors(problem_.metric, sorted_lists(), out, context_->stream());
+    if (rows_seen_ == 0) (void)read_status(0);  // a search of nothing has looked at its queries all the same
+  }
+
  private:
   template <typename T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(workspace_.data() + offset);
   }
+
+  DeviceLists sorted_lists() const {
+    const DeviceLists lists = lists_of(0, queries_.count);
+    if (plan_.cuda_engine == CudaEngine::direct) launch_sort(lists, rows_seen_, context_->stream());
+    return lists;
+  }
+  KnnStatus* status() const { return at<KnnStatus>(layout_.status); }
   double* norms_at(int64_t offset) const { return problem_.metric == Metric::cosine ? at<double>(offset) : nullptr; }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
     return {at<uint64_t>(layout_.lists) + first * problem_.k, at<uint32_t>(layout_.bounds) + first, count, problem_.k};
   }
 
-  DeviceRowsView prepared(const PreparedBase& ready, int64_t first, int64_t count) const {
+  void take_prepared(const PreparedBase& ready, int64_t first, int64_t count, ProductBase& piece) const {
     const auto* base = dynamic_cast<const PreparedBaseCuda*>(&ready);
     if (base == nullptr || base->device() != context_->device()) {
       throw InvalidState("the index is prepared for another device than cuda:" + std::to_string(context_->device()));
     }
-    return slice(base->rows(), first, count);
+    piece.rows = slice(base->rows(), first, count);
+    if (plan_.product.operands_ready) {
+      const int64_t chunks = operand_chunks(problem_.cols, operand_value_bytes(plan_.product.operands));
+      piece.operands = base->operands().from(first, chunks);
+    }
   }
 
-  // Brings rows to the device, unless they lie there, and checks them.
+  bool checks_base() const {
+    return problem_.check_finite && !problem_.base_checked && can_be_infinite(problem_.base_dtype);
+  }
+
+  // Brings rows to the device, unless they lie there, and looks at them.
   DeviceRowsView arrive(const MatrixView& rows, int64_t first_row) const {
     check_input(rows, "base", context_->device());
     if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
@@ -214,10 +255,21 @@ class KnnCuda final : public KnnBackend {
       view.data = at<std::byte>(layout_.rows);
       view.stride = rows.cols();
     }
-    const bool check = problem_.check_finite && !problem_.base_checked;
-    inspect(view, problem_.cols,
-            {"base", check, first_row, norms_at(layout_.row_norms), at<uint32_t>(layout_.first_bad)}, *context_);
+    // Products look for rows that are not finite where they round them.
+    const bool check = checks_base() && plan_.cuda_engine == CudaEngine::direct;
+    inspect(view, problem_.cols, norms_at(layout_.row_norms), check ? &status()->bad_row : nullptr, context_->stream());
+    if (check) (void)read_status(first_row);
     return view;
+  }
+
+  // Waits, and refuses what is not finite.
+  KnnStatus read_status(int64_t first_row) const {
+    KnnStatus read;
+    KITH_CUDA_CHECK(cudaMemcpyAsync(&read, status(), sizeof read, cudaMemcpyDeviceToHost, context_->stream()));
+    context_->synchronize();
+    if (read.bad_query != kNoBadRow) throw_not_finite("query", first_query_ + read.bad_query);
+    if (read.bad_row != kNoBadRow) throw_not_finite("base", first_row + read.bad_row);
+    return read;
   }
 
   static DeviceRowsView slice(const DeviceRowsView& rows, int64_t first, int64_t count) {
@@ -228,12 +280,36 @@ class KnnCuda final : public KnnBackend {
     return part;
   }
 
-  void search_tile(int64_t first_query, int64_t count, const DeviceRowsView& rows, int64_t first_row) const {
+  void search_products(ProductBase& piece, bool prepared, ProgressMeter& meter) const {
+    if (!prepared || !plan_.product.operands_ready) {
+      piece.operands = products_.staged_operands();
+      make_operands(problem_.metric, plan_.product.operands, piece.rows, problem_.cols, piece.operands,
+                    checks_base() ? &status()->bad_row : nullptr, context_->stream());
+    }
+    for (int64_t first = 0; first < queries_.count; first += plan_.product.queries) {
+      const DeviceRowsView batch = slice(queries_, first, std::min(plan_.product.queries, queries_.count - first));
+      uint64_t* const lists = lists_of(first, batch.count).neighbors;
+      uint64_t* const found = rows_seen_ == 0 ? lists : at<uint64_t>(layout_.found);
+      products_.search(batch, piece, found);
+      const KnnStatus done = read_status(piece.first_row);
+      if (done.failed > 0) products_.search_failed(done.failed, batch, piece, found);
+      if (found != lists) launch_merge_lists(found, lists, batch.count, problem_.k, context_->stream());
+      meter.add(batch.count * piece.rows.count);
+      meter.poll();
+    }
+  }
+
+  void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
     auto* keys = at<uint32_t>(layout_.keys);
-    launch_distance(problem_.metric, slice(queries_, first_query, count), rows, problem_.cols, keys, plan_.row_tile,
+    for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
+      const DeviceRowsView tile = slice(queries_, first, std::min(plan_.query_tile, queries_.count - first));
+      launch_distance(problem_.metric, tile, piece.rows, problem_.cols, keys, plan_.row_tile, context_->stream());
+      launch_select(lists_of(first, tile.count), {keys, plan_.row_tile, piece.rows.count, piece.first_row}, rows_seen_,
                     context_->stream());
-    launch_select(lists_of(first_query, count), {keys, plan_.row_tile, rows.count, first_row}, rows_seen_,
-                  context_->stream());
+      (void)read_status(piece.first_row);  // so that progress is true and a cancelled search ends soon
+      meter.add(tile.count * piece.rows.count);
+      meter.poll();
+    }
   }
 
   const KnnProblem problem_;
@@ -241,7 +317,9 @@ class KnnCuda final : public KnnBackend {
   const KnnWorkspace layout_;
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
+  ProductSearch products_;
   DeviceRowsView queries_;
+  int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
 };
 

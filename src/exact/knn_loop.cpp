@@ -6,6 +6,7 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/device_info.hpp"
 
 #include <fmt/format.h>
 
@@ -34,12 +35,19 @@ void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const
 }
 
 DeviceInfo gpu_info(Device device) {
-  const std::vector<DeviceInfo> gpus = cuda_devices();
-  for (const DeviceInfo& gpu : gpus) {
-    if (gpu.device == device) return gpu;
+  DeviceInfo gpu = cuda_device(device.index);
+  if (gpu.device == device) return gpu;
+  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
+                                    name_of(device), cuda_devices().size()));
+}
+
+void check_spaces(Device device, std::initializer_list<MemorySpace> data) {
+  for (const MemorySpace& space : data) {
+    if (space.host_readable() || Device::cuda(space.device) == device) continue;
+    throw InvalidArgument(fmt::format(
+        "data in the memory of cuda:{} was given to a search on {}; search there, or hand it over in host memory",
+        space.device, name_of(device)));
   }
-  throw InvalidArgument(
-      fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(device), gpus.size()));
 }
 
 KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
@@ -63,8 +71,16 @@ KnnPlan plan_modestly(const KnnProblem& problem, Device device, const PlanBudget
 
 }  // namespace
 
-Device resolve_device(const KnnProblem& problem, const Resources& resources) {
-  const Device asked = resources.device();
+void KnnBackend::finish_on_device(const NeighborsView&) {
+  throw InvalidState("this backend has no device memory to write to");
+}
+
+Device resolve_device(const KnnProblem& problem, const Resources& resources, std::initializer_list<MemorySpace> data) {
+  Device asked = resources.device();
+  for (const MemorySpace& space : data) {
+    if (asked.kind == DeviceKind::automatic && !space.host_readable()) asked = Device::cuda(space.device);
+  }
+  check_spaces(asked, data);
   if (asked.kind == DeviceKind::cpu) return asked;
   if (asked.kind == DeviceKind::automatic) {
     const Device chosen = has_gpu_search(problem) && worth_a_gpu(problem, resources.threads())
@@ -99,7 +115,7 @@ PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& r
 
 KnnOutput whole_output(const NeighborsView& out) {
   return {[out](int64_t first, int64_t count) {
-            return NeighborsView{out.ids + first * out.k, out.distances + first * out.k, count, out.k};
+            return NeighborsView{out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space};
           },
           {}};
 }
@@ -112,8 +128,8 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& qu
   const std::unique_ptr<KnnBackend> backend = dispatch(
       plan.device, [&] { return make_knn_cpu(problem, plan, resources); },
       [&](int) { return make_knn_cuda(problem, plan, resources); });
-  const HostBuffer neighbors(plan.query_batch * problem.k * static_cast<int64_t>(sizeof(uint64_t)),
-                             "the packed neighbours", resources);
+  const int64_t packed = problem.results_on_device ? 0 : plan.query_batch * problem.k;
+  const HostBuffer neighbors(packed * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours", resources);
   ProgressMeter meter("search", problem.queries * problem.rows, resources);
   for (int64_t first = 0; first < problem.queries; first += plan.query_batch) {
     const int64_t count = std::min(plan.query_batch, problem.queries - first);
@@ -128,9 +144,13 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& qu
       }
       first_row += rows;
     }
-    backend->finish(neighbors.as<uint64_t>());
     const NeighborsView out = output.destination(first, count);
-    write_neighbors(problem, neighbors.as<uint64_t>(), out);
+    if (problem.results_on_device) {
+      backend->finish_on_device(out);
+    } else {
+      backend->finish(neighbors.as<uint64_t>());
+      write_neighbors(problem, neighbors.as<uint64_t>(), out);
+    }
     if (output.done) output.done(first, out);
   }
   meter.finish();

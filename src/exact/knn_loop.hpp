@@ -9,6 +9,7 @@
 #include "exact/row_source.hpp"
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -20,8 +21,10 @@ struct BasePart {
   const PreparedBase* ready = nullptr;  // for the plan's device, or none
 };
 
-// The device that `resources` asks for, `automatic` settled for this problem. InvalidArgument where it does not exist.
-Device resolve_device(const KnnProblem& problem, const Resources& resources);
+// The device that `resources` asks for, `automatic` settled for this problem: where its data is, if that is a GPU's
+// memory. InvalidArgument where there is no such device, or data lies on another.
+Device resolve_device(const KnnProblem& problem, const Resources& resources,
+                      std::initializer_list<MemorySpace> data = {});
 
 // A plan with the memory that it needs.
 struct PlannedKnn {

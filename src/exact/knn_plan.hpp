@@ -26,6 +26,7 @@ struct KnnProblem {
   bool queries_in_memory = true;  // else they are read from a file, piece by piece
   bool base_in_memory = true;
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
+  bool results_on_device = false;
   bool base_prepared = false;     // an index holds the base in the layout of the device
   bool base_checked = false;      // an index has looked at the rows when they were added
 };

@@ -63,12 +63,12 @@ class Flat final : public IndexType {
     const KnnParams params{out.k, params_.metric, params_.check_finite};
     KnnProblem problem =
         check_knn({queries.rows(), queries.cols(), queries.dtype()}, {current->rows, cols, current->dtype}, params);
-    check_host_readable("queries", queries);
     check_output(out, queries.rows(), out.k);
-    if (pad_when_empty(problem, out)) return;
+    problem.results_on_device = !out.space.host_readable();
+    if (!problem.results_on_device && pad_when_empty(problem, out)) return;
 
     problem.base_checked = true;
-    const Device device = resolve_device(problem, resources);
+    const Device device = resolve_device(problem, resources, {queries.space(), out.space});
     const bool make_ready =
         params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
     std::deque<ViewSource> sources;
