@@ -10,7 +10,9 @@
 #include <kith/knn.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/range_search.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
@@ -27,6 +29,13 @@ struct IndexParams {
                         // memory limit has room for twice that; batches of queries are searched faster
 };
 
+struct SearchParams {
+  int64_t k = 10;
+  RowFilter filter;  // the rows that may be found; without one, all
+
+  SearchParams(int64_t neighbors = 10, RowFilter rows = {}) : k(neighbors), filter(rows) {}
+};
+
 // Whether add() copies the rows or refers to the caller's memory, which must then outlive every search. Borrowed rows
 // are never merged: each such add is a block of its own, so borrow few, large ones.
 enum class Ownership : uint8_t { copy, borrow };
@@ -39,8 +48,16 @@ class KITH_EXPORT Index {
   // Rows get the numbers size(), size() + 1, ... The first add fixes dimension and dtype.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
 
-  Neighbors search(const MatrixView& queries, int64_t k, const Resources& resources = Resources()) const;
-  void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources = Resources()) const;
+  // search(queries, 10), or search(queries, {10, filter}).
+  Neighbors search(const MatrixView& queries, const SearchParams& params,
+                   const Resources& resources = Resources()) const;
+  // The same into the caller's arrays, which must be of the params' k.
+  void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+              const Resources& resources = Resources()) const;
+
+  // All rows within the radius, which is in the metric's unit; see kith/range_search.hpp.
+  RangeNeighbors range_search(const MatrixView& queries, float radius, const RowFilter& filter = {},
+                              const Resources& resources = Resources()) const;
 
   int64_t size() const;
   int64_t dimension() const;  // 0 before the first add

@@ -6,10 +6,14 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
+#include <kith/knn_graph.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/pairwise_distances.hpp>
+#include <kith/range_search.hpp>
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>

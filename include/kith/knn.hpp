@@ -1,8 +1,8 @@
 // Exact k-nearest-neighbour search: for every query the k rows of the base that are nearest by the metric.
 //
-// Exact means: the rows returned are the first k of all rows ordered by (distance, row), where a distance is computed in
-// float64 from the stored values and rounded once to f32. Fast arithmetic only decides which rows cannot be among them.
-// The same input gives the same bytes on every device, for any number of threads and under any memory limit.
+// Exact means: the rows returned are the first k of all rows ordered by (distance, row), where a distance is computed
+// in float64 from the stored values and rounded once to f32. Fast arithmetic only decides which rows cannot be among
+// them. The same input gives the same bytes on every device, for any number of threads and under any memory limit.
 //
 // Queries, base and results may lie in host memory or, each for itself, in that of the CUDA device that searches. The
 // call waits for the device, and returns when the result is complete; with resources.stream it has used that stream.
@@ -12,6 +12,7 @@
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
@@ -24,6 +25,7 @@ struct KnnParams {
   int64_t k = 10;
   Metric metric = Metric::l2;
   bool check_finite = true;  // refuse NaN and infinities, naming the row; without it a NaN distance comes last
+  RowFilter filter = {};     // the rows that may be found; without one, all
 
   KITH_EXPORT void validate() const;
 };

@@ -53,7 +53,7 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   const MatrixView view = view_of(queries, "queries");
   Call call(options);
   NeighborsOutput output(view.rows(), k, out, call.resources());
-  call.run([&] { self.index.search(view, output.view(), call.resources()); });
+  call.run([&] { self.index.search(view, output.view(), k, call.resources()); });
   return output.take();
 }
 

@@ -65,11 +65,7 @@ class KeyBounds {
 class RangeScan {
  public:
   RangeScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
-      : context_(context),
-        queries_(queries),
-        split_(split),
-        check_finite_(check_finite),
-        scratch_(context.scratch[static_cast<size_t>(slot)]) {}
+      : context_(context), queries_(queries), split_(split), slot_(slot), check_finite_(check_finite) {}
 
   // The first row that is not finite, or -1. What follows it is not looked at.
   int64_t run(int64_t first, int64_t end) {
@@ -95,6 +91,7 @@ class RangeScan {
     context_.exchange_threshold(query, &list);
     float threshold = list.threshold();
     for (int64_t i = 0; i < rows.rows(); ++i) {
+      if (!context_.keeps_row(first + i)) continue;
       float lower;
       float upper;
       const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
@@ -102,7 +99,7 @@ class RangeScan {
       if (lower > threshold) continue;
       list.push(lower, upper, static_cast<uint32_t>(first + i));
       if (list.has_room()) continue;
-      list.make_room(scratch_, context_.scorer(query));
+      context_.make_room(query, split_, slot_);
       threshold = list.threshold();
     }
     return -1;
@@ -111,8 +108,8 @@ class RangeScan {
   const ScanContext& context_;
   const float* const queries_;
   const int64_t split_;
+  const int slot_;
   const bool check_finite_;
-  const CandidateScratch& scratch_;
   float values_[kTileRows];
   float facts_[kTileRows] = {};
 };

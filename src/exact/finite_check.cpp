@@ -50,9 +50,10 @@ void refuse_negative(std::string_view what, const MatrixView& rows, int64_t firs
   if (rows.dtype() == DType::u8) return;
   const int64_t row = find_first(rows.rows(), resources, [&](int64_t i) { return row_has_negative(rows, i); });
   if (row < 0) return;
-  throw InvalidArgument(fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
-                                    "are zero or more: choose another metric, or shift the data",
-                                    what, first_row + row));
+  throw InvalidArgument(
+      fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
+                  "are zero or more: choose another metric, or shift the data",
+                  what, first_row + row));
 }
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// Vectors that a search refuses: with a NaN or an infinity, or with a value below zero where the metric wants none. What
-// is said of them is the same on every device.
+// Vectors that a search refuses: with a NaN or an infinity, or with a value below zero where the metric wants none.
+// What is said of them is the same on every device.
 #pragma once
 
 #include <kith/resources.hpp>

@@ -35,9 +35,14 @@ class KnnBackend {
   virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
-// `plan` was made for the problem and for this device.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+// `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
+// scanned, or null.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+                                         const Resources& resources);
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+
+// Padding for every query, to the memory of the device that `out` lies on.
+void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);
 
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
 struct PrepareOptions {

@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "exact/metric_unit.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +14,10 @@ namespace {
 
 void check_dtype(std::string_view what, DType dtype, Metric metric) {
   if (metric == Metric::hamming && dtype != DType::u8) {
-    throw InvalidArgument(fmt::format("the {} are {}; hamming counts the differing bits of u8 rows: pack the bits into "
-                                      "bytes, or choose another metric",
-                                      what, name_of(dtype)));
+    throw InvalidArgument(
+        fmt::format("the {} are {}; hamming counts the differing bits of u8 rows: pack the bits into "
+                    "bytes, or choose another metric",
+                    what, name_of(dtype)));
   }
 }
 
@@ -42,6 +45,8 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
   problem.result_k = params.k;
   problem.query_dtype = queries.dtype;
   problem.base_dtype = base.dtype;
+  problem.query_space = queries.space;
+  problem.base_space = base.space;
   problem.metric = params.metric;
   problem.check_finite = params.check_finite;
   return problem;
@@ -70,12 +75,9 @@ void check_output(const NeighborsView& out, int64_t queries, int64_t k) {
   }
 }
 
-bool pad_when_empty(const KnnProblem& problem, const NeighborsView& out) {
-  if (problem.queries > 0 && problem.rows > 0) return false;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+void write_nothing(Metric metric, const NeighborsView& out) {
   std::fill_n(out.ids, out.queries * out.k, int64_t{-1});
-  std::fill_n(out.distances, out.queries * out.k, larger_is_nearer(problem.metric) ? -kInfinity : kInfinity);
-  return true;
+  std::fill_n(out.distances, out.queries * out.k, distance_of_nothing(metric));
 }
 
 }  // namespace kith

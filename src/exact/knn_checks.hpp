@@ -11,6 +11,11 @@ struct RowsInfo {
   int64_t rows = 0;
   int64_t cols = 0;
   DType dtype = DType::f32;
+  MemorySpace space;
+
+  RowsInfo(int64_t r, int64_t c, DType type) : rows(r), cols(c), dtype(type) {}
+  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) { space = view.space(); }
+  explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) {}
 };
 
 // The problem, its k no larger than the base. InvalidArgument or Unsupported where it cannot be.
@@ -22,7 +27,7 @@ void check_result_size(int64_t queries, int64_t k);
 void check_host_readable(std::string_view what, const MatrixView& view);
 void check_output(const NeighborsView& out, int64_t queries, int64_t k);
 
-// True, with everything padded, where there is nothing to search.
-bool pad_when_empty(const KnnProblem& problem, const NeighborsView& out);
+// No neighbour for any query.
+void write_nothing(Metric metric, const NeighborsView& out);
 
 }  // namespace kith

@@ -27,10 +27,6 @@ namespace {
 bool lies_on(const MatrixView& matrix, int device) { return matrix.space() == MemorySpace::cuda(device); }
 
 void check_input(const MatrixView& matrix, std::string_view what, int device) {
-  if (matrix.dtype() != DType::f32 && matrix.dtype() != DType::u8) {
-    throw Unsupported("exact search on a GPU takes f32 and u8, and the " + std::string(what) + " is " +
-                      std::string(name_of(matrix.dtype())));
-  }
   if (matrix.space().kind == MemoryKind::cuda && !lies_on(matrix, device)) {
     throw InvalidArgument("the " + std::string(what) + " lies on cuda:" + std::to_string(matrix.space().device) +
                           " and the search runs on cuda:" + std::to_string(device) +
@@ -40,6 +36,15 @@ void check_input(const MatrixView& matrix, std::string_view what, int device) {
 
 DeviceRowsView view_of(const MatrixView& matrix) {
   return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
+}
+
+// Whether a matrix holds values below zero is looked at on the host.
+void check_signs(const MatrixView& matrix, std::string_view what, int64_t first_row, const Resources& resources) {
+  if (!matrix.space().host_readable()) {
+    throw Unsupported("chi_square looks for values below zero on the host; hand the " + std::string(what) +
+                      " over in host memory");
+  }
+  refuse_negative(what, matrix, first_row, resources);
 }
 
 // Packs the rows one after the other at `target`, which holds rows x cols.
@@ -150,6 +155,7 @@ class KnnCuda final : public KnnBackend {
       : problem_(problem),
         plan_(plan),
         layout_(problem, plan),
+        resources_(resources),
         context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "an exact search", context_, resources),
         products_(problem_, plan_, layout_, workspace_.data(), context_->stream()) {}
@@ -157,6 +163,7 @@ class KnnCuda final : public KnnBackend {
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(context_->device());
     check_input(queries, "query", context_->device());
+    if (problem_.metric == Metric::chi_square) check_signs(queries, "query", first_query, resources_);
     queries_ = view_of(queries);
     first_query_ = first_query;
     rows_seen_ = 0;
@@ -248,6 +255,7 @@ class KnnCuda final : public KnnBackend {
   // Brings rows to the device, unless they lie there, and looks at them.
   DeviceRowsView arrive(const MatrixView& rows, int64_t first_row) const {
     check_input(rows, "base", context_->device());
+    if (problem_.metric == Metric::chi_square && !problem_.base_checked) check_signs(rows, "base", first_row, resources_);
     if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
     DeviceRowsView view = view_of(rows);
     if (!lies_on(rows, context_->device())) {
@@ -292,7 +300,11 @@ class KnnCuda final : public KnnBackend {
       uint64_t* const found = rows_seen_ == 0 ? lists : at<uint64_t>(layout_.found);
       products_.search(batch, piece, found);
       const KnnStatus done = read_status(piece.first_row);
-      if (done.failed > 0) products_.search_failed(done.failed, batch, piece, found);
+      if (done.failed > 0) {
+        resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
+                                           " queries have too many rows that are about as near: searched directly");
+        products_.search_failed(done.failed, batch, piece, found);
+      }
       if (found != lists) launch_merge_lists(found, lists, batch.count, problem_.k, context_->stream());
       meter.add(batch.count * piece.rows.count);
       meter.poll();
@@ -315,6 +327,7 @@ class KnnCuda final : public KnnBackend {
   const KnnProblem problem_;
   const KnnPlan plan_;
   const KnnWorkspace layout_;
+  const Resources resources_;
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
   ProductSearch products_;
@@ -328,6 +341,12 @@ class KnnCuda final : public KnnBackend {
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
   return std::make_unique<KnnCuda>(problem, plan, resources);
+}
+
+void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources) {
+  const DeviceGuard guard(out.space.device);
+  const DeviceContext context(out.space.device, resources.options().stream);
+  launch_write_neighbors(metric, DeviceLists(), out, context.stream());
 }
 
 std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,

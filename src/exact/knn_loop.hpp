@@ -4,27 +4,19 @@
 #include <kith/knn.hpp>
 
 #include "core/reservation.hpp"
+#include "exact/base_set.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/row_source.hpp"
 
 #include <functional>
-#include <initializer_list>
 #include <memory>
-#include <vector>
 
 namespace kith {
 
-// A run of the base's rows; the rows of the parts are numbered through.
-struct BasePart {
-  RowSource* rows = nullptr;
-  const PreparedBase* ready = nullptr;  // for the plan's device, or none
-};
-
 // The device that `resources` asks for, `automatic` settled for this problem: where its data is, if that is a GPU's
 // memory. InvalidArgument where there is no such device, or data lies on another.
-Device resolve_device(const KnnProblem& problem, const Resources& resources,
-                      std::initializer_list<MemorySpace> data = {});
+Device resolve_device(const KnnProblem& problem, const Resources& resources);
 
 // A plan with the memory that it needs.
 struct PlannedKnn {
@@ -37,17 +29,25 @@ struct PlannedKnn {
 // For that device under what is left of the limits.
 PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources);
 
-// Where batches of results go: `destination` says where the results of queries first .. are written, `done` that they
-// are.
-struct KnnOutput {
-  std::function<NeighborsView(int64_t first, int64_t count)> destination;
-  std::function<void(int64_t first, const NeighborsView& part)> done;
+// Where batches of results go.
+class KnnOutput {
+ public:
+  virtual ~KnnOutput() = default;
+  // Before the first batch: batches have up to so many queries.
+  virtual void open(int64_t batch, const Resources& resources) = 0;
+  // Where the results of queries first, first + 1, ... are written, and that they are.
+  virtual NeighborsView destination(int64_t first, int64_t count) = 0;
+  virtual void done(int64_t first, const NeighborsView& part) = 0;
 };
 
-// Into one array for all queries.
-KnnOutput whole_output(const NeighborsView& out);
+// The queries of a search and the rows that it goes over, as `walk` hands them out.
+struct KnnInput {
+  RowSource& queries;
+  std::function<void(const BaseSet::Step& step)> walk;
+  const uint64_t* kept = nullptr;     // bits of a filter for the rows walked over; CPU only
+  const uint32_t* numbers = nullptr;  // the ids of the rows walked over, where they are not 0, 1, 2, ...
+};
 
-void run_knn(const KnnProblem& problem, const PlannedKnn& planned, RowSource& queries,
-             const std::vector<BasePart>& base, const KnnOutput& output);
+void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output);
 
 }  // namespace kith

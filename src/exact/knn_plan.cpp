@@ -131,11 +131,6 @@ CpuEngine cpu_engine(const KnnProblem& problem) {
                                                                                  : CpuEngine::product;
 }
 
-bool has_gpu_search(const KnnProblem& problem) {
-  const auto taken = [](DType dtype) { return dtype == DType::f32 || dtype == DType::u8; };
-  return is_product(key_kind(problem.metric)) && taken(problem.query_dtype) && taken(problem.base_dtype);
-}
-
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
   KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem));
   if (plan.host_bytes <= budget.host) return plan;

@@ -4,6 +4,7 @@
 
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
+#include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
 #include "kernels/product/product_plan.hpp"
@@ -22,11 +23,13 @@ struct KnnProblem {
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
   Metric metric = Metric::l2;
+  MemorySpace query_space;
+  MemorySpace base_space;
+  MemorySpace result_space;
   bool check_finite = true;
   bool queries_in_memory = true;  // else they are read from a file, piece by piece
   bool base_in_memory = true;
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
-  bool results_on_device = false;
   bool base_prepared = false;     // an index holds the base in the layout of the device
   bool base_checked = false;      // an index has looked at the rows when they were added
 };
@@ -93,9 +96,6 @@ struct PlanBudget {
 
 // What the metric and the number of queries decide on the CPU.
 CpuEngine cpu_engine(const KnnProblem& problem);
-
-// Whether the GPU backend takes these dtypes and this metric.
-bool has_gpu_search(const KnnProblem& problem);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);

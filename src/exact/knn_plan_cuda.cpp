@@ -49,7 +49,8 @@ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // pieces.
 int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
-  int64_t bytes = problem.results_on_device ? 0 : matrix(plan.query_batch, saturating_multiply(problem.k, 8));
+  int64_t bytes =
+      problem.result_space.host_readable() ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
   if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));

@@ -21,7 +21,7 @@ class BlockScan final : public PanelHits {
         first_query_(first_query),
         query_count_(query_count),
         split_(split),
-        scratch_(context.scratch[static_cast<size_t>(slot)]) {
+        slot_(slot) {
     const int64_t width = context.queries.panel_width();
     limits_.assign(static_cast<size_t>((query_count + width - 1) / width * width), -kInfinity);
     for (int64_t q = 0; q < query_count; ++q) set_limit(q);
@@ -45,10 +45,12 @@ class BlockScan final : public PanelHits {
     const int64_t width = packed_.rows_per_panel();
     const int64_t count = std::min(width, packed_.rows() - panel * width);
     const float limit = limits_[static_cast<size_t>(query)] + bound;
+    const int64_t before = list.size();
     list.push_group(values, count, limit, {offset, bound, context_.kind == KeyKind::l2},
                     static_cast<uint32_t>(first_row_ + panel * width));
+    if (context_.kept != nullptr) list.keep_since(before, [&](uint32_t row) { return context_.keeps_row(row); });
     if (list.has_room()) return;
-    list.make_room(scratch_, context_.scorer(first_query_ + query));
+    context_.make_room(first_query_ + query, split_, slot_);
     set_limit(query);
   }
 
@@ -67,7 +69,7 @@ class BlockScan final : public PanelHits {
   const int64_t first_query_;
   const int64_t query_count_;
   const int64_t split_;
-  const CandidateScratch& scratch_;
+  const int slot_;
   std::vector<float> limits_;
   PanelQueries queries_;
 };

@@ -1,4 +1,4 @@
-// Rows that can be had piece by piece, from memory or from a file.
+// The queries of a search, which can be had piece by piece, from memory or from a file.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -12,7 +12,8 @@ namespace kith {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  virtual int64_t rows() const = 0;
+  // Before the first fetch: up to `most` rows will be fetched at a time.
+  virtual void open(int64_t most, const Resources& resources) = 0;
   // What is returned stays valid until the next fetch.
   virtual MatrixView fetch(int64_t first, int64_t count) = 0;
 };
@@ -20,7 +21,7 @@ class RowSource {
 class ViewSource final : public RowSource {
  public:
   explicit ViewSource(const MatrixView& view) : view_(view) {}
-  int64_t rows() const override { return view_.rows(); }
+  void open(int64_t, const Resources&) override {}
   MatrixView fetch(int64_t first, int64_t count) override { return view_.slice(first, count); }
 
  private:
@@ -29,10 +30,10 @@ class ViewSource final : public RowSource {
 
 class FileSource final : public RowSource {
  public:
-  // Fetches up to `most` rows at a time, into memory of its own.
-  FileSource(const VectorFile& file, int64_t most, const Resources& resources)
-      : file_(file), buffer_(file.dtype(), most, file.cols(), "rows read from a file", resources) {}
-  int64_t rows() const override { return file_.rows(); }
+  explicit FileSource(const VectorFile& file) : file_(file) {}
+  void open(int64_t most, const Resources& resources) override {
+    buffer_ = MatrixBuffer(file_.dtype(), most, file_.cols(), "queries read from a file", resources);
+  }
   MatrixView fetch(int64_t first, int64_t count) override {
     const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
     file_.read(first, out);

@@ -1,10 +1,11 @@
-// What the two scans of the CPU search share: the rows, the queries and their candidate lists.
+// What the scans of the CPU search share: the rows, the queries and their candidate lists.
 #pragma once
 
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -16,12 +17,26 @@
 
 namespace kith {
 
+// What is done with candidates: a k-NN search keeps the k best of a list, a range search takes them all out.
+class CandidateUser {
+ public:
+  virtual ~CandidateUser() = default;
+  // Rows with larger keys are known not to matter.
+  virtual float threshold(int64_t query) const = 0;
+  // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
+  virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+  // The rows are scanned: the list is used up.
+  virtual void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+};
+
 struct ScanContext {
   const MatrixView& base;
+  int64_t first_row;  // of the base, in the caller's numbers
   QuerySet& queries;
   KeyKind kind;
-  CandidateList* lists;                          // queries x row_splits
-  const std::vector<CandidateScratch>& scratch;  // one for each thread
+  CandidateList* lists;  // queries x row_splits
+  CandidateUser& user;
+  const uint64_t* kept;  // bits in the caller's row numbers, or null where all rows count
   const KnnPlan& plan;
   ProgressMeter& meter;
   const Resources& resources;
@@ -39,6 +54,11 @@ struct ScanContext {
   }
 
   CandidateList& list(int64_t query, int64_t split) const { return lists[query * plan.row_splits + split]; }
+  bool keeps_row(int64_t row) const { return kept == nullptr || keeps(kept, first_row + row); }
+
+  void make_room(int64_t query, int64_t split, int slot) const {
+    user.make_room(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query));
+  }
   RowScorer scorer(int64_t query) const {
     return [this, query](const uint32_t* rows, int64_t count, float* keys) {
       canonical_keys_cpu(kind, queries.canonical(query), base, rows, count, keys);

@@ -2,19 +2,20 @@
 //
 // The rows lie in blocks. An add makes a block and merges it with the small ones before it, so that n single adds cost
 // n log n copies and leave log n blocks. Blocks are immutable and shared between versions.
-#include "core/dispatch.hpp"
+#include "exact/exact_search.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
-#include "exact/knn_loop.hpp"
+#include "exact/knn_output.hpp"
+#include "exact/range_loop.hpp"
 #include "index/flat_block.hpp"
 #include "index/index_type.hpp"
+#include "kernels/distance/canonical.hpp"
 
 #include <kith/error.hpp>
 
 #include <fmt/format.h>
 
 #include <cstring>
-#include <deque>
 #include <limits>
 
 namespace kith {
@@ -39,6 +40,34 @@ Device device_at_add(Device asked) {
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
+PrepareOptions prepare_options(const IndexParams& params) { return {params.metric, false, 0}; }
+
+// The blocks of a version, with the layouts that they have or get.
+class FlatBase final : public BlocksBase {
+ public:
+  FlatBase(const FlatVersion& version, const IndexParams& params)
+      : BlocksBase(std::vector<Block>()), version_(version), params_(params) {
+    for (const auto& block : version.blocks) blocks_.push_back({block->view(), nullptr});
+  }
+
+  bool can_prepare() const override { return params_.prepare; }
+
+  bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
+    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
+    bool all = true;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const FlatBlock& block = *version_.blocks[i];
+      blocks_[i].ready = make ? block.prepare(device, prepare_options(params_), resources) : block.prepared(device);
+      all &= blocks_[i].ready != nullptr;
+    }
+    return all;
+  }
+
+ private:
+  const FlatVersion& version_;
+  const IndexParams& params_;
+};
+
 class Flat final : public IndexType {
  public:
   explicit Flat(const IndexParams& params) : params_(params), version_(std::make_shared<FlatVersion>()) {}
@@ -57,32 +86,30 @@ class Flat final : public IndexType {
     }
   }
 
-  void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources) const override {
+  void search(const MatrixView& queries, const NeighborsView& out, const RowFilter& filter,
+              const Resources& resources) const override {
     const std::shared_ptr<const FlatVersion> current = version();
-    const int64_t cols = current->rows == 0 ? queries.cols() : current->cols;
     const KnnParams params{out.k, params_.metric, params_.check_finite};
-    KnnProblem problem =
-        check_knn({queries.rows(), queries.cols(), queries.dtype()}, {current->rows, cols, current->dtype}, params);
-    check_output(out, queries.rows(), out.k);
-    problem.results_on_device = !out.space.host_readable();
-    if (!problem.results_on_device && pad_when_empty(problem, out)) return;
-
+    KnnProblem problem = check_knn(RowsInfo(queries), rows_info(*current, queries), params);
     problem.base_checked = true;
-    const Device device = resolve_device(problem, resources, {queries.space(), out.space});
-    const bool make_ready =
-        params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
-    std::deque<ViewSource> sources;
-    std::vector<std::shared_ptr<PreparedBase>> ready;
-    std::vector<BasePart> parts;
-    problem.base_prepared = true;
-    for (const auto& block : current->blocks) {
-      sources.emplace_back(block->view());
-      ready.push_back(make_ready ? block->prepare(device, prepare_options(), resources) : block->prepared(device));
-      parts.push_back({&sources.back(), ready.back().get()});
-      problem.base_prepared &= ready.back() != nullptr;
-    }
+    problem.result_space = out.space;
+    check_output(out, queries.rows(), out.k);
     ViewSource query_rows(queries);
-    run_knn(problem, plan_knn(problem, device, resources), query_rows, parts, whole_output(out));
+    FlatBase base(*current, params_);
+    ArrayOutput output(out);
+    search_knn(problem, {query_rows, base, filter}, output, resources);
+  }
+
+  RangeNeighbors range_search(const MatrixView& queries, float radius, const RowFilter& filter,
+                              const Resources& resources) const override {
+    const std::shared_ptr<const FlatVersion> current = version();
+    const RangeParams params{radius, params_.metric, params_.check_finite, filter};
+    KnnProblem problem = check_range(RowsInfo(queries), rows_info(*current, queries), params);
+    problem.base_checked = true;
+    check_host_readable("queries", queries);
+    ViewSource query_rows(queries);
+    FlatBase base(*current, params_);
+    return search_range(problem, radius, {query_rows, base, filter}, resources);
   }
 
   int64_t size() const override { return version()->rows; }
@@ -110,12 +137,18 @@ class Flat final : public IndexType {
     auto block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
     const Device device = device_at_add(resources.device());
-    if (params_.prepare && device.kind != DeviceKind::automatic) block->prepare(device, prepare_options(), resources);
+    if (params_.prepare && is_product(key_kind(params_.metric)) && device.kind != DeviceKind::automatic) {
+      block->prepare(device, prepare_options(params_), resources);
+    }
     next->blocks.push_back(std::move(block));
     return next;
   }
 
-  PrepareOptions prepare_options() const { return {params_.metric, false, 0}; }
+  // Before the first add any queries will do.
+  static RowsInfo rows_info(const FlatVersion& current, const MatrixView& queries) {
+    return current.rows == 0 ? RowsInfo(0, queries.cols(), queries.dtype())
+                             : RowsInfo(current.rows, current.cols, current.dtype);
+  }
 
   void check_rows(const FlatVersion& current, const MatrixView& rows) const {
     check_host_readable("added vectors", rows);

@@ -28,16 +28,23 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
   impl_->type->add(rows, ownership, resources);
 }
 
-Neighbors Index::search(const MatrixView& queries, int64_t k, const Resources& resources) const {
-  KnnParams{k, impl_->params.metric, impl_->params.check_finite}.validate();
-  check_result_size(queries.rows(), k);
-  Neighbors result(queries.rows(), k, resources);
-  search(queries, result.view(), resources);
+Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
+  KnnParams{params.k, impl_->params.metric}.validate();
+  check_result_size(queries.rows(), params.k);
+  Neighbors result(queries.rows(), params.k, resources);
+  impl_->type->search(queries, result.view(), params.filter, resources);
   return result;
 }
 
-void Index::search(const MatrixView& queries, const NeighborsView& out, const Resources& resources) const {
-  impl_->type->search(queries, out, resources);
+void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                   const Resources& resources) const {
+  check_output(out, queries.rows(), params.k);
+  impl_->type->search(queries, out, params.filter, resources);
+}
+
+RangeNeighbors Index::range_search(const MatrixView& queries, float radius, const RowFilter& filter,
+                                   const Resources& resources) const {
+  return impl_->type->range_search(queries, radius, filter, resources);
 }
 
 int64_t Index::size() const { return impl_->type->size(); }

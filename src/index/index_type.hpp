@@ -13,7 +13,10 @@ class IndexType {
   virtual ~IndexType() = default;
   // Publishes a new version; on an exception the old one stays.
   virtual void add(const MatrixView& rows, Ownership ownership, const Resources& resources) = 0;
-  virtual void search(const MatrixView& queries, const NeighborsView& out, const Resources& resources) const = 0;
+  virtual void search(const MatrixView& queries, const NeighborsView& out, const RowFilter& filter,
+                      const Resources& resources) const = 0;
+  virtual RangeNeighbors range_search(const MatrixView& queries, float radius, const RowFilter& filter,
+                                      const Resources& resources) const = 0;
   virtual int64_t size() const = 0;
   virtual int64_t dimension() const = 0;
 };

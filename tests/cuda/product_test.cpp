@@ -4,6 +4,7 @@
 
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
+#include "exact/knn_output.hpp"
 
 #include <cmath>
 #include <initializer_list>
@@ -17,7 +18,7 @@ Neighbors search_as(const CudaChoice& choice, const Vectors& queries, const Vect
                     int64_t device_bytes = kNoLimit) {
   const MatrixView q = queries.view();
   const MatrixView b = base.view();
-  const KnnProblem problem = check_knn({q.rows(), q.cols(), q.dtype()}, {b.rows(), b.cols(), b.dtype()}, params);
+  const KnnProblem problem = check_knn(RowsInfo(q), RowsInfo(b), params);
   const DeviceInfo device = cuda_devices().front();
   const PlanBudget budget{kNoLimit, std::min(device_bytes, device.memory_free / 2), 1};
   const Resources resources = on_cuda();
@@ -27,8 +28,10 @@ Neighbors search_as(const CudaChoice& choice, const Vectors& queries, const Vect
   EXPECT_EQ(planned.plan.cuda_engine, CudaEngine::product);
   Neighbors result(q.rows(), params.k, resources);
   ViewSource query_rows(q);
-  ViewSource base_rows(b);
-  run_knn(problem, planned, query_rows, {{&base_rows, nullptr}}, whole_output(result.view()));
+  BlocksBase base_rows(b);
+  ArrayOutput output(result.view());
+  const auto walk = [&](const BaseSet::Step& step) { base_rows.walk(planned.plan.base_chunk, resources, step); };
+  run_knn(problem, planned, {query_rows, walk}, output);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kith/knn.hpp>
+#include <kith/range_search.hpp>
 
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
@@ -51,7 +52,8 @@ double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
     absolute += std::abs(a - b);
     largest = std::max(largest, std::abs(a - b));
     if (a + b != 0) chi += (a - b) * (a - b) / (a + b);
-    if (metric == Metric::hamming) bits += std::popcount(static_cast<unsigned>(static_cast<int>(a) ^ static_cast<int>(b)));
+    if (metric == Metric::hamming)
+      bits += std::popcount(static_cast<unsigned>(static_cast<int>(a) ^ static_cast<int>(b)));
   }
   switch (metric) {
     case Metric::l2: return std::sqrt(squares);
@@ -71,6 +73,23 @@ float canonical(Metric metric, const Q* q, const X* x, int64_t cols) {
   return visit_kind(key_kind(metric), [&](auto tag) { return canonical_pair<tag.kind>(q, x, cols); });
 }
 
+// The rows that a filter keeps, ascending.
+inline std::vector<uint32_t> kept_rows(const RowFilter& filter, int64_t rows) {
+  std::vector<uint32_t> kept;
+  for (int64_t i = 0; i < rows; ++i) {
+    bool keep = true;
+    const auto* bytes = static_cast<const uint8_t*>(filter.data());
+    if (filter.form() == RowFilter::Form::mask) keep = bytes[i] != 0;
+    if (filter.form() == RowFilter::Form::bits) keep = bytes[i / 8] >> (i % 8) & 1;
+    if (filter.form() == RowFilter::Form::ids) {
+      const auto* ids = static_cast<const int64_t*>(filter.data());
+      keep = std::find(ids, ids + filter.size(), i) != ids + filter.size();
+    }
+    if (keep) kept.push_back(static_cast<uint32_t>(i));
+  }
+  return kept;
+}
+
 struct Result {
   std::vector<int64_t> ids;
   std::vector<float> distances;
@@ -80,16 +99,17 @@ struct Result {
 template <typename Q, typename X>
 Result knn(const Matrix<Q>& queries, const Matrix<X>& base, const KnnParams& params) {
   Result result;
+  const std::vector<uint32_t> rows = kept_rows(params.filter, base.rows);
   const float nothing = params.metric == Metric::inner_product ? -INFINITY : INFINITY;
   for (int64_t q = 0; q < queries.rows; ++q) {
     std::vector<uint64_t> all;
-    for (int64_t i = 0; i < base.rows; ++i) {
+    for (const uint32_t i : rows) {
       const float key = canonical(params.metric, queries.row(q), base.row(i), base.cols);
-      all.push_back(pack_neighbor(ordered_key(key), static_cast<uint32_t>(i)));
+      all.push_back(pack_neighbor(ordered_key(key), i));
     }
     std::sort(all.begin(), all.end());
     for (int64_t i = 0; i < params.k; ++i) {
-      if (i >= base.rows) {
+      if (i >= static_cast<int64_t>(rows.size())) {
         result.ids.push_back(-1);
         result.distances.push_back(nothing);
         continue;
@@ -99,6 +119,31 @@ Result knn(const Matrix<Q>& queries, const Matrix<X>& base, const KnnParams& par
       result.ids.push_back(row_of(neighbor));
       result.distances.push_back(params.metric == Metric::inner_product ? 0.0f - key : key);
     }
+  }
+  return result;
+}
+
+struct RangeResult {
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> ids;
+  std::vector<float> distances;
+};
+
+// All rows within the radius, by (canonical key, row).
+template <typename Q, typename X>
+RangeResult range_search(const Matrix<Q>& queries, const Matrix<X>& base, const RangeParams& params) {
+  const Result all = knn(queries, base, {base.rows, params.metric, params.check_finite, params.filter});
+  RangeResult result;
+  result.offsets.push_back(0);
+  for (int64_t i = 0; i < queries.rows * base.rows; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const float distance = all.distances[at];
+    const bool inside = params.metric == Metric::inner_product ? distance >= params.radius : distance <= params.radius;
+    if (inside && all.ids[at] >= 0) {
+      result.ids.push_back(all.ids[at]);
+      result.distances.push_back(distance);
+    }
+    if ((i + 1) % base.rows == 0) result.offsets.push_back(static_cast<int64_t>(result.ids.size()));
   }
   return result;
 }

@@ -4,7 +4,9 @@
 #include "core/random.hpp"
 #include "reference/brute_force.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <ostream>
 #include <string_view>
 
@@ -66,6 +68,31 @@ inline Matrix<float> make_floats(Shape shape, int64_t rows, int64_t cols, uint64
       m.row(r)[c] = value;
     }
   }
+  return m;
+}
+
+// Floats stored as T: rounded to a 16-bit float, or cut to what an integer holds.
+template <typename T>
+Matrix<T> stored_as(const Matrix<float>& floats) {
+  Matrix<T> m(floats.rows, floats.cols);
+  for (size_t i = 0; i < m.values.size(); ++i) {
+    if constexpr (std::is_same_v<T, Half>) {
+      m.values[i] = half_of(floats.values[i]);
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      m.values[i] = bfloat16_of(floats.values[i]);
+    } else if constexpr (std::is_same_v<T, float>) {
+      m.values[i] = floats.values[i];
+    } else {
+      const auto limits = std::numeric_limits<T>();
+      m.values[i] = static_cast<T>(std::clamp<float>(40 * floats.values[i], limits.min(), limits.max()));
+    }
+  }
+  return m;
+}
+
+// Values that no metric refuses.
+inline Matrix<float> without_sign(Matrix<float> m) {
+  for (float& value : m.values) value = std::abs(value);
   return m;
 }
 

@@ -134,7 +134,8 @@ void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const 
   for (int64_t i = 0; i < count; ++i) {
     const auto* x = reinterpret_cast<const uint8_t*>(base.row(rows[i]));
     int64_t bits = 0;
-    for (int64_t c = 0; c < base.cols(); ++c) bits += std::popcount(uint8_t(static_cast<uint8_t>(query.values[c]) ^ x[c]));
+    for (int64_t c = 0; c < base.cols(); ++c)
+      bits += std::popcount(uint8_t(static_cast<uint8_t>(query.values[c]) ^ x[c]));
     keys[i] = static_cast<float>(bits);
   }
 }

@@ -101,6 +101,21 @@ class CandidateList {
     }
   }
 
+  // Drops those pushed since the list had `first` of them whose rows are not wanted.
+  template <typename Wanted>
+  void keep_since(int64_t first, const Wanted& wanted) {
+    int64_t end = first;
+    for (int64_t i = first; i < count_; ++i) {
+      lower_[end] = lower_[i];
+      upper_[end] = upper_[i];
+      rows_[end] = rows_[i];
+      end += wanted(rows_[i]);
+    }
+    count_ = end;
+  }
+  // Empties the list, keeping its threshold.
+  void clear() { count_ = 0; }
+
   // For at least one group.
   void make_room(const CandidateScratch& scratch, const RowScorer& score);
 

@@ -1,0 +1,55 @@
+#include "exact/cpu_scanner.hpp"
+
+#include "exact/direct_scan.hpp"
+#include "exact/finite_check.hpp"
+#include "exact/packed_base.hpp"
+#include "exact/product_scan.hpp"
+
+#include <new>
+
+namespace kith {
+
+CpuScanner::CpuScanner(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept, const Resources& resources)
+    : problem_(problem),
+      plan_(plan),
+      kind_(key_kind(problem.metric)),
+      kept_(kept),
+      resources_(resources),
+      queries_(kind_, plan.query_batch, problem.cols, plan.engine == CpuEngine::product, resources),
+      list_memory_(list_count() * CandidateList::bytes_for(problem.k), "the candidate lists", resources),
+      thresholds_(static_cast<size_t>(plan.query_batch)) {
+  // The lists first, then their candidates.
+  std::byte* const candidates = list_memory_.data() + list_count() * static_cast<int64_t>(sizeof(CandidateList));
+  const int64_t bytes = CandidateList::capacity_for(problem.k) * CandidateList::kBytesPerCandidate;
+  for (int64_t i = 0; i < list_count(); ++i) new (lists() + i) CandidateList(candidates + i * bytes, problem.k);
+}
+
+void CpuScanner::load(const MatrixView& queries, int64_t first_query) {
+  if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, first_query, resources_);
+  queries_.load(queries, problem_.check_finite, first_query);
+}
+
+void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
+                      CandidateUser& user) {
+  const bool check = problem_.check_finite && !problem_.base_checked;
+  if (kind_ == KeyKind::chi_square && !problem_.base_checked) refuse_negative("base", base, first_row, resources_);
+  const ScanContext context{base,  first_row, queries_, kind_,      lists(),    user,
+                            kept_, plan_,     meter,    resources_, thresholds_};
+  for (int64_t query = 0; query < queries_.size(); ++query) {
+    const float threshold = user.threshold(query);
+    thresholds_[static_cast<size_t>(query)] = threshold;
+    for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold);
+  }
+  if (plan_.engine == CpuEngine::direct) {
+    direct_scan(context, check, first_row);
+  } else {
+    product_scan(context, dynamic_cast<const PackedBase*>(ready), check, first_row);
+  }
+  parallel_for(queries_.size(), meter, resources_, [&](int64_t query, int slot) {
+    for (int64_t split = 0; split < plan_.row_splits; ++split) {
+      user.finish(&context.list(query, split), query, static_cast<uint32_t>(first_row), slot, context.scorer(query));
+    }
+  });
+}
+
+}  // namespace kith

@@ -1,0 +1,52 @@
+// Exact search as every caller needs it: what a filter leaves of the base, the device, the plan, the loop. For k-NN and
+// for range search, over arrays, files and indexes.
+#pragma once
+
+#include <kith/row_filter.hpp>
+
+#include "exact/base_set.hpp"
+#include "exact/kept_rows.hpp"
+#include "exact/knn_loop.hpp"
+
+namespace kith {
+
+struct SearchInput {
+  RowSource& queries;
+  BaseSet& base;
+  const RowFilter& filter;
+};
+
+// `problem` describes queries and base as they are; its k is settled here, where the filter may leave fewer rows.
+void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output, const Resources& resources);
+
+// How a filter is applied.
+enum class FilterPath : uint8_t {
+  none,    // it keeps every row
+  mask,    // all rows are scanned, and candidates that it leaves out dropped
+  gather,  // the rows that it keeps are copied together and searched as a base of their own
+};
+// `prepared`: the base has, or would have, a layout for the device.
+FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, bool prepared);
+
+// A search with its filter, device and plan settled.
+class PlannedSearch {
+ public:
+  // Changes the problem to what is left of it. False from anything_left() means that nothing can be found.
+  PlannedSearch(KnnProblem* problem, const SearchInput& input, const Resources& resources);
+  bool anything_left() const { return anything_left_; }
+
+  const PlannedKnn& planned() const { return planned_; }
+  KnnInput input() const;
+
+ private:
+  KnnProblem* problem_;
+  const SearchInput& search_;
+  KeptRows kept_;
+  FilterPath path_ = FilterPath::none;
+  const uint64_t* bits_ = nullptr;
+  const uint32_t* list_ = nullptr;
+  bool anything_left_ = false;
+  PlannedKnn planned_;
+};
+
+}  // namespace kith

@@ -1,0 +1,22 @@
+// Between the keys that are compared inside and the metric's own unit.
+#pragma once
+
+#include <kith/metric.hpp>
+
+#include <limits>
+
+namespace kith {
+
+inline float distance_of(Metric metric, float key) {
+  return larger_is_nearer(metric) ? 0.0f - key : key;  // never -0
+}
+
+inline float key_of(Metric metric, float distance) { return larger_is_nearer(metric) ? 0.0f - distance : distance; }
+
+// The distance of no neighbour.
+inline float distance_of_nothing(Metric metric) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return larger_is_nearer(metric) ? -kInfinity : kInfinity;
+}
+
+}  // namespace kith

@@ -1,0 +1,41 @@
+// Range search on the CPU: whatever the scanner cannot exclude gets its canonical distance, and stays if that is in
+// range. The threshold never falls, so that time grows with what is found.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+
+#include "exact/cpu_scanner.hpp"
+#include "exact/knn_loop.hpp"
+#include "exact/range_hits.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+class RangeCpu final : private CandidateUser {
+ public:
+  // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
+  RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
+           const Resources& results);
+
+  void begin(const MatrixView& queries, int64_t first_query) { scanner_.load(queries, first_query); }
+  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) {
+    scanner_.scan(base, first_row, ready, meter, *this);
+  }
+  CollectedHits finish(ProgressMeter& meter) { return hits_.collect(scanner_.queries(), meter); }
+
+ private:
+  float threshold(int64_t) const override { return most_; }
+  void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
+    finish(list, query, first_row, slot, score);
+  }
+  void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
+
+  const float most_;
+  const int64_t capacity_;
+  CpuScanner scanner_;
+  HostBuffer keys_;  // capacity_ for each thread
+  RangeHits hits_;
+};
+
+}  // namespace kith

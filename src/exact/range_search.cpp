@@ -1,0 +1,38 @@
+#include <kith/range_search.hpp>
+
+#include <kith/error.hpp>
+
+#include "exact/range_loop.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace kith {
+
+void RangeParams::validate() const {
+  if (name_of(metric) == "?") throw InvalidArgument(fmt::format("metric {} is none", static_cast<int>(metric)));
+  if (std::isnan(radius)) throw InvalidArgument("the radius is not a number; nothing would be within it");
+}
+
+RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
+                            const Resources& resources) {
+  const KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
+  check_host_readable("queries", queries);
+  check_host_readable("base", base);
+  ViewSource query_rows(queries);
+  BlocksBase base_rows(base);
+  return search_range(problem, params.radius, {query_rows, base_rows, params.filter}, resources);
+}
+
+void range_search(const VectorFile& queries, const VectorFile& base, const RangeSink& sink, const RangeParams& params,
+                  const Resources& resources) {
+  KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
+  if (!sink) throw InvalidArgument("the search needs a sink for its results");
+  problem.queries_in_memory = problem.base_in_memory = false;
+  FileSource query_rows(queries);
+  FileBase base_rows(base);
+  search_range(problem, params.radius, {query_rows, base_rows, params.filter}, sink, resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,40 @@
+// Compares exact searches with the reference, bit by bit.
+#pragma once
+
+#include <kith/knn.hpp>
+#include <kith/range_search.hpp>
+
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace kith {
+
+inline Resources on_cpu(int threads = 2, int64_t limit = kNoLimit) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = threads;
+  options.host_memory_limit = limit;
+  return Resources(options);
+}
+
+inline void expect_same(const Neighbors& found, const reference::Result& truth) {
+  for (int64_t q = 0; q < found.queries(); ++q) {
+    for (int64_t i = 0; i < found.k(); ++i) {
+      const auto at = static_cast<size_t>(q * found.k() + i);
+      ASSERT_EQ(found.ids(q)[i], truth.ids[at]) << "query " << q << " neighbour " << i;
+      ASSERT_EQ(std::memcmp(&found.distances(q)[i], &truth.distances[at], sizeof(float)), 0)
+          << "query " << q << " neighbour " << i << ": " << found.distances(q)[i] << " for " << truth.distances[at];
+    }
+  }
+}
+
+template <typename Q, typename X>
+void check(const reference::Matrix<Q>& queries, const reference::Matrix<X>& base, const KnnParams& params,
+           const Resources& resources = on_cpu()) {
+  expect_same(knn(queries.view(), base.view(), params, resources), reference::knn(queries, base, params));
+}
+
+}  // namespace kith
