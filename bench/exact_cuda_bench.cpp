@@ -237,7 +237,7 @@ class Bench {
     const DeviceArray distances(10 * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), 1, 10, MemorySpace::cuda(0)};
     const double read = 1e3 * static_cast<double>(settings_.rows * settings_.cols) * 2 / kReadBytes;
-    measure("f32 1 query index", read, [&] { index.search(on_device(device_queries, DType::f32, 1), out, resources_); });
+    measure("f32 1 query index", read, [&] { index.search(on_device(device_queries, DType::f32, 1), out, {}, resources_); });
   }
 
   Settings settings_;
