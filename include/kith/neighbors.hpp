@@ -17,7 +17,7 @@ struct NeighborsView {
   float* distances = nullptr;
   int64_t queries = 0;
   int64_t k = 0;
-  MemorySpace space;
+  MemorySpace space = MemorySpace::host();
 };
 
 class Neighbors {

@@ -153,10 +153,10 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   EXPECT_GE(layout.rows, layout.bounds + plan.query_batch * 4);
   EXPECT_GE(layout.row_norms, layout.rows + plan.row_tile * 128);
   EXPECT_GE(layout.keys, layout.row_norms + plan.row_tile * 8);
-  EXPECT_GE(layout.first_bad, layout.keys + plan.query_tile * plan.row_tile * 4);
-  EXPECT_GE(layout.bytes, layout.first_bad + 4);
+  EXPECT_GE(layout.status, layout.keys + plan.query_tile * plan.row_tile * 4);
+  EXPECT_GE(layout.bytes, layout.status + 4);
   for (const int64_t offset : {layout.query_norms, layout.lists, layout.bounds, layout.rows, layout.row_norms,
-                               layout.keys, layout.first_bad}) {
+                               layout.keys, layout.status}) {
     EXPECT_EQ(offset % 256, 0);
   }
 }
