@@ -1,7 +1,7 @@
 // How fast exact search is on a GPU, with data, queries and results in its memory: the mixture of mixture.hpp, squared
 // L2, beside the floor of the hardware and what other libraries take.
 //
-//   exact_cuda_bench [--rows N] [--queries N] [--cols N] [--runs N] [--only TEXT] [--graph 0|1] [--out FILE]
+//   exact_cuda_bench [--rows N] [--queries N] [--cols N] [--runs N] [--only NAME] [--graph 0|1] [--out FILE]
 //
 // Times are CUDA events around whole calls, from raw arrays unless the name says "index": the medians of the runs. The
 // floor is the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192), or one read of
@@ -127,7 +127,7 @@ class Bench {
   }
 
  private:
-  bool wanted(const std::string& name) const { return name.find(settings_.only) != std::string::npos; }
+  bool wanted(const std::string& name) const { return settings_.only.empty() || name == settings_.only; }
 
   void measure(const std::string& name, double floor, const std::function<void()>& call) {
     if (!wanted(name)) return;

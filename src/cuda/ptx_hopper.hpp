@@ -51,6 +51,17 @@ __device__ inline void turn_give(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// --- registers of a warpgroup's threads, which all of its warps give up or take on together
+
+template <int kCount>
+__device__ inline void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ inline void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
 // --- products of a warpgroup
 
 // Rows of 128 bytes in shared memory, 16-byte units swizzled by the row's number modulo 8; 1,024-byte aligned.

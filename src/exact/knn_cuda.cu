@@ -173,9 +173,12 @@ class KnnCuda final : public KnnBackend {
       queries_.stride = queries.cols();
     }
     KITH_CUDA_CHECK(cudaMemsetAsync(status(), 0xFF, sizeof(KnnStatus), context_->stream()));
-    const bool check = problem_.check_finite && can_be_infinite(queries_.dtype);
+    // Products look for queries that are not finite where they round them, and write every list.
+    const bool products = plan_.cuda_engine == CudaEngine::product;
+    const bool check = problem_.check_finite && can_be_infinite(queries_.dtype) && !products;
     inspect(queries_, problem_.cols, norms_at(layout_.query_norms), check ? &status()->bad_query : nullptr,
             context_->stream());
+    if (products) return;
     const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(at<uint64_t>(layout_.lists), 0xFF, list_bytes, context_->stream()));  // padding
   }
@@ -298,7 +301,7 @@ class KnnCuda final : public KnnBackend {
       const DeviceRowsView batch = slice(queries_, first, std::min(plan_.product.queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
       uint64_t* const found = rows_seen_ == 0 ? lists : at<uint64_t>(layout_.found);
-      products_.search(batch, piece, found);
+      products_.search(batch, first, piece, found);
       const KnnStatus done = read_status(piece.first_row);
       if (done.failed > 0) {
         resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +

@@ -59,14 +59,18 @@ void ProductSearch::select_groups(int64_t queries, int64_t groups) const {
                      at<std::byte>(layout_.select), stream_);
 }
 
-void ProductSearch::search(const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const {
+void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base,
+                           uint64_t* neighbors) const {
   const ProductPlan& product = plan_.product;
   const int64_t count = queries.count;
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
   KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));
   launch_query_operands({queries, problem_.cols, kind_, product.operands, base.operands.centre, base.operands.facts,
                          at<std::byte>(layout_.query_operands)},
-                        at<QueryFacts>(layout_.query_facts), stream_);
+                        {at<QueryFacts>(layout_.query_facts),
+                         problem_.check_finite ? &at<KnnStatus>(layout_.status)->bad_query : nullptr,
+                         static_cast<uint32_t>(first_query)},
+                        stream_);
 
   const ProductOperands operands{product.operands,       at<std::byte>(layout_.query_operands),
                                  base.operands.operands, base.operands.terms,
@@ -90,7 +94,7 @@ void ProductSearch::search(const DeviceRowsView& queries, const ProductBase& bas
   window.base_facts = base.operands.facts;
   window.thresholds = at<float>(layout_.thresholds);
   window.key_limits = at<uint32_t>(layout_.key_limits);
-  window.group_counts = at<int32_t>(layout_.group_counts);
+  window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
   launch_windows(window, stream_);
 
   RerankTask rerank;

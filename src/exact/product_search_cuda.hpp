@@ -50,8 +50,9 @@ class ProductSearch {
 
   // Room in the workspace for a piece's operands.
   OperandsView staged_operands() const;
-  // Writes queries x k sorted neighbours, but for the queries that fail. Enqueues and returns.
-  void search(const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const;
+  // Writes queries x k sorted neighbours, but for the queries that fail; lowers the status' bad_query, where it is looked
+  // for, to the first query that is not finite, counted from first_query. Enqueues and returns.
+  void search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base, uint64_t* neighbors) const;
   // The `count` queries that have failed in the search just before, directly. Enqueues and returns.
   void search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const;
 

@@ -4,6 +4,7 @@
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "kernels/product/load_four_cuda.hpp"
 
 #include <cuda_fp16.h>
 
@@ -56,29 +57,6 @@ __device__ float warp_largest(float value) {
 }
 
 __device__ void raise(float* place, float value) { atomicMax(reinterpret_cast<int*>(place), __float_as_int(value)); }
-
-template <typename T>
-struct alignas(4 * sizeof(T)) Four {
-  T values[4];
-};
-
-// Columns first .. first + 3; what lies past the last one is zero.
-template <typename T>
-__device__ void load_four(const T* row, int64_t first, int64_t cols, bool aligned, T (&values)[4]) {
-  if (aligned && first + 4 <= cols) {
-    const Four<T> four = *reinterpret_cast<const Four<T>*>(row + first);
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) values[i] = four.values[i];
-    return;
-  }
-  KITH_UNROLL
-  for (int i = 0; i < 4; ++i) values[i] = first + i < cols ? row[first + i] : T{};
-}
-
-template <typename T>
-__device__ bool rows_aligned(const Rows<T>& rows) {
-  return reinterpret_cast<uintptr_t>(rows.data) % (4 * sizeof(T)) == 0 && rows.stride % 4 == 0;
-}
 
 // --- the sample
 
@@ -142,11 +120,10 @@ __device__ HalfSums convert_half(const Rows<T>& rows, int64_t row, const float* 
   for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
     __half halves[4] = {};
     if (real) {
-      T stored[4];
-      load_four(from, first, rows.cols, aligned, stored);
+      const Four<T> stored = load_four(from, first, rows.cols, aligned);
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        float value = static_cast<float>(stored[i]);
+        float value = static_cast<float>(stored.values[i]);
         sums.finite = sums.finite && value - value == 0.0f;
         if constexpr (kForm == Form::centred) value -= first + i < rows.cols ? centre[first + i] : 0.0f;
         if constexpr (kForm == Form::unit) value = static_cast<float>(static_cast<double>(value) * inverse_norm);
@@ -183,7 +160,7 @@ __global__ void __launch_bounds__(kWarps * 32)
                      float* terms, uint32_t* first_bad) {
   const int64_t chunks = operand_chunks(rows.cols, 2);
   const float scale = operand_scale(facts->sample_largest);
-  const bool aligned = rows_aligned(rows);
+  const bool aligned = rows_aligned(rows.data, rows.stride);
   OperandFacts largest = {0, 0};
   bool unsure = false;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
@@ -226,17 +203,20 @@ __device__ float own_scale(const Rows<T>& rows, int64_t row) {
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(kWarps * 32)
     query_half_kernel(Rows<T> rows, int64_t tile_rows, const float* centre, const BaseFacts* base, std::byte* operands,
-                      QueryFacts* facts) {
+                      QueryOperands target) {
   const int64_t chunks = operand_chunks(rows.cols, 2);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= tile_rows) return;
   float scale = operand_scale(base->sample_largest);
   if (kForm == Form::plain && row < rows.count) scale = own_scale(rows, row);
-  const HalfSums sums = convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows), chunks, operands);
+  const HalfSums sums = convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows.data, rows.stride), chunks, operands);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   // A zero query is at distance 1 of everything: no product tells.
   const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
-  facts[row] = {facts_of(sums, rows.cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
+  target.facts[row] = {facts_of(sums, rows.cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
+  if (!sums.finite && target.first_bad != nullptr) {
+    atomicMin(target.first_bad, target.first_query + static_cast<uint32_t>(row));
+  }
 }
 
 // --- bytes
@@ -255,11 +235,10 @@ __device__ ByteSums convert_bytes(const Rows<T>& rows, int64_t row, bool aligned
   for (int64_t first = 4 * lane; first < chunks * kChunkBytes; first += 128) {
     uint32_t word = 0;
     if (real) {
-      T stored[4];
-      load_four(rows.data + row * rows.stride, first, rows.cols, aligned, stored);
+      const Four<T> stored = load_four(rows.data + row * rows.stride, first, rows.cols, aligned);
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const int value = static_cast<int>(stored[i]) - (std::is_same_v<T, uint8_t> ? 128 : 0);
+        const int value = static_cast<int>(stored.values[i]) - (std::is_same_v<T, uint8_t> ? 128 : 0);
         if (first + i < rows.cols) word |= static_cast<uint32_t>(value & 0xFF) << (8 * i);
       }
       sums.squares = __dp4a(static_cast<int>(word), static_cast<int>(word), sums.squares);
@@ -276,7 +255,7 @@ __global__ void __launch_bounds__(kWarps * 32)
                       int32_t* terms) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
   const int64_t chunks = operand_chunks(rows.cols, 1);
-  const bool aligned = rows_aligned(rows);
+  const bool aligned = rows_aligned(rows.data, rows.stride);
   int32_t largest = 0;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < tile_rows; row += step) {
@@ -303,7 +282,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= tile_rows) return;
   const ByteSums sums =
-      convert_bytes<true>(rows, row, rows_aligned(rows), operand_chunks(rows.cols, 1), operands);
+      convert_bytes<true>(rows, row, rows_aligned(rows.data, rows.stride), operand_chunks(rows.cols, 1), operands);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   const double shifted = static_cast<double>(kShift) * sums.values +
                          static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
@@ -365,7 +344,7 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
   KITH_CUDA_CHECK_LAUNCH("base operands");
 }
 
-void launch_query_operands(const OperandTask& task, QueryFacts* facts, cudaStream_t stream) {
+void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
   const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, kWarps));
   visit_dtype(task.rows.dtype, [&](auto stored) {
@@ -373,13 +352,13 @@ void launch_query_operands(const OperandTask& task, QueryFacts* facts, cudaStrea
     if (task.type == OperandType::bytes) {
       if constexpr (sizeof(T) == 1) {
         query_bytes_kernel<<<blocks, kWarps * 32, 0, stream>>>(
-            typed<T>(task), tile_rows, task.kind == KeyKind::inner_product, task.operands, facts);
+            typed<T>(task), tile_rows, task.kind == KeyKind::inner_product, task.operands, queries.facts);
       }
       return;
     }
     with_form(task.kind, [&](auto form) {
       query_half_kernel<decltype(form)::value><<<blocks, kWarps * 32, 0, stream>>>(
-          typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands, facts);
+          typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands, queries);
     });
   });
   KITH_CUDA_CHECK_LAUNCH("query operands");

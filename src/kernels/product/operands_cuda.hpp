@@ -30,11 +30,17 @@ struct BaseOperands {
   uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
 };
 
+struct QueryOperands {
+  QueryFacts* facts = nullptr;
+  uint32_t* first_bad = nullptr;  // the smallest query that is not finite, if not null
+  uint32_t first_query = 0;       // the number of the first of these
+};
+
 // The centre (zeros for keys without differences) and the sample's largest magnitude.
 void launch_sample(const OperandTask& task, cudaStream_t stream);
 // After launch_sample.
 void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
 // Against a base whose centre and facts are given.
-void launch_query_operands(const OperandTask& task, QueryFacts* facts, cudaStream_t stream);
+void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
 
 }  // namespace kith

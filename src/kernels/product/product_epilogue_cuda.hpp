@@ -128,17 +128,9 @@ class CandidatesEpilogue {
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(Acc{});
     least_of_tile(products, terms, least);
-    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const auto first = static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      if (!(least[q] <= limit_[q])) continue;
-      KITH_UNROLL
-      for (int i = 0; i < kSlabValues / 2; ++i) {
-        const int col = 8 * (i / 2) + i % 2;
-        const Acc value = terms[col + first_col] + products[q / 2][4 * (i / 2) + 2 * (q % 2) + i % 2];
-        if (value <= limit_[q]) found(first + static_cast<uint32_t>(col), in_tile_[q]);
-      }
+      if (least[q] <= limit_[q]) collect(columns_below(products[q / 2], q % 2, terms, limit_[q]), tile, in_tile_[q]);
     }
     __syncwarp();
     if (*count_ > kBuffer / 2) flush();
@@ -154,14 +146,33 @@ class CandidatesEpilogue {
   static __device__ float lowest(float) { return __int_as_float(0xFF800000); }
   static __device__ int32_t lowest(int32_t) { return -0x7FFFFFFF - 1; }
 
-  // An item's rows are at most 2^24, its queries 2^8.
-  __device__ void found(uint32_t row, int query) {
-    const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
-    const uint32_t place = atomicAdd(count_, 1u);
-    if (place < kBuffer) {
-      found_[place] = entry;
-    } else {
-      write(entry);
+  // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
+  static __device__ uint32_t columns_below(const Acc (&products)[kSlabValues], int half, const Acc* terms, Acc limit) {
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    uint32_t columns = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kSlabValues / 2; ++i) {
+      const Acc value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
+      if (value <= limit) columns |= 1u << i;
+    }
+    return columns;
+  }
+
+  // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
+  __device__ void collect(uint32_t columns, int tile, int query) {
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    const auto first = static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
+    while (columns != 0) {
+      const int i = __ffs(static_cast<int>(columns)) - 1;
+      columns &= columns - 1;
+      const uint32_t row = first + static_cast<uint32_t>(i / 2 * 8 + i % 2);
+      const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
+      const uint32_t place = atomicAdd(count_, 1u);
+      if (place < kBuffer) {
+        found_[place] = entry;
+      } else {
+        write(entry);
+      }
     }
   }
 

@@ -1,9 +1,11 @@
 // Products on Hopper's matrix units, with wgmma.
 //
 // A block stays on its multiprocessor and takes item after item. Two warpgroups multiply 128 queries each with tile after
-// tile of 128 rows, from shared memory; a ninth warp keeps the copy engine busy with chunks for a ring of stages ahead.
+// tile of 128 rows, from shared memory; a third keeps the copy engine busy with chunks for a ring of stages ahead and
+// gives them its registers.
 // Where a row is short the queries' chunks stay in shared memory for the whole item and the warpgroups take turns: one
-// multiplies while the other looks at its products. Where it is long, each stage brings the queries' chunk too.
+// multiplies while the other looks at its products. Where it is long, each stage brings the queries' chunk too. Up to 128
+// queries are multiplied by both warpgroups, with every other pair of tiles each.
 #include "kernels/product/product_cuda.hpp"
 
 #include "cuda/error.hpp"
@@ -18,7 +20,9 @@ namespace {
 constexpr int kGroups = 2;  // warpgroups that multiply
 constexpr int kGroupThreads = 128;
 constexpr int kMultipliers = kGroups * kGroupThreads;
-constexpr int kThreads = kMultipliers + 32;
+constexpr int kThreads = kMultipliers + kGroupThreads;
+constexpr int kMultiplierRegisters = 232;  // of 168 that all begin with
+constexpr int kProducerRegisters = 40;
 constexpr int kGroupQueries = kSlabs * 64;
 constexpr int kTermBytes = kOperandTile * 4;
 constexpr int kSlabBytes = 64 * kChunkBytes;
@@ -30,6 +34,7 @@ struct Layout {
   int stages;
   bool resident;  // the queries stay
   bool turns;     // the warpgroups take turns: a stage waits for the second one for a whole tile
+  bool split;     // the warpgroups share the tiles, not the queries
 };
 
 template <typename Epilogue>
@@ -39,13 +44,14 @@ constexpr int fixed_bytes() {
 }
 
 template <typename Epilogue>
-Layout layout_for(int64_t chunks) {
+Layout layout_for(int64_t chunks, int64_t queries) {
   const int64_t room = kSharedBytes - fixed_bytes<Epilogue>();
   const int64_t resident_stages = (room - chunks * 2 * kBlockBytes) / kBlockBytes;
   Layout layout;
   layout.resident = resident_stages >= 4;
   layout.stages = static_cast<int>(std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kBlockBytes), kMostStages));
-  layout.turns = layout.resident && layout.stages > 2 * chunks;
+  layout.split = layout.resident && layout.stages > 2 * chunks && queries <= kGroupQueries;
+  layout.turns = layout.resident && layout.stages > 2 * chunks && !layout.split;
   return layout;
 }
 
@@ -95,7 +101,7 @@ __device__ void copy_queries(const ProductOperands& operands, int query_tile, in
   }
 }
 
-// The ninth warp's first lane.
+// The third warpgroup's first lane.
 __device__ void produce(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
                         const BlockMemory& memory) {
   const int chunks = static_cast<int>(operands.chunks);
@@ -155,7 +161,8 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const bool signals = threadIdx.x % 32 == 0;
   const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
   // Slabs of 64 queries: a warp has 16 of each.
-  const ThreadQueries queries{group * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
+  const int half = layout.split ? 0 : group;  // of the query tile
+  const ThreadQueries queries{half * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
   Epilogue epilogue(target, operands, memory.epilogue);
   Place place;
   uint32_t item_parity = 0;
@@ -169,6 +176,10 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
     if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
     item_parity ^= 1;
     for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+      if (layout.split && tile / 2 % kGroups != group) {  // the other's
+        for (int chunk = 0; chunk < chunks; ++chunk) place.advance(layout.stages);
+        continue;
+      }
       Slabs<Acc> products;
       if (layout.turns) ptx::turn_wait(1 + group, kMultipliers);
       int last_stage = 0;
@@ -176,7 +187,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
         const std::byte* const rows = memory.ring + place.stage * stage_bytes;
         const std::byte* const mine =
-            (layout.resident ? memory.queries + chunk * 2 * kBlockBytes : rows + kBlockBytes) + group * kBlockBytes;
+            (layout.resident ? memory.queries + chunk * 2 * kBlockBytes : rows + kBlockBytes) + half * kBlockBytes;
         ptx::warpgroup_fence();
         multiply_chunk<Acc>(products, mine, rows, chunk > 0);
         ptx::warpgroup_commit();
@@ -223,7 +234,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < layout.stages; ++stage) {
       ptx::barrier_init(&memory.barriers->full[stage], 1);
-      ptx::barrier_init(&memory.barriers->empty[stage], kMultipliers / 32);
+      ptx::barrier_init(&memory.barriers->empty[stage], (layout.split ? kGroupThreads : kMultipliers) / 32);
     }
     ptx::barrier_init(&memory.barriers->queries_full, 1);
     ptx::barrier_init(&memory.barriers->queries_empty, kMultipliers / 32);
@@ -231,8 +242,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   __syncthreads();
   if (threadIdx.x >= kMultipliers) {
+    ptx::give_registers<kProducerRegisters>();
     if (threadIdx.x == kMultipliers) produce(operands, schedule, layout, memory);
   } else {
+    ptx::take_registers<kMultiplierRegisters>();
     consume<Acc, Epilogue>(operands, schedule, layout, memory, target);
   }
 }
@@ -247,7 +260,8 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
   const auto kernel = product_wgmma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   const auto blocks = static_cast<unsigned>(std::min(schedule.items, multiprocessors));
-  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(operands, schedule, layout_for<Epilogue>(operands.chunks), target);
+  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(operands, schedule, layout_for<Epilogue>(operands.chunks, operands.query_count),
+                                                    target);
   KITH_CUDA_CHECK_LAUNCH("product_wgmma_kernel");
 }
 

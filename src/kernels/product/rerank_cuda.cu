@@ -8,6 +8,8 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/product/candidate_window.hpp"
+#include "kernels/product/load_four_cuda.hpp"
+#include "kernels/select/sort_block_cuda.hpp"
 #include "kernels/select/sort_entries_cuda.hpp"
 
 #include <algorithm>
@@ -16,8 +18,10 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kFewThreads = 1024;   // of a block where there are fewer queries than multiprocessors
+constexpr int64_t kFewQueries = 128;
+constexpr int kRowThreads = 4;  // that share a row
 constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
-static_assert(kMostReranked <= 8 * kThreads);
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -37,32 +41,46 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
   task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
   task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
+  if (task.group_counts == nullptr) return;
   int count = 0;
   while (count < task.selected && minima[count] <= window.threshold) ++count;
   const bool all_there = count < task.selected || task.selected == task.groups;
   task.group_counts[query] = sure && all_there ? count : -1;
 }
 
-// The canonical sum of one row; every thread of the 16 gets it. `query` has been widened and, for cosine, scaled.
+// The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
+// lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
 template <bool kProduct, typename X>
-__device__ double row_sum(const double* query, const X* row, int64_t cols, double inverse_norm, unsigned lanes) {
-  double sum = 0;
-  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
-  KITH_UNROLL
-  for (int64_t col = lane; col < cols; col += kCanonicalLanes) {
-    const double x = static_cast<double>(row[col]);
-    if constexpr (kProduct) {
-      sum = fma(query[col], x, sum);
-    } else {
-      const double difference = query[col] - x * inverse_norm;  // the product is exact where the norm plays no part
-      sum = fma(difference, difference, sum);
+__device__ double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
+  constexpr int kLanes = kCanonicalLanes / kRowThreads;
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kLanes] = {};
+#pragma unroll 8
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> four = load_four(row, first, cols, aligned);
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      const double x = static_cast<double>(four.values[i]);
+      if constexpr (kProduct) {
+        lanes[i] = fma(query[first + i], x, lanes[i]);
+      } else {
+        const double difference = query[first + i] - x * inverse_norm;  // exact where the norm plays no part
+        lanes[i] = fma(difference, difference, lanes[i]);
+      }
     }
   }
+  // canonical_tree: eight and four lanes apart are other threads' lanes.
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
   KITH_UNROLL
-  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
-    sum += __shfl_down_sync(lanes, sum, static_cast<unsigned>(apart), kCanonicalLanes);
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
+    }
   }
-  return sum;
+  lanes[0] += lanes[2];
+  lanes[1] += lanes[3];
+  return lanes[0] + lanes[1];
 }
 
 __device__ float key_of(KeyKind kind, double sum, double inverse_q, double inverse_x) {
@@ -74,12 +92,16 @@ __device__ float key_of(KeyKind kind, double sum, double inverse_q, double inver
   }
 }
 
+__host__ __device__ constexpr int64_t padded_cols(int64_t cols) {
+  return divide_rounding_up(cols, kCanonicalLanes) * kCanonicalLanes;
+}
+
 __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
   const auto* row = static_cast<const std::byte*>(queries.data);
-  for (int64_t col = threadIdx.x; col < cols; col += kThreads) {
+  for (int64_t col = threadIdx.x; col < padded_cols(cols); col += blockDim.x) {
     const int64_t at = query * queries.stride + col;
     double value = 0;
-    switch (queries.dtype) {
+    if (col < cols) switch (queries.dtype) {
       case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
       case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
       case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
@@ -90,19 +112,24 @@ __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_
   }
 }
 
+struct LaunchedBlock {
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ void sync() const { __syncthreads(); }
+};
+
+// With kThreads or kFewThreads.
 template <bool kProduct, typename X>
-__global__ void __launch_bounds__(kThreads) rerank_kernel(RerankTask task, FailedQueries failed, int entries) {
+__global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed, int entries) {
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int count;
   uint64_t* const list = memory;
-  uint64_t* const spare = memory + entries;
-  double* const query_values = reinterpret_cast<double*>(memory + 2 * entries);
+  double* const query_values = reinterpret_cast<double*>(memory + entries);
   const int64_t query = blockIdx.x;
   const bool by_groups = task.row_counts == nullptr;
   const int rows_each = group_rows(task.tiles_per_group);
-  const int64_t candidates = task.group_counts[query] < 0 && by_groups ? -1
-                             : by_groups                               ? int64_t{task.group_counts[query]} * rows_each
-                                                                       : int64_t{task.row_counts[query]};
+  const int64_t candidates =
+      by_groups ? int64_t{task.group_counts[query]} * rows_each : int64_t{task.row_counts[query]};
   const bool lost = candidates < 0 || (!by_groups && (candidates > task.capacity || task.key_limits[query] == 0));
   const auto fail = [&] {
     if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
@@ -115,17 +142,17 @@ __global__ void __launch_bounds__(kThreads) rerank_kernel(RerankTask task, Faile
   __syncthreads();
 
   const uint32_t limit = task.key_limits[query];
-  const unsigned lanes = threadIdx.x % 32 < kCanonicalLanes ? 0x0000FFFFu : 0xFFFF0000u;
   const X* const base = static_cast<const X*>(task.base.data);
-  for (int64_t i = threadIdx.x / kCanonicalLanes; i < candidates; i += kThreads / kCanonicalLanes) {
+  const bool aligned = rows_aligned(base, task.base.stride);
+  for (int64_t i = threadIdx.x / kRowThreads; i < candidates; i += blockDim.x / kRowThreads) {
     const int64_t row = by_groups ? group_row(task.groups[query * task.group_stride + i / rows_each],
                                               static_cast<int>(i % rows_each), task.tiles_per_group)
                                   : int64_t{task.rows[query * task.capacity + i]};
     if (row >= task.base.count) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
     const double sum =
-        row_sum<kProduct>(query_values, base + row * task.base.stride, task.cols, inverse_x, lanes);
-    if (threadIdx.x % kCanonicalLanes != 0) continue;
+        row_sum<kProduct>(query_values, base + row * task.base.stride, task.cols, aligned, inverse_x);
+    if (threadIdx.x % kRowThreads != 0) continue;
     const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
     if (ordered > limit) continue;
     const int place = atomicAdd(&count, 1);
@@ -134,8 +161,9 @@ __global__ void __launch_bounds__(kThreads) rerank_kernel(RerankTask task, Faile
   __syncthreads();
   const int found = count;
   if (found > entries || found < task.k) return fail();
-  const uint64_t* const sorted = sort_entries<kThreads>(list, spare, found);
-  for (int64_t i = threadIdx.x; i < task.k; i += kThreads) task.neighbors[query * task.k + i] = sorted[i];
+  LaunchedBlock block;
+  sort_block(block, list, found);
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -184,14 +212,16 @@ void launch_windows(const WindowTask& task, cudaStream_t stream) {
 void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream) {
   if (task.queries.count == 0) return;
   const int64_t entries = task.row_counts == nullptr ? kGroupsEntries : kMostReranked;
-  const int64_t bytes = (2 * entries + task.cols) * 8;
+  const int64_t bytes = (entries + padded_cols(task.cols)) * 8;
+  const bool few = task.queries.count < kFewQueries;
+  const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = task.kind == KeyKind::inner_product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
+    const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
     KITH_CUDA_CHECK(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-    kernel<<<static_cast<unsigned>(task.queries.count), kThreads, static_cast<size_t>(bytes), stream>>>(
-        task, failed, static_cast<int>(entries));
+    kernel<<<static_cast<unsigned>(task.queries.count), few ? kFewThreads : kThreads, static_cast<size_t>(bytes),
+             stream>>>(task, failed, static_cast<int>(entries));
   });
   KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
 }

@@ -33,7 +33,7 @@ struct WindowTask {
   float* thresholds = nullptr;       // -inf where nothing is sure
   uint32_t* key_limits = nullptr;    // ordered keys: a nearest row's does not exceed it
   int32_t* group_counts = nullptr;   // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
-                                     // more than those selected can
+                                     // more than those selected can. Null where that does not matter
 };
 void launch_windows(const WindowTask& task, cudaStream_t stream);
 
