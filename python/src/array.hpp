@@ -14,8 +14,8 @@ namespace kith::python {
 
 namespace nb = nanobind;
 
-// What the package passes: two axes, on the host, float32 or uint8, the columns of a row contiguous. Bound with
-// noconvert(), so that nanobind makes no copy of its own.
+// What the package passes: two axes, on the host, the columns of a row contiguous. Bound with noconvert(), so that
+// nanobind makes no copy of its own.
 using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 using IdArray = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstIdArray = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -25,8 +25,13 @@ using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::
 #define KITH_PY_VECTORS "numpy.typing.NDArray[typing.Any]"
 #define KITH_PY_NEIGHBORS "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]] | None"
 
-// `name` is the argument's, for the error. The view is valid as long as the array.
+// The dtype of numpy that holds one of Kith's: uint16, as bits, for bf16, which numpy lacks.
+nb::dlpack::dtype array_dtype(DType dtype);
+
+// float32, float16, uint8 or int8. `name` is the argument's, for the error. The view is valid as long as the array.
 MatrixView view_of(const VectorArray& array, const char* name);
+// The same of an array that is known to hold `dtype`.
+MatrixView view_as(const VectorArray& array, DType dtype, const char* name);
 
 // Numpy arrays of rows x cols that own the buffer.
 nb::object ids_array(HostBuffer buffer, int64_t rows, int64_t cols);

@@ -24,6 +24,8 @@ namespace kith {
 class PreparedBase {
  public:
   virtual ~PreparedBase() = default;
+  // Whether queries of this type can be searched in it, on the processor as it is used now.
+  virtual bool serves(DType) const { return true; }
 };
 
 class KnnBackend {
@@ -47,6 +49,7 @@ void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
 struct PrepareOptions {
   Metric metric = Metric::l2;
+  DType queries = DType::f32;  // that will be searched for
   bool check_finite = true;
   int64_t first_row = 0;
 };

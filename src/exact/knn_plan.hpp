@@ -7,9 +7,12 @@
 #include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
+#include "core/cpu_target.hpp"
+#include "kernels/product/panel_format.hpp"
 #include "kernels/product/product_plan.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -70,9 +73,10 @@ struct KnnPlan {
 
   // CPU
   CpuEngine engine = CpuEngine::product;
-  int64_t query_block = 0;  // queries that one task searches for
-  int64_t row_splits = 1;   // tasks that share a block's rows
-  int64_t panel_rows = 0;   // rows packed at a time
+  PanelFormat format = PanelFormat::f32;  // of what is multiplied
+  int64_t query_block = 0;                // queries that one task searches for
+  int64_t row_splits = 1;                 // tasks that share a block's rows
+  int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
   CudaEngine cuda_engine = CudaEngine::direct;
@@ -88,10 +92,14 @@ struct CudaChoice {
   bool second_product = false;  // also for small k
 };
 
+// What its queries are packed in, if at all.
+std::optional<PanelFormat> panel_format(const KnnPlan& plan);
+
 struct PlanBudget {
   int64_t host = 0;    // bytes left under the host limit
   int64_t device = 0;  // bytes left under the device limit and on the device
   int threads = 1;
+  CpuExtensions cpu = cpu_extensions();
 };
 
 // What the metric and the number of queries decide on the CPU.

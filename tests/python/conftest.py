@@ -54,11 +54,11 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def vectors(rng: np.random.Generator) -> Callable[..., np.ndarray]:
-    """Random vectors of a shape: normal for float32, all values for uint8."""
+    """Random vectors of a shape: normal for floats, all values for uint8 and int8."""
 
     def make(rows: int, cols: int, dtype: Any = np.float32) -> np.ndarray:
-        if np.dtype(dtype) == np.uint8:
-            return rng.integers(0, 256, (rows, cols), dtype=np.uint8)
+        if np.dtype(dtype).kind in "iu":
+            return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (rows, cols), dtype=dtype)
         return rng.standard_normal((rows, cols)).astype(dtype)
 
     return make
