@@ -1,5 +1,5 @@
-// Vectors with clusters, for sizes with no real data: 2,000 centres of 40 |N(0,1)| in each dimension; a point is a random
-// centre + 3 N(0,1) + z B with z ~ N(0,1)^16 and B a fixed 16 x d matrix of 6 N(0,1).
+// Vectors with clusters, for sizes with no real data: 2,000 centres of 40 |N(0,1)| in each dimension; a point is a
+// random centre + 3 N(0,1) + z B with z ~ N(0,1)^16 and B a fixed 16 x d matrix of 6 N(0,1).
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,8 @@ class Mixture {
     const int64_t workers = std::max(1u, std::thread::hardware_concurrency());
     for (int64_t worker = 0; worker < workers; ++worker) {
       threads.emplace_back([&, worker] {
-        for (int64_t row = worker; row < rows; row += workers) point(Stream(seed, row), &values[static_cast<size_t>(row * cols_)]);
+        for (int64_t row = worker; row < rows; row += workers)
+          point(Stream(seed, row), &values[static_cast<size_t>(row * cols_)]);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -34,7 +35,8 @@ class Mixture {
   // Splitmix64, seeded by what it is for.
   struct Stream {
     uint64_t state;
-    Stream(uint64_t seed, int64_t row) : state(seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(row) * 0xD1B54A32D192ED03u) {}
+    Stream(uint64_t seed, int64_t row)
+        : state(seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(row) * 0xD1B54A32D192ED03u) {}
     uint64_t bits() {
       uint64_t z = state += 0x9E3779B97F4A7C15u;
       z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;

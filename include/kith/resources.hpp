@@ -26,9 +26,9 @@ struct ResourceOptions {
   int threads = 0;                         // 0: one per hardware thread
   int64_t host_memory_limit = kNoLimit;    // bytes Kith may allocate on the host, results included
   int64_t device_memory_limit = kNoLimit;  // the same on each GPU
-  void* stream = nullptr;                  // a cudaStream_t on which GPU work is enqueued; null: a stream of Kith's own,
-                                           // ordered after the default stream
-  LogSink log;                             // none: silent
+  void* stream = nullptr;  // a cudaStream_t on which GPU work is enqueued; null: a stream of Kith's own,
+                           // ordered after the default stream
+  LogSink log;             // none: silent
   ProgressSink progress;
   CancelToken cancel;
   std::function<bool()> interrupted;  // asked now and then on the calling thread; true cancels (Ctrl-C in Python)

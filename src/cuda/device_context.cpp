@@ -40,8 +40,7 @@ Cache& cache() {
 
 }  // namespace
 
-DeviceContext::DeviceContext(int device, void* stream)
-    : device_(device), callers_(static_cast<cudaStream_t>(stream)) {
+DeviceContext::DeviceContext(int device, void* stream) : device_(device), callers_(static_cast<cudaStream_t>(stream)) {
   Cache& shared = cache();
   const std::lock_guard lock(shared.mutex);
   DeviceCache& mine = shared.of(device);

@@ -54,9 +54,9 @@ bool describe(int index, DeviceInfo& info) {
   cudaFuncAttributes attributes;
   size_t free = 0;
   size_t total = 0;
-  const bool usable =
-      cudaGetDeviceProperties(&properties, index) == cudaSuccess &&
-      cudaMemGetInfo(&free, &total) == cudaSuccess && cudaFuncGetAttributes(&attributes, probe) == cudaSuccess;
+  const bool usable = cudaGetDeviceProperties(&properties, index) == cudaSuccess &&
+                      cudaMemGetInfo(&free, &total) == cudaSuccess &&
+                      cudaFuncGetAttributes(&attributes, probe) == cudaSuccess;
   if (!usable) {
     (void)cudaGetLastError();
     return false;

@@ -1,6 +1,6 @@
 // A memory pool of our own on one device: other users of the default pool neither see it nor are seen. Up to kKeptBytes
-// of freed memory stay with it for the next call, since taking memory from the device costs milliseconds a gigabyte; the
-// rest goes back.
+// of freed memory stay with it for the next call, since taking memory from the device costs milliseconds a gigabyte;
+// the rest goes back.
 #pragma once
 
 #include "cuda/error.hpp"

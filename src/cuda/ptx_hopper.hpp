@@ -1,5 +1,6 @@
-// PTX of Hopper GPUs (compute capability 9.0, architecture 90a): bulk copies that complete on barriers in shared memory,
-// and matrix products of a warpgroup, four consecutive warps. Kernels call these and hold no assembly themselves.
+// PTX of Hopper GPUs (compute capability 9.0, architecture 90a): bulk copies that complete on barriers in shared
+// memory, and matrix products of a warpgroup, four consecutive warps. Kernels call these and hold no assembly
+// themselves.
 #pragma once
 
 #include "cuda/ptx.hpp"
@@ -26,11 +27,10 @@ __device__ inline void barrier_arrive_and_expect(uint64_t* barrier, uint32_t byt
 __device__ inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
   uint32_t done = 0;
   while (done == 0) {
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}\n"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
-        : "memory");
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}\n"
+                 : "=r"(done)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
   }
 }
 

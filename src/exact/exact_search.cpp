@@ -29,7 +29,8 @@ PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, cons
   if (problem->queries == 0 || kept_.count() == 0) return;
   anything_left_ = true;
   if (kept_.leaves_some_out() && !(problem->base_space.host_readable() && problem->result_space.host_readable())) {
-    throw Unsupported("a filter was given for data in a GPU's memory; hand over the base and the results in host memory");
+    throw Unsupported(
+        "a filter was given for data in a GPU's memory; hand over the base and the results in host memory");
   }
   const Device device = resolve_device(*problem, resources);
   path_ = filter_path(*problem, kept_.count(), device, input.base.can_prepare());

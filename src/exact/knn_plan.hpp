@@ -60,6 +60,7 @@ struct ProductPlan {
   int tiles_per_group = 2;
   int64_t selected = 0;  // groups looked at for each query
   int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
+  int64_t retry_capacity = 0;  // the same for queries that have failed with whole groups; 0: they are not tried again
   int64_t select_bytes = 0;
   int multiprocessors = 0;
 };
@@ -79,6 +80,7 @@ struct KnnPlan {
   int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
+  int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
   CudaEngine cuda_engine = CudaEngine::direct;
   int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;

@@ -1,15 +1,17 @@
 // The plan of an exact search on a GPU.
 //
 // Products on the matrix units where they suit the problem, in batches of queries and pieces of the base whose minima
-// fit a gigabyte; else every key is computed directly. There all queries are one batch where their lists fit, since each batch passes over the whole base. Rows come to the device
-// in pieces of row_tile, and query_tile x row_tile keys are computed, then selected from, at a time: enough to fill the
-// machine, little enough to stay near its L2 cache. Under a tight budget first the row tile shrinks, which costs
-// little, then the batch, then both to the smallest that works.
+// fit a gigabyte; else every key is computed directly. There all queries are one batch where their lists fit, since
+// each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile keys
+// are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2 cache.
+// Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest that
+// works.
 #include "exact/knn_plan.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/select/select_plan.hpp"
@@ -28,6 +30,7 @@ constexpr int64_t kGoodRowTile = 1024;               // below this selection spe
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
+constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 
 // Products.
 constexpr int64_t kProductFromRows = 4096;  // below this the direct engine is as fast
@@ -51,6 +54,7 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
   int64_t bytes =
       problem.result_space.host_readable() ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
+  bytes = bytes > INT64_MAX - plan.pinned_bytes ? INT64_MAX : bytes + plan.pinned_bytes;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
   if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));
@@ -114,8 +118,10 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, Produ
   const bool whole_groups = problem.k <= kGroupsLargestK && !choice.second_product;
   product.selected = std::min(groups, whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k);
   product.capacity = whole_groups ? 0 : std::min(2 * problem.k + kSpareCandidates, kMostCandidates);
+  product.retry_capacity = product.capacity < kMostCandidates ? kMostCandidates : 0;
   // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
-  const int64_t sliced = int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
+  const int64_t sliced =
+      int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
   const int64_t full =
       plan_select({product.queries, groups, product.selected}, product.multiprocessors).workspace_bytes;
   product.select_bytes = std::max(sliced, full);
@@ -138,9 +144,8 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   ProductPlan& product = plan.product;
   product.engine = product_engine(device.compute_capability, choice.product);
   product.operands = operand_type(kind, problem.query_dtype, problem.base_dtype, problem.cols);
-  product.operands_ready =
-      problem.base_prepared &&
-      product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
+  product.operands_ready = problem.base_prepared &&
+                           product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
   product.multiprocessors = device.multiprocessors;
   product.queries = std::min(plan.query_batch, kProductQueries);
   product.rows = std::min(rows, kProductRows);
@@ -149,6 +154,7 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * problem.k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
+    plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
     choose_selection(problem, choice, product);
     plan.device_bytes = KnnWorkspace(problem, plan).bytes;
     if (plan.device_bytes <= budget.device) return true;
@@ -197,10 +203,14 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   plan.base_chunk = problem.base_in_memory ? rows : std::min(rows, std::max<int64_t>(kFileChunkBytes / row_bytes, 1));
+  const bool comes_from_host = !problem.base_prepared && problem.base_space.kind == MemoryKind::host;
+  plan.pinned_bytes = comes_from_host && saturating_multiply(rows, row_bytes) >= kPinnedFrom ? kPinnedBytes : 0;
   for (;;) {
     plan.host_bytes = host_bytes(problem, plan);
     if (plan.host_bytes <= budget.host) break;
-    if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
+    if (plan.pinned_bytes > 0) {
+      plan.pinned_bytes = 0;
+    } else if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > kGoodBatch) {
       shrink_batch();

@@ -16,7 +16,8 @@ namespace kith {
 struct KnnStatus {
   uint32_t bad_query = 0;  // the first that is not finite
   uint32_t bad_row = 0;
-  uint32_t failed = 0;  // queries that products leave to the direct engine
+  uint32_t failed = 0;  // queries of a batch that products are not sure of
+  uint32_t left = 0;    // of those, what a second try leaves to the direct engine
 };
 
 // Offsets from the start of the block, each aligned; a part that a search does not need has no bytes.
@@ -48,9 +49,19 @@ struct KnnWorkspace {
   int64_t candidates = 0;      // batch x capacity, u32
   int64_t found = 0;           // batch x k neighbours, u64
   int64_t failed = 0;          // batch, u32
-  int64_t failed_rows = 0;     // query_tile x cols, as they came
-  int64_t failed_norms = 0;    // query_tile, double
-  int64_t failed_lists = 0;    // query_tile x k neighbours, u64
+
+  // Of queries that have failed, query_tile at a time: a second try, and what it leaves.
+  int64_t failed_rows = 0;        // query_tile x cols, as they came
+  int64_t failed_norms = 0;       // double
+  int64_t failed_thresholds = 0;  // f32
+  int64_t failed_limits = 0;      // u32
+  int64_t failed_lists = 0;       // query_tile x k neighbours, u64
+  int64_t failed_counts = 0;      // u32
+  int64_t failed_candidates = 0;  // query_tile x retry_capacity, u32
+  int64_t left = 0;               // u32
+  int64_t left_rows = 0;          // query_tile x cols, as they came
+  int64_t left_norms = 0;         // double
+  int64_t left_lists = 0;         // query_tile x k neighbours, u64
 
   int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
 
@@ -97,7 +108,15 @@ struct KnnWorkspace {
     failed = take(batch, 4);
     failed_rows = take(plan.query_tile, query_bytes);
     failed_norms = take(plan.query_tile, norm_bytes);
+    failed_thresholds = take(plan.query_tile, 4);
+    failed_limits = take(plan.query_tile, 4);
     failed_lists = take(plan.query_tile, list_bytes);
+    failed_counts = take(plan.query_tile, 4);
+    failed_candidates = take(plan.query_tile, saturating_multiply(product.retry_capacity, 4));
+    left = take(plan.query_tile, 4);
+    left_rows = take(plan.query_tile, query_bytes);
+    left_norms = take(plan.query_tile, norm_bytes);
+    left_lists = take(plan.query_tile, list_bytes);
   }
 
   int64_t take(int64_t count, int64_t bytes_each) {

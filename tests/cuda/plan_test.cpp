@@ -74,7 +74,21 @@ TEST(CudaPlan, AllQueriesOfAMillionRowsAreOneBatchOnAnH200) {
   EXPECT_EQ(plan.row_tile, 16384);
   EXPECT_EQ(plan.base_chunk, 1000000);
   EXPECT_LT(plan.device_bytes, 2 * kGiB);
-  EXPECT_EQ(plan.host_bytes, 10000 * 10 * 8);
+  EXPECT_EQ(plan.host_bytes, 10000 * 10 * 8 + plan.pinned_bytes);
+  EXPECT_GT(plan.pinned_bytes, 0);
+}
+
+TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
+  KnnProblem problem = million();
+  problem.base_space = MemorySpace::cuda(0);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  problem = million();
+  problem.base_prepared = true;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  problem = million();
+  problem.rows = 5000;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  EXPECT_EQ(plan_within(million(), 138 * kGiB, int64_t{1} << 20).pinned_bytes, 0);  // the host limit leaves no room
 }
 
 TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {

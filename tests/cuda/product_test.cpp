@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,13 +17,12 @@ namespace kith {
 namespace {
 
 Neighbors search_as(const CudaChoice& choice, const Vectors& queries, const Vectors& base, const KnnParams& params,
-                    int64_t device_bytes = kNoLimit) {
+                    int64_t device_bytes = kNoLimit, const Resources& resources = on_cuda()) {
   const MatrixView q = queries.view();
   const MatrixView b = base.view();
   const KnnProblem problem = check_knn(RowsInfo(q), RowsInfo(b), params);
   const DeviceInfo device = cuda_devices().front();
   const PlanBudget budget{kNoLimit, std::min(device_bytes, device.memory_free / 2), 1};
-  const Resources resources = on_cuda();
   PlannedKnn planned;
   planned.plan = plan_knn_cuda(problem, device, budget, choice);
   planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, resources);
@@ -133,6 +134,40 @@ TEST_F(CudaProduct, HardData) {
     const Vectors queries = make_vectors(20, kCols, [&](int64_t i, int64_t j) { return fill(i * 997 % kRows, j); });
     for (const Metric metric : kAllMetrics) expect_products_parity(queries, base, {.k = 20, .metric = metric});
   }
+}
+
+// What a search says of queries that its products were not sure of.
+std::string said(const Vectors& queries, const Vectors& base, const KnnParams& params) {
+  ResourceOptions options = cuda_options();
+  std::string text;
+  options.log = [&](LogLevel, std::string_view line) { text += line; };
+  const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+  expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, kNoLimit, Resources(options)));
+  return text;
+}
+
+TEST_F(CudaProduct, OrdinaryDataIsSearchedByProductsAlone) {
+  for (const DType dtype : {DType::f32, DType::u8}) {
+    for (const Metric metric : kAllMetrics) {
+      for (const int64_t k : {1, 10, 100}) {
+        EXPECT_EQ(said(random_vectors(dtype, 300, 64, 22), random_vectors(dtype, 60000, 64, 23), {k, metric}), "")
+            << name_of(dtype) << " " << name_of(metric) << " " << k;
+      }
+    }
+  }
+}
+
+TEST_F(CudaProduct, ManyEqualRowsTakeASecondTryAndAllEqualOnesTheDirectEngine) {
+  const Vectors noise = random_vectors(DType::f32, 60000, 16, 24);
+  const Vectors queries = make_vectors(5, 16, [](int64_t, int64_t) { return 0.25f; });
+  const auto repeated = [&](int64_t every) {
+    return make_vectors(60000, 16, [&](int64_t i, int64_t j) {
+      return i % every == 0 ? 0.25f : noise.floats[static_cast<size_t>(i * 16 + j)];
+    });
+  };
+  EXPECT_NE(said(queries, repeated(50), {.k = 10}).find("5 of 5 queries"), std::string::npos);
+  EXPECT_NE(said(queries, repeated(50), {.k = 10}).find(" 0 were searched directly"), std::string::npos);
+  EXPECT_NE(said(queries, repeated(1), {.k = 10}).find(" 5 were searched directly"), std::string::npos);
 }
 
 TEST_F(CudaProduct, FewDistinctBytes) {

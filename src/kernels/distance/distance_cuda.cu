@@ -37,8 +37,7 @@ void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceR
   const dim3 grid(static_cast<unsigned>((rows.count + kTileRows - 1) / kTileRows),
                   static_cast<unsigned>((queries.count + kTileQueries - 1) / kTileQueries));
   visit_kind(key_kind(metric), [&](auto tag) {
-    distance_kernel<tag.kind>
-        <<<grid, kTileThreads, 0, stream>>>(ref_of(queries), ref_of(rows), cols, keys, key_stride);
+    distance_kernel<tag.kind><<<grid, kTileThreads, 0, stream>>>(ref_of(queries), ref_of(rows), cols, keys, key_stride);
   });
   KITH_CUDA_CHECK_LAUNCH("distance_kernel");
 }

@@ -82,8 +82,8 @@ KITH_DEVICE inline void stage_slab(const Block& block, const Rows& source, int64
 // Writes the ordered keys of queries first_query.. and rows first_row.. to keys[query * key_stride + row].
 template <KeyKind kKind, typename Queries, typename Rows, typename Block>
 KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const Queries& queries,
-                                      const Rows& rows, int64_t cols, int64_t first_query,
-                                      int64_t first_row, uint32_t* keys, int64_t key_stride) {
+                                      const Rows& rows, int64_t cols, int64_t first_query, int64_t first_row,
+                                      uint32_t* keys, int64_t key_stride) {
   // Scaled vectors leave cosine the step of squared_l2.
   constexpr KeyKind kStep = kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;
   const int row_in_tile = block.thread() % kTileRows;

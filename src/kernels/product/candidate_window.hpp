@@ -93,8 +93,9 @@ KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& pr
     reach += problem.scale * (problem.kind == KeyKind::cosine ? kUnitLoss : 0x1p-148);
     threshold = ((reach + moved) * (reach + moved) - query.squared_norm) / 2 + e;
     const double distance = reach / problem.scale;
-    key = problem.kind == KeyKind::l2 ? distance : problem.kind == KeyKind::cosine ? distance * distance / 2
-                                                                                   : distance * distance;
+    key = problem.kind == KeyKind::l2       ? distance
+          : problem.kind == KeyKind::cosine ? distance * distance / 2
+                                            : distance * distance;
     in_range = distance < kLargestReach;
   }
   // Up: what is kept on the way to f32 must not be lost by the conversion.

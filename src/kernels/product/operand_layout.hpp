@@ -4,8 +4,8 @@
 // one block of 16 KiB, so that a plain copy brings it to shared memory as it is: 128 bytes a row, 16-byte units
 // swizzled by the row's number modulo 8, as the matrix units read them without bank conflicts.
 //
-// A group is what one thread holds of a tile's products for one query: columns 8 j + 2 l and 8 j + 2 l + 1 for l = 0..3,
-// so that its minimum costs no exchange between threads. One or two tiles in a row make a group.
+// A group is what one thread holds of a tile's products for one query: columns 8 j + 2 l and 8 j + 2 l + 1 for l =
+// 0..3, so that its minimum costs no exchange between threads. One or two tiles in a row make a group.
 #pragma once
 
 #include "core/host_device.hpp"

@@ -39,8 +39,7 @@ struct Rows {
 
 template <typename T>
 Rows<T> typed(const OperandTask& task) {
-  return {static_cast<const T*>(task.rows.data), task.rows.stride, task.rows.count, task.cols,
-          task.rows.inverse_norms};
+  return {static_cast<const T*>(task.rows.data), task.rows.stride, task.rows.count, task.cols, task.rows.inverse_norms};
 }
 
 template <typename V>
@@ -209,7 +208,8 @@ __global__ void __launch_bounds__(kWarps * 32)
   if (row >= tile_rows) return;
   float scale = operand_scale(base->sample_largest);
   if (kForm == Form::plain && row < rows.count) scale = own_scale(rows, row);
-  const HalfSums sums = convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows.data, rows.stride), chunks, operands);
+  const HalfSums sums =
+      convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows.data, rows.stride), chunks, operands);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   // A zero query is at distance 1 of everything: no product tells.
   const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
@@ -284,8 +284,8 @@ __global__ void __launch_bounds__(kWarps * 32)
   const ByteSums sums =
       convert_bytes<true>(rows, row, rows_aligned(rows.data, rows.stride), operand_chunks(rows.cols, 1), operands);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
-  const double shifted = static_cast<double>(kShift) * sums.values +
-                         static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
+  const double shifted =
+      static_cast<double>(kShift) * sums.values + static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
   facts[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
                 1.0f,
                 0u,
@@ -336,9 +336,9 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
       return;
     }
     with_form(task.kind, [&](auto form) {
-      base_half_kernel<decltype(form)::value><<<blocks, kWarps * 32, 0, stream>>>(
-          typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands, static_cast<float*>(base.terms),
-          base.first_bad);
+      base_half_kernel<decltype(form)::value>
+          <<<blocks, kWarps * 32, 0, stream>>>(typed<T>(task), tile_rows, task.centre, task.base_facts, task.operands,
+                                               static_cast<float*>(base.terms), base.first_bad);
     });
   });
   KITH_CUDA_CHECK_LAUNCH("base operands");

@@ -1,9 +1,9 @@
 // Turns vectors into operands of the matrix units (operand_layout.hpp), with what candidate_window.hpp needs to know.
 //
-// Halves: values minus a centre (l2, sqeuclidean), times the inverse norm (cosine) or as they are (inner_product), times
-// a power of two, rounded. Bytes, where queries and base are both u8 or both i8 and the metric allows: exact. Queries
-// are negated (bytes: inverted, the difference is part of the rows' terms), so that a product adds to a row's term.
-// One read of the vectors, one write of the operands.
+// Halves: values minus a centre (l2, sqeuclidean), times the inverse norm (cosine) or as they are (inner_product),
+// times a power of two, rounded. Bytes, where queries and base are both u8 or both i8 and the metric allows: exact.
+// Queries are negated (bytes: inverted, the difference is part of the rows' terms), so that a product adds to a row's
+// term. One read of the vectors, one write of the operands.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"

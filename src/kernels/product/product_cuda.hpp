@@ -3,8 +3,9 @@
 //   minima      for every query and group of rows (operand_layout.hpp) the smallest term + product
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
 //
-// Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU from
-// compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64 products.
+// Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
+// from compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64
+// products.
 #pragma once
 
 #include "kernels/product/product_plan.hpp"

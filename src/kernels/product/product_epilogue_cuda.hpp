@@ -100,7 +100,7 @@ template <typename Acc>
 class CandidatesEpilogue {
  public:
   using Target = ProductCandidates;
-  static constexpr int kBuffer = 95;  // found rows a warp holds
+  static constexpr int kBuffer = 95;                      // found rows a warp holds
   static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
 
   __device__ CandidatesEpilogue(const Target& target, const ProductOperands& operands, std::byte* shared)
@@ -161,7 +161,8 @@ class CandidatesEpilogue {
   // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
   __device__ void collect(uint32_t columns, int tile, int query) {
     const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const auto first = static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
+    const auto first =
+        static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
     while (columns != 0) {
       const int i = __ffs(static_cast<int>(columns)) - 1;
       columns &= columns - 1;

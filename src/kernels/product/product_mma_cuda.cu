@@ -31,8 +31,7 @@ __device__ MmaItem item_of(const ProductSchedule& schedule, int index) {
 }
 
 template <typename Acc>
-__device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk,
-                           uint32_t stage) {
+__device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk, uint32_t stage) {
   const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kBlockBytes;
   const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kBlockBytes;
   KITH_UNROLL
@@ -43,7 +42,8 @@ __device__ void load_stage(const ProductOperands& operands, int64_t query_tile, 
   }
   if (chunk == operands.chunks - 1 && threadIdx.x < kTermBytes / 16) {
     const auto* terms = static_cast<const Acc*>(operands.terms) + int64_t{tile} * kOperandTile;
-    ptx::copy_async_16(stage + 2 * kBlockBytes + threadIdx.x * 16, reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
+    ptx::copy_async_16(stage + 2 * kBlockBytes + threadIdx.x * 16,
+                       reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
   }
 }
 
@@ -134,13 +134,15 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
 
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
                 cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
+  if (operands.type == OperandType::bytes)
+    return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
   launch<float, MinimaEpilogue<float>>(operands, schedule, minima, stream);
 }
 
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
                 cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
+  if (operands.type == OperandType::bytes)
+    return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
 }
 

@@ -1,11 +1,10 @@
 // Products on Hopper's matrix units, with wgmma.
 //
-// A block stays on its multiprocessor and takes item after item. Two warpgroups multiply 128 queries each with tile after
-// tile of 128 rows, from shared memory; a third keeps the copy engine busy with chunks for a ring of stages ahead and
-// gives them its registers.
-// Where a row is short the queries' chunks stay in shared memory for the whole item and the warpgroups take turns: one
-// multiplies while the other looks at its products. Where it is long, each stage brings the queries' chunk too. Up to 128
-// queries are multiplied by both warpgroups, with every other pair of tiles each.
+// A block stays on its multiprocessor and takes item after item. Two warpgroups multiply 128 queries each with tile
+// after tile of 128 rows, from shared memory; a third keeps the copy engine busy with chunks for a ring of stages ahead
+// and gives them its registers. Where a row is short the queries' chunks stay in shared memory for the whole item and
+// the warpgroups take turns: one multiplies while the other looks at its products. Where it is long, each stage brings
+// the queries' chunk too. Up to 128 queries are multiplied by both warpgroups, with every other pair of tiles each.
 #include "kernels/product/product_cuda.hpp"
 
 #include "cuda/error.hpp"
@@ -49,7 +48,8 @@ Layout layout_for(int64_t chunks, int64_t queries) {
   const int64_t resident_stages = (room - chunks * 2 * kBlockBytes) / kBlockBytes;
   Layout layout;
   layout.resident = resident_stages >= 4;
-  layout.stages = static_cast<int>(std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kBlockBytes), kMostStages));
+  layout.stages =
+      static_cast<int>(std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kBlockBytes), kMostStages));
   layout.split = layout.resident && layout.stages > 2 * chunks && queries <= kGroupQueries;
   layout.turns = layout.resident && layout.stages > 2 * chunks && !layout.split;
   return layout;
@@ -94,7 +94,8 @@ struct BlockMemory {
 };
 
 // A query tile is two operand tiles.
-__device__ void copy_queries(const ProductOperands& operands, int query_tile, int chunk, std::byte* to, uint64_t* barrier) {
+__device__ void copy_queries(const ProductOperands& operands, int query_tile, int chunk, std::byte* to,
+                             uint64_t* barrier) {
   for (int half = 0; half < 2; ++half) {
     const int64_t block = (int64_t{query_tile} * 2 + half) * operands.chunks + chunk;
     ptx::copy_bulk(to + half * kBlockBytes, operands.queries + block * kBlockBytes, kBlockBytes, barrier);
@@ -214,9 +215,8 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
 }
 
 template <typename Acc, typename Epilogue>
-__global__ void __launch_bounds__(kThreads, 1)
-    product_wgmma_kernel(ProductOperands operands, ProductSchedule schedule, Layout layout,
-                         typename Epilogue::Target target) {
+__global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOperands operands, ProductSchedule schedule,
+                                                                    Layout layout, typename Epilogue::Target target) {
   extern __shared__ std::byte shared[];
   BlockMemory memory;
   std::byte* next = shared + (1024 - ptx::shared_address(shared) % 1024) % 1024;
@@ -260,8 +260,8 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
   const auto kernel = product_wgmma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   const auto blocks = static_cast<unsigned>(std::min(schedule.items, multiprocessors));
-  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(operands, schedule, layout_for<Epilogue>(operands.chunks, operands.query_count),
-                                                    target);
+  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(
+      operands, schedule, layout_for<Epilogue>(operands.chunks, operands.query_count), target);
   KITH_CUDA_CHECK_LAUNCH("product_wgmma_kernel");
 }
 

@@ -1,6 +1,6 @@
 // A block for each query. Sixteen threads compute a candidate's canonical key, one for each lane of the canonical sum;
-// keys within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the reads
-// of the candidates' rows.
+// keys within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the
+// reads of the candidates' rows.
 #include "kernels/product/rerank_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
@@ -18,9 +18,9 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kFewThreads = 1024;   // of a block where there are fewer queries than multiprocessors
+constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
 constexpr int64_t kFewQueries = 128;
-constexpr int kRowThreads = 4;  // that share a row
+constexpr int kRowThreads = 4;           // that share a row
 constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
@@ -102,12 +102,12 @@ __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_
     const int64_t at = query * queries.stride + col;
     double value = 0;
     if (col < cols) switch (queries.dtype) {
-      case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
-      case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
-      case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
-      case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
-      case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
-    }
+        case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
+        case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
+        case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
+        case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
+        case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
+      }
     out[col] = value * inverse;
   }
 }
@@ -150,8 +150,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
                                   : int64_t{task.rows[query * task.capacity + i]};
     if (row >= task.base.count) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
-    const double sum =
-        row_sum<kProduct>(query_values, base + row * task.base.stride, task.cols, aligned, inverse_x);
+    const double sum = row_sum<kProduct>(query_values, base + row * task.base.stride, task.cols, aligned, inverse_x);
     if (threadIdx.x % kRowThreads != 0) continue;
     const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
     if (ordered > limit) continue;
@@ -167,13 +166,15 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
 }
 
 __global__ void __launch_bounds__(kThreads)
-    gather_kernel(FailedQueries failed, int64_t first, const std::byte* queries, int64_t stride_bytes,
-                  int64_t row_bytes, const double* inverse_norms, std::byte* rows, double* gathered_norms) {
-  const int64_t query = failed.queries[first + blockIdx.x];
-  for (int64_t i = threadIdx.x; i < row_bytes; i += kThreads) {
-    rows[blockIdx.x * row_bytes + i] = queries[query * stride_bytes + i];
-  }
-  if (threadIdx.x == 0 && gathered_norms != nullptr) gathered_norms[blockIdx.x] = inverse_norms[query];
+    gather_kernel(FailedQueries failed, GatherTask task, GatheredQueries to, int64_t size) {
+  const int64_t query = failed.queries[task.first + blockIdx.x];
+  const auto* const from = static_cast<const std::byte*>(task.queries.data) + query * task.queries.stride * size;
+  const int64_t row_bytes = task.cols * size;
+  for (int64_t i = threadIdx.x; i < row_bytes; i += kThreads) to.rows[blockIdx.x * row_bytes + i] = from[i];
+  if (threadIdx.x != 0) return;
+  if (to.inverse_norms != nullptr) to.inverse_norms[blockIdx.x] = task.queries.inverse_norms[query];
+  if (to.thresholds != nullptr) to.thresholds[blockIdx.x] = task.thresholds[query];
+  if (to.key_limits != nullptr) to.key_limits[blockIdx.x] = task.key_limits[query];
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -218,25 +219,24 @@ void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStre
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
-    KITH_CUDA_CHECK(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
     kernel<<<static_cast<unsigned>(task.queries.count), few ? kFewThreads : kThreads, static_cast<size_t>(bytes),
              stream>>>(task, failed, static_cast<int>(entries));
   });
   KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
 }
 
-void launch_gather_failed(const FailedQueries& failed, int64_t first, int64_t count, const DeviceRowsView& queries,
-                          int64_t cols, std::byte* rows, double* inverse_norms, cudaStream_t stream) {
-  const int64_t size = size_of(queries.dtype);
-  gather_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(
-      failed, first, static_cast<const std::byte*>(queries.data), queries.stride * size, cols * size,
-      queries.inverse_norms, rows, inverse_norms);
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream) {
+  if (task.count == 0) return;
+  gather_kernel<<<static_cast<unsigned>(task.count), kThreads, 0, stream>>>(failed, task, to,
+                                                                            size_of(task.queries.dtype));
   KITH_CUDA_CHECK_LAUNCH("gather_kernel");
 }
 
 void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
                            uint64_t* neighbors, cudaStream_t stream) {
+  if (count == 0) return;
   scatter_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(failed, first, found, k, neighbors);
   KITH_CUDA_CHECK_LAUNCH("scatter_kernel");
 }
@@ -244,7 +244,7 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
   if (queries == 0) return;
   merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(16 * k), stream>>>(found, lists,
-                                                                                                 static_cast<int>(k));
+                                                                                                  static_cast<int>(k));
   KITH_CUDA_CHECK_LAUNCH("merge_kernel");
 }
 

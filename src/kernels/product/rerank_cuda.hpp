@@ -30,10 +30,10 @@ struct WindowTask {
   int64_t groups = 0;             // there are
   const QueryFacts* query_facts = nullptr;
   const BaseFacts* base_facts = nullptr;
-  float* thresholds = nullptr;       // -inf where nothing is sure
-  uint32_t* key_limits = nullptr;    // ordered keys: a nearest row's does not exceed it
-  int32_t* group_counts = nullptr;   // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
-                                     // more than those selected can. Null where that does not matter
+  float* thresholds = nullptr;      // -inf where nothing is sure
+  uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
+  int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
+                                    // more than those selected can. Null where that does not matter
 };
 void launch_windows(const WindowTask& task, cudaStream_t stream);
 
@@ -61,9 +61,24 @@ inline constexpr int64_t kMostReranked = 2048;  // rows within the limit of a qu
 // Queries that fail keep what `neighbors` held.
 void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
 
-// Copies the failed queries first .. first + count - 1 (and their inverse norms) one after the other.
-void launch_gather_failed(const FailedQueries& failed, int64_t first, int64_t count, const DeviceRowsView& queries,
-                          int64_t cols, std::byte* rows, double* inverse_norms, cudaStream_t stream);
+// Copies the failed queries first .. first + count - 1 one after the other, with what belongs to them; what has no
+// place to go is left.
+struct GatheredQueries {
+  std::byte* rows = nullptr;
+  double* inverse_norms = nullptr;
+  float* thresholds = nullptr;
+  uint32_t* key_limits = nullptr;
+};
+struct GatherTask {
+  DeviceRowsView queries;
+  int64_t cols = 0;
+  const float* thresholds = nullptr;
+  const uint32_t* key_limits = nullptr;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream);
 // Copies their lists of k to where they belong.
 void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
                            uint64_t* neighbors, cudaStream_t stream);

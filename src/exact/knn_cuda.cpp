@@ -1,17 +1,19 @@
 // Exact search on a GPU: the steps of knn_backend.hpp.
 //
-// Rows go to the device in pieces (or lie there already: a prepared base, a matrix in device memory). The product engine
-// (product_search_cuda.hpp) searches a piece for a batch of queries at a time and its lists are merged. The direct
-// engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's k best:
-// queries x rows x cols on the double-precision units. Memory is the plan's workspace.
+// Rows go to the device in pieces (or lie there already: a prepared base, a matrix in device memory). The product
+// engine (product_search_cuda.hpp) searches a piece for a batch of queries at a time and its lists are merged. The
+// direct engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's
+// k best: queries x rows x cols on the double-precision units. Memory is the plan's workspace.
 #include "exact/knn_backend.hpp"
 
 #include <kith/error.hpp>
 
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
+#include "cuda/row_upload.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "exact/prepared_base_cuda.hpp"
 #include "exact/product_search_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
@@ -24,20 +26,6 @@
 namespace kith {
 namespace {
 
-bool lies_on(const MatrixView& matrix, int device) { return matrix.space() == MemorySpace::cuda(device); }
-
-void check_input(const MatrixView& matrix, std::string_view what, int device) {
-  if (matrix.space().kind == MemoryKind::cuda && !lies_on(matrix, device)) {
-    throw InvalidArgument("the " + std::string(what) + " lies on cuda:" + std::to_string(matrix.space().device) +
-                          " and the search runs on cuda:" + std::to_string(device) +
-                          "; search there, or hand it over in host memory");
-  }
-}
-
-DeviceRowsView view_of(const MatrixView& matrix) {
-  return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
-}
-
 // Whether a matrix holds values below zero is looked at on the host.
 void check_signs(const MatrixView& matrix, std::string_view what, int64_t first_row, const Resources& resources) {
   if (!matrix.space().host_readable()) {
@@ -46,108 +34,6 @@ void check_signs(const MatrixView& matrix, std::string_view what, int64_t first_
   }
   refuse_negative(what, matrix, first_row, resources);
 }
-
-// Packs the rows one after the other at `target`, which holds rows x cols.
-void upload(const MatrixView& rows, std::byte* target, cudaStream_t stream) {
-  if (rows.empty()) return;
-  constexpr int64_t kLargestPitch = INT32_MAX;  // what a two-dimensional copy takes
-  const int64_t size = size_of(rows.dtype());
-  const size_t width = static_cast<size_t>(rows.cols() * size);
-  const size_t pitch = static_cast<size_t>(rows.row_stride() * size);
-  const size_t count = static_cast<size_t>(rows.rows());
-  if (width == pitch) {
-    KITH_CUDA_CHECK(cudaMemcpyAsync(target, rows.data(), width * count, cudaMemcpyDefault, stream));
-  } else if (rows.row_stride() * size <= kLargestPitch) {
-    KITH_CUDA_CHECK(cudaMemcpy2DAsync(target, width, rows.data(), pitch, width, count, cudaMemcpyDefault, stream));
-  } else {
-    for (size_t i = 0; i < count; ++i) {
-      KITH_CUDA_CHECK(
-          cudaMemcpyAsync(target + i * width, rows.row(static_cast<int64_t>(i)), width, cudaMemcpyDefault, stream));
-    }
-  }
-}
-
-// Where it is checked that rows are finite: `first_bad` gets the first that is not. None is looked for where it is null.
-void inspect(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream) {
-  if (first_bad == nullptr && inverse_norms == nullptr) return;
-  launch_inspect_rows(rows, cols, inverse_norms, first_bad, stream);
-  rows.inverse_norms = inverse_norms;
-}
-
-bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
-
-// A base on the device, with its inverse norms for cosine and its operands for products.
-class PreparedBaseCuda final : public PreparedBase {
- public:
-  PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options, const Resources& resources)
-      : context_(std::make_shared<DeviceContext>(device)), device_(device) {
-    rows_ = view_of(base);
-    if (!lies_on(base, device)) {
-      matrix_ =
-          DeviceBuffer(base.rows() * base.cols() * size_of(base.dtype()), "the index's vectors", context_, resources);
-      copy(base, resources);
-      rows_.data = matrix_.data();
-      rows_.stride = base.cols();
-    }
-    const int64_t norm_bytes = options.metric == Metric::cosine ? base.rows() * 8 : 0;
-    norms_ = DeviceBuffer(norm_bytes, "the index's norms", context_, resources);
-    const DeviceBuffer status(sizeof(uint32_t), "the check for NaN", context_, resources);
-    auto* const bad_row = reinterpret_cast<uint32_t*>(status.data());
-    KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), context_->stream()));
-    const bool check = options.check_finite && can_be_infinite(base.dtype());
-    inspect(rows_, base.cols(), reinterpret_cast<double*>(norms_.data()), check ? bad_row : nullptr,
-            context_->stream());
-    if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
-    uint32_t bad = kNoBadRow;
-    KITH_CUDA_CHECK(cudaMemcpyAsync(&bad, bad_row, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
-    context_->synchronize();  // searches use it on streams of their own
-    if (bad != kNoBadRow) throw_not_finite("base", options.first_row + bad);
-  }
-
-  int device() const { return device_; }
-  const DeviceRowsView& rows() const { return rows_; }
-  const OperandsView& operands() const { return operands_; }
-
- private:
-  // In pieces, between which the copy can be cancelled.
-  void copy(const MatrixView& base, const Resources& resources) const {
-    constexpr int64_t kPieceBytes = int64_t{256} << 20;
-    const int64_t row_bytes = base.cols() * size_of(base.dtype());
-    const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
-    for (int64_t first = 0; first < base.rows(); first += piece) {
-      resources.check_cancelled();
-      upload(base.slice(first, std::min(piece, base.rows() - first)), matrix_.data() + first * row_bytes,
-             context_->stream());
-      context_->synchronize();
-    }
-  }
-
-  // For queries of the base's own dtype.
-  void prepare_operands(const MatrixView& base, Metric metric, const Resources& resources) {
-    const OperandType type = operand_type(key_kind(metric), base.dtype(), base.dtype(), base.cols());
-    const int64_t chunks = operand_chunks(base.cols(), operand_value_bytes(type));
-    operand_memory_ = DeviceBuffer(operand_bytes(base.rows(), chunks), "the index's operands", context_, resources);
-    constexpr int64_t kFactsBytes = 256;
-    static_assert(sizeof(BaseFacts) <= kFactsBytes);
-    const int64_t centre_bytes = (base.cols() * 4 + 255) / 256 * 256;
-    const int64_t term_bytes = operand_tiles(base.rows()) * kOperandTile * 4;
-    fact_memory_ = DeviceBuffer(kFactsBytes + centre_bytes + term_bytes, "the index's operands", context_, resources);
-    operands_.operands = operand_memory_.data();
-    operands_.facts = reinterpret_cast<BaseFacts*>(fact_memory_.data());
-    operands_.centre = reinterpret_cast<float*>(fact_memory_.data() + kFactsBytes);
-    operands_.terms = fact_memory_.data() + kFactsBytes + centre_bytes;
-    make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
-  }
-
-  std::shared_ptr<const DeviceContext> context_;
-  int device_;
-  DeviceBuffer matrix_;
-  DeviceBuffer norms_;
-  DeviceBuffer operand_memory_;
-  DeviceBuffer fact_memory_;
-  DeviceRowsView rows_;
-  OperandsView operands_;
-};
 
 class KnnCuda final : public KnnBackend {
  public:
@@ -158,17 +44,19 @@ class KnnCuda final : public KnnBackend {
         resources_(resources),
         context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "an exact search", context_, resources),
+        upload_(plan.pinned_bytes > 0, resources),
         products_(problem_, plan_, layout_, workspace_.data(), context_->stream()) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(context_->device());
-    check_input(queries, "query", context_->device());
+    check_on_device(queries, "query", context_->device());
     if (problem_.metric == Metric::chi_square) check_signs(queries, "query", first_query, resources_);
-    queries_ = view_of(queries);
+    queries_ = device_rows(queries);
     first_query_ = first_query;
     rows_seen_ = 0;
     if (!lies_on(queries, context_->device())) {
-      upload(queries, at<std::byte>(layout_.queries), context_->stream());
+      ProgressMeter meter("copy", queries.rows(), resources_);
+      upload_.copy(queries, at<std::byte>(layout_.queries), context_->stream(), meter);
       queries_.data = at<std::byte>(layout_.queries);
       queries_.stride = queries.cols();
     }
@@ -176,8 +64,8 @@ class KnnCuda final : public KnnBackend {
     // Products look for queries that are not finite where they round them, and write every list.
     const bool products = plan_.cuda_engine == CudaEngine::product;
     const bool check = problem_.check_finite && can_be_infinite(queries_.dtype) && !products;
-    inspect(queries_, problem_.cols, norms_at(layout_.query_norms), check ? &status()->bad_query : nullptr,
-            context_->stream());
+    inspect_rows(queries_, problem_.cols, norms_at(layout_.query_norms), check ? &status()->bad_query : nullptr,
+                 context_->stream());
     if (products) return;
     const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(at<uint64_t>(layout_.lists), 0xFF, list_bytes, context_->stream()));  // padding
@@ -194,7 +82,7 @@ class KnnCuda final : public KnnBackend {
       if (ready != nullptr) {
         take_prepared(*ready, first, count, piece);
       } else {
-        piece.rows = arrive(base.slice(first, count), piece.first_row);
+        piece.rows = arrive(base.slice(first, count), piece.first_row, meter);
       }
       if (products) {
         search_products(piece, ready != nullptr, meter);
@@ -244,7 +132,7 @@ class KnnCuda final : public KnnBackend {
     if (base == nullptr || base->device() != context_->device()) {
       throw InvalidState("the index is prepared for another device than cuda:" + std::to_string(context_->device()));
     }
-    piece.rows = slice(base->rows(), first, count);
+    piece.rows = slice_rows(base->rows(), first, count);
     if (plan_.product.operands_ready) {
       const int64_t chunks = operand_chunks(problem_.cols, operand_value_bytes(plan_.product.operands));
       piece.operands = base->operands().from(first, chunks);
@@ -256,19 +144,21 @@ class KnnCuda final : public KnnBackend {
   }
 
   // Brings rows to the device, unless they lie there, and looks at them.
-  DeviceRowsView arrive(const MatrixView& rows, int64_t first_row) const {
-    check_input(rows, "base", context_->device());
-    if (problem_.metric == Metric::chi_square && !problem_.base_checked) check_signs(rows, "base", first_row, resources_);
+  DeviceRowsView arrive(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) {
+    check_on_device(rows, "base", context_->device());
+    if (problem_.metric == Metric::chi_square && !problem_.base_checked)
+      check_signs(rows, "base", first_row, resources_);
     if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
-    DeviceRowsView view = view_of(rows);
+    DeviceRowsView view = device_rows(rows);
     if (!lies_on(rows, context_->device())) {
-      upload(rows, at<std::byte>(layout_.rows), context_->stream());
+      upload_.copy(rows, at<std::byte>(layout_.rows), context_->stream(), meter);
       view.data = at<std::byte>(layout_.rows);
       view.stride = rows.cols();
     }
     // Products look for rows that are not finite where they round them.
     const bool check = checks_base() && plan_.cuda_engine == CudaEngine::direct;
-    inspect(view, problem_.cols, norms_at(layout_.row_norms), check ? &status()->bad_row : nullptr, context_->stream());
+    inspect_rows(view, problem_.cols, norms_at(layout_.row_norms), check ? &status()->bad_row : nullptr,
+                 context_->stream());
     if (check) (void)read_status(first_row);
     return view;
   }
@@ -283,14 +173,6 @@ class KnnCuda final : public KnnBackend {
     return read;
   }
 
-  static DeviceRowsView slice(const DeviceRowsView& rows, int64_t first, int64_t count) {
-    DeviceRowsView part = rows;
-    part.data = static_cast<const std::byte*>(rows.data) + first * rows.stride * size_of(rows.dtype);
-    part.count = count;
-    if (rows.inverse_norms != nullptr) part.inverse_norms = rows.inverse_norms + first;
-    return part;
-  }
-
   void search_products(ProductBase& piece, bool prepared, ProgressMeter& meter) const {
     if (!prepared || !plan_.product.operands_ready) {
       piece.operands = products_.staged_operands();
@@ -298,15 +180,16 @@ class KnnCuda final : public KnnBackend {
                     checks_base() ? &status()->bad_row : nullptr, context_->stream());
     }
     for (int64_t first = 0; first < queries_.count; first += plan_.product.queries) {
-      const DeviceRowsView batch = slice(queries_, first, std::min(plan_.product.queries, queries_.count - first));
+      const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product.queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
       uint64_t* const found = rows_seen_ == 0 ? lists : at<uint64_t>(layout_.found);
       products_.search(batch, first, piece, found);
       const KnnStatus done = read_status(piece.first_row);
       if (done.failed > 0) {
+        const int64_t directly = products_.search_failed(done.failed, batch, piece, found);
         resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
-                                           " queries have too many rows that are about as near: searched directly");
-        products_.search_failed(done.failed, batch, piece, found);
+                                           " queries have many rows that are about as near: " +
+                                           std::to_string(directly) + " were searched directly");
       }
       if (found != lists) launch_merge_lists(found, lists, batch.count, problem_.k, context_->stream());
       meter.add(batch.count * piece.rows.count);
@@ -317,7 +200,7 @@ class KnnCuda final : public KnnBackend {
   void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
     auto* keys = at<uint32_t>(layout_.keys);
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
-      const DeviceRowsView tile = slice(queries_, first, std::min(plan_.query_tile, queries_.count - first));
+      const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
       launch_distance(problem_.metric, tile, piece.rows, problem_.cols, keys, plan_.row_tile, context_->stream());
       launch_select(lists_of(first, tile.count), {keys, plan_.row_tile, piece.rows.count, piece.first_row}, rows_seen_,
                     context_->stream());
@@ -333,6 +216,7 @@ class KnnCuda final : public KnnBackend {
   const Resources resources_;
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
+  RowUpload upload_;
   ProductSearch products_;
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
@@ -355,7 +239,7 @@ void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources
 std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
                                                 const Resources& resources) {
   const DeviceGuard guard(device);
-  check_input(base, "base", device);
+  check_on_device(base, "base", device);
   return std::make_shared<PreparedBaseCuda>(device, base, options, resources);
 }
 
