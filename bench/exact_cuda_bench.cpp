@@ -123,6 +123,11 @@ class Bench {
       };
       floats(" far mean", moved(base), moved(queries), {10});
     }
+    if (wanted("f32 outlier k=10")) {
+      std::vector<float> with_outlier = base;  // which widens the bounds of all
+      for (int64_t c = 0; c < settings_.cols; ++c) with_outlier[static_cast<size_t>(777 * settings_.cols + c)] *= 100;
+      floats(" outlier", with_outlier, queries, {10});
+    }
     halves(base, queries);
     one_query(base, queries);
     bytes(base, queries);

@@ -42,9 +42,9 @@ DeviceInfo gpu_info(Device device) {
 void check_spaces(Device device, const KnnProblem& problem) {
   for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
     if (space.host_readable() || Device::cuda(space.device) == device) continue;
-    const std::string text = fmt::format(
-        "data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
-        space.device, name_of(device));
+    const std::string text =
+        fmt::format("data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
+                    space.device, name_of(device));
     if (device == Device::cpu()) throw Unsupported(text);
     throw InvalidArgument(text);
   }

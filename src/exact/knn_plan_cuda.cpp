@@ -1,11 +1,11 @@
 // The plan of an exact search on a GPU.
 //
 // Products on the matrix units where they suit the problem, in batches of queries and pieces of the base whose minima
-// fit a gigabyte; else every key is computed directly. There all queries are one batch where their lists fit, since
-// each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile keys
-// are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2 cache.
-// Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest that
-// works.
+// take a gigabyte or two; else every key is computed directly. There all queries are one batch where their lists fit,
+// since each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile
+// keys are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2
+// cache. Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest
+// that works.
 #include "exact/knn_plan.hpp"
 
 #include <kith/error.hpp>
@@ -35,7 +35,7 @@ constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 // Products.
 constexpr int64_t kProductFromRows = 4096;  // below this the direct engine is as fast
 constexpr int64_t kProductLargestK = 1024;
-constexpr int64_t kProductQueries = 16384;  // a gigabyte of minima with a full piece
+constexpr int64_t kProductQueries = 16384;  // one or two gigabytes of minima with a full piece
 constexpr int64_t kProductGoodQueries = 2048;
 constexpr int64_t kProductLeastQueries = 256;
 constexpr int64_t kProductRows = int64_t{1} << 20;
@@ -112,10 +112,11 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
 int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
 void choose_selection(const KnnProblem& problem, const CudaChoice& choice, ProductPlan& product) {
-  // Few groups make a loose threshold: then smaller ones.
-  product.tiles_per_group = group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
-  const int64_t groups = group_count(product.rows, product.tiles_per_group);
+  // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
   const bool whole_groups = problem.k <= kGroupsLargestK && !choice.second_product;
+  const bool wide = whole_groups && product.operands == OperandType::half;
+  product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
+  const int64_t groups = group_count(product.rows, product.tiles_per_group);
   product.selected = std::min(groups, whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k);
   product.capacity = whole_groups ? 0 : std::min(2 * problem.k + kSpareCandidates, kMostCandidates);
   product.retry_capacity = product.capacity < kMostCandidates ? kMostCandidates : 0;

@@ -1,4 +1,4 @@
-// A warp for each row, four values a lane at a time.
+// A warp for each row, four values a lane at a time; eight lanes for each row of bytes, sixteen bytes a lane.
 #include "kernels/product/operands_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
@@ -226,28 +226,60 @@ struct ByteSums {
   int32_t values = 0;
 };
 
-// Unsigned bytes are shifted to signed ones by 128, which changes no difference.
+constexpr int kByteLanes = 8;  // that share a row: 16 bytes each at a time
+constexpr int kByteRows = kWarps * 32 / kByteLanes;
+
+// Unsigned bytes are shifted to signed ones by 128, which changes no difference. Four bytes.
+template <typename T>
+__device__ uint32_t signed_word(const T* row, int64_t first, int64_t cols) {
+  uint32_t word = 0;
+  KITH_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (first + i >= cols) continue;
+    const int value = static_cast<int>(row[first + i]) - (std::is_same_v<T, uint8_t> ? 128 : 0);
+    word |= static_cast<uint32_t>(value & 0xFF) << (8 * i);
+  }
+  return word;
+}
+
 template <bool kInverted, typename T>
 __device__ ByteSums convert_bytes(const Rows<T>& rows, int64_t row, bool aligned, int64_t chunks, std::byte* operands) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr uint32_t kShift = std::is_same_v<T, uint8_t> ? 0x80808080u : 0u;
+  const int lane = static_cast<int>(threadIdx.x) % kByteLanes;
   ByteSums sums;
   const bool real = row < rows.count;
-  for (int64_t first = 4 * lane; first < chunks * kChunkBytes; first += 128) {
-    uint32_t word = 0;
-    if (real) {
-      const Four<T> stored = load_four(rows.data + row * rows.stride, first, rows.cols, aligned);
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int value = static_cast<int>(stored.values[i]) - (std::is_same_v<T, uint8_t> ? 128 : 0);
-        if (first + i < rows.cols) word |= static_cast<uint32_t>(value & 0xFF) << (8 * i);
-      }
+  const T* const from = rows.data + row * rows.stride;
+  for (int64_t first = 16 * lane; first < chunks * kChunkBytes; first += kChunkBytes) {
+    uint4 unit = {0, 0, 0, 0};
+    if (real && aligned && first + 16 <= rows.cols) {
+      unit = *reinterpret_cast<const uint4*>(from + first);
+      unit = {unit.x ^ kShift, unit.y ^ kShift, unit.z ^ kShift, unit.w ^ kShift};
+    } else if (real) {
+      unit = {signed_word(from, first, rows.cols), signed_word(from, first + 4, rows.cols),
+              signed_word(from, first + 8, rows.cols), signed_word(from, first + 12, rows.cols)};
+    }
+    for (const uint32_t word : {unit.x, unit.y, unit.z, unit.w}) {
       sums.squares = __dp4a(static_cast<int>(word), static_cast<int>(word), sums.squares);
       sums.values = __dp4a(static_cast<int>(word), 0x01010101, sums.values);
     }
-    *reinterpret_cast<uint32_t*>(operands + operand_offset(row, first, chunks)) = kInverted ? ~word : word;
+    if (kInverted) unit = {~unit.x, ~unit.y, ~unit.z, ~unit.w};
+    *reinterpret_cast<uint4*>(operands + operand_offset(row, first, chunks)) = unit;
   }
-  return {warp_sum(sums.squares), warp_sum(sums.values)};
+  KITH_UNROLL
+  for (int apart = kByteLanes / 2; apart > 0; apart /= 2) {
+    sums.squares += __shfl_xor_sync(kAllLanes, sums.squares, apart);
+    sums.values += __shfl_xor_sync(kAllLanes, sums.values, apart);
+  }
+  return sums;
 }
+
+template <typename T>
+__device__ bool units_aligned(const Rows<T>& rows) {
+  return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 16 == 0;
+}
+
+// The rows of the tiles are a multiple of kByteRows: no warp has lanes without one.
+static_assert(kOperandTile % kByteRows == 0);
 
 template <typename T>
 __global__ void __launch_bounds__(kWarps * 32)
@@ -255,19 +287,22 @@ __global__ void __launch_bounds__(kWarps * 32)
                       int32_t* terms) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
   const int64_t chunks = operand_chunks(rows.cols, 1);
-  const bool aligned = rows_aligned(rows.data, rows.stride);
+  const bool aligned = units_aligned(rows);
   int32_t largest = 0;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
-  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < tile_rows; row += step) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kByteRows;
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kByteRows + threadIdx.x / kByteLanes; row < tile_rows;
+       row += step) {
     const ByteSums sums = convert_bytes<false>(rows, row, aligned, chunks, operands);
     largest = max(largest, sums.squares);
-    if (threadIdx.x % 32 != 0) continue;
+    if (threadIdx.x % kByteLanes != 0) continue;
     // An inverted query q gives (-q - 1) x: the sum of x makes up for it. What the shift adds to a product is a
     // multiple of that sum and, for the query alone, key_offset.
     const int32_t term = product ? (1 - kShift) * sums.values : sums.squares / 2 + sums.values;
     terms[row] = row < rows.count ? term : kNoRowTerm;
   }
   __shared__ int32_t warps[kWarps];
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) largest = max(largest, __shfl_xor_sync(kAllLanes, largest, apart));
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -279,11 +314,10 @@ template <typename T>
 __global__ void __launch_bounds__(kWarps * 32)
     query_bytes_kernel(Rows<T> rows, int64_t tile_rows, bool product, std::byte* operands, QueryFacts* facts) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kByteRows + threadIdx.x / kByteLanes;
   if (row >= tile_rows) return;
-  const ByteSums sums =
-      convert_bytes<true>(rows, row, rows_aligned(rows.data, rows.stride), operand_chunks(rows.cols, 1), operands);
-  if (threadIdx.x % 32 != 0 || row >= rows.count) return;
+  const ByteSums sums = convert_bytes<true>(rows, row, units_aligned(rows), operand_chunks(rows.cols, 1), operands);
+  if (threadIdx.x % kByteLanes != 0 || row >= rows.count) return;
   const double shifted =
       static_cast<double>(kShift) * sums.values + static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
   facts[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
@@ -295,9 +329,8 @@ __global__ void __launch_bounds__(kWarps * 32)
 
 // --- launches
 
-unsigned base_blocks(int64_t tile_rows) {
-  return static_cast<unsigned>(std::min<int64_t>(divide_rounding_up(tile_rows, kWarps), kMostBlocks));
-}
+// Rows that a block converts at a time.
+int64_t block_rows(OperandType type) { return type == OperandType::bytes ? kByteRows : kWarps; }
 
 template <typename Use>
 void with_form(KeyKind kind, const Use& use) {
@@ -324,7 +357,8 @@ void launch_sample(const OperandTask& task, cudaStream_t stream) {
 
 void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const unsigned blocks = base_blocks(tile_rows);
+  const auto blocks =
+      static_cast<unsigned>(std::min<int64_t>(divide_rounding_up(tile_rows, block_rows(task.type)), kMostBlocks));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     if (task.type == OperandType::bytes) {
@@ -346,7 +380,7 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
 
 void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, kWarps));
+  const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, block_rows(task.type)));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     if (task.type == OperandType::bytes) {
