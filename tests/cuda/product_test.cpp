@@ -128,8 +128,9 @@ TEST_F(CudaProduct, HardData) {
        [&](int64_t i, int64_t j) { return value(i, j) * std::pow(10.0f, static_cast<float>(i % 7) - 3); }},
       {"an outlier", [&](int64_t i, int64_t j) { return i == 12345 ? 1e6f : value(i, j); }},
   };
-  for (const auto& [name, fill] : cases) {
-    SCOPED_TRACE(name);
+  for (const auto& test : cases) {
+    SCOPED_TRACE(test.first);
+    const Fill& fill = test.second;
     const Vectors base = make_vectors(kRows, kCols, fill);
     const Vectors queries = make_vectors(20, kCols, [&](int64_t i, int64_t j) { return fill(i * 997 % kRows, j); });
     for (const Metric metric : kAllMetrics) expect_products_parity(queries, base, {.k = 20, .metric = metric});
