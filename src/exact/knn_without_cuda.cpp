@@ -1,4 +1,4 @@
-// Stands in for knn_cuda.cu in a build without CUDA.
+// Stands in for knn_cuda.cpp in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "exact/knn_backend.hpp"
 
