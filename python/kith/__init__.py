@@ -27,6 +27,7 @@ from kith._files import read_vectors, write_vectors
 from kith._index import Index
 from kith._info import CudaDevice, Info, info
 from kith._kith import version as _version
+from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._search import Neighbors
 
@@ -37,6 +38,7 @@ __all__ = [
     "CudaDevice",
     "Index",
     "Info",
+    "KMeans",
     "Neighbors",
     "__version__",
     "info",

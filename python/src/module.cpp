@@ -12,5 +12,6 @@ NB_MODULE(_kith, module) {
   kith::python::bind_gil();
   kith::python::bind_index(module);
   kith::python::bind_info(module);
+  kith::python::bind_kmeans(module);
   kith::python::bind_knn(module);
 }

@@ -13,6 +13,7 @@ void bind_files(nb::module_& module);
 void bind_gil();
 void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
+void bind_kmeans(nb::module_& module);
 void bind_knn(nb::module_& module);
 
 }  // namespace kith::python
