@@ -15,6 +15,7 @@ NAME_WIDTH = 170  # the column with the queries' names
 ARROW_WIDTH = 44  # between a query and its neighbours
 HEADER = 62
 CAPTION = 44  # below a neighbour: its name or distance
+CENTRE_CAPTION = 70  # below a centre: its class and size, one under the other
 PAPER, INK, QUIET, FRAME = "#fcfcfb", "#24292f", "#8b949e", "#dcdfe3"
 ACCENT, OTHER = "#2f6f9f", "#c4552d"  # the query; a neighbour of another class
 
@@ -45,7 +46,7 @@ def draw(rows: Sequence[Row], title: str, centres: Sequence[Centre], centres_tit
     width = first + columns * (CELL + GAP) - GAP + MARGIN
     centres_top = MARGIN + HEADER + len(rows) * (CELL + CAPTION) + GAP  # where the second part begins
     lines = -(-len(centres) // columns)
-    height = centres_top + HEADER + lines * (CELL + CAPTION) - 4 + MARGIN
+    height = centres_top + HEADER + lines * (CELL + CENTRE_CAPTION) - 4 + MARGIN
     picture = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(picture)
     bold, plain, small = (ImageFont.load_default(size) for size in (28, 25, 21))
@@ -71,9 +72,11 @@ def draw(rows: Sequence[Row], title: str, centres: Sequence[Centre], centres_tit
     pen.text((first, centres_top + GAP), centres_title, fill=INK, font=bold, anchor="la")
     for number, centre in enumerate(centres):
         left = first + number % columns * (CELL + GAP)
-        top = centres_top + HEADER + number // columns * (CELL + CAPTION)
+        top = centres_top + HEADER + number // columns * (CELL + CENTRE_CAPTION)
         _paste(picture, centre.image, left, top, FRAME, 2)
-        pen.text((left + CELL / 2, top + CELL + 6), f"{centre.name} {centre.size:,}", fill=QUIET, font=small, anchor="ma")
+        for line, (text, colour) in enumerate([(centre.name, INK), (f"{centre.size:,}", QUIET)]):
+            place = (left + CELL / 2, top + CELL + 6 + 26 * line)
+            pen.text(place, text, fill=colour, font=small, anchor="ma")
     # Few colours are in it: a palette makes the file a third as large.
     picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(path, optimize=True)
 
