@@ -10,12 +10,15 @@ Exact search in one call, or through an index that keeps its vectors ready for m
     index.add(base)
     ids, distances = index.search(queries, k=10)
 
-Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32 and uint8 arrays whose
-columns are contiguous are used where they lie; other floating-point types and layouts are converted to float32 by one
-copy.
+All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
+its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
 
-Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first) and ``"cosine"``
-(1 - cos of the angle).
+Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32, float16, bfloat16, uint8 and
+int8 arrays whose columns are contiguous are used where they lie; other floating-point types and layouts are converted
+to float32 by one copy.
+
+Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
+(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).
 
 Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
 system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too
@@ -28,6 +31,7 @@ from kith._index import Index
 from kith._info import CudaDevice, Info, info
 from kith._kith import version as _version
 from kith._knn import knn
+from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
 
 __version__: str = _version()
@@ -38,9 +42,11 @@ __all__ = [
     "Index",
     "Info",
     "Neighbors",
+    "RangeNeighbors",
     "__version__",
     "info",
     "knn",
+    "range_search",
     "read_vectors",
     "write_vectors",
 ]

@@ -19,12 +19,27 @@ nb::object owning_array(Buffer buffer, void* data, nb::dlpack::dtype dtype, int6
 
 }  // namespace
 
+nb::dlpack::dtype array_dtype(DType dtype) {
+  constexpr nb::dlpack::dtype kFloat16{static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+  switch (dtype) {
+    case DType::f16: return kFloat16;
+    case DType::bf16: return nb::dtype<uint16_t>();
+    case DType::u8: return nb::dtype<uint8_t>();
+    case DType::i8: return nb::dtype<int8_t>();
+    default: return nb::dtype<float>();
+  }
+}
+
 MatrixView view_of(const VectorArray& array, const char* name) {
-  DType dtype = DType::f32;
-  if (array.dtype() == nb::dtype<uint8_t>()) {
-    dtype = DType::u8;
-  } else if (array.dtype() != nb::dtype<float>()) {
-    throw InvalidArgument(fmt::format("{} must be float32 or uint8", name));
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
+    if (array.dtype() == array_dtype(dtype)) return view_as(array, dtype, name);
+  }
+  throw InvalidArgument(fmt::format("{} must be float32, float16, bfloat16, uint8 or int8", name));
+}
+
+MatrixView view_as(const VectorArray& array, DType dtype, const char* name) {
+  if (array.dtype() != array_dtype(dtype)) {
+    throw InvalidArgument(fmt::format("{} does not hold {} values", name, name_of(dtype)));
   }
   MatrixShape shape;
   shape.rows = static_cast<int64_t>(array.shape(0));
@@ -49,8 +64,7 @@ nb::object distances_array(HostBuffer buffer, int64_t rows, int64_t cols) {
 
 nb::object vectors_array(MatrixBuffer buffer) {
   const MutableMatrixView view = buffer.mutable_view();
-  const auto dtype = view.dtype() == DType::u8 ? nb::dtype<uint8_t>() : nb::dtype<float>();
-  return owning_array(std::move(buffer), view.data(), dtype, view.rows(), view.cols());
+  return owning_array(std::move(buffer), view.data(), array_dtype(view.dtype()), view.rows(), view.cols());
 }
 
 }  // namespace kith::python

@@ -8,11 +8,14 @@ namespace kith::python {
 namespace nb = nanobind;
 
 void bind_errors();
+void bind_bfloat16(nb::module_& module);
 void bind_call(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_gil();
 void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
 void bind_knn(nb::module_& module);
+void bind_range_search(nb::module_& module);
+void bind_row_filter(nb::module_& module);
 
 }  // namespace kith::python
