@@ -6,8 +6,10 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
+#include <kith/knn_graph.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/pairwise_distances.hpp>
 #include <kith/range_search.hpp>
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>

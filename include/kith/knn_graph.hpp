@@ -1,7 +1,7 @@
 // The k-NN graph of a collection: for every row its k nearest other rows.
 //
-// Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are its
-// neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors.
+// Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are
+// its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors.
 #pragma once
 
 #include <kith/export.hpp>

@@ -1,0 +1,89 @@
+#include <kith/pairwise_distances.hpp>
+
+#include <kith/error.hpp>
+
+#include "core/float_mode.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/finite_check.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/metric_unit.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBlockRows = 256;  // of y: these stay in the cache while the block's rows of x pass over them
+constexpr int64_t kBlockQueries = 64;
+
+void check_pairwise(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
+                    const Resources& resources) {
+  check_knn(RowsInfo(x), RowsInfo(y), {1, params.metric, params.check_finite});
+  if (resources.device().kind == DeviceKind::cuda) {
+    throw Unsupported("pairwise distances are computed on the CPU only; use device cpu or auto");
+  }
+  check_host_readable("x", x);
+  check_host_readable("y", y);
+  const Resources quiet = resources.with_progress({});
+  if (params.check_finite) {
+    refuse_not_finite("x", x, 0, quiet);
+    refuse_not_finite("y", y, 0, quiet);
+  }
+  if (params.metric == Metric::chi_square) {
+    refuse_negative("x", x, 0, quiet);
+    refuse_negative("y", y, 0, quiet);
+  }
+}
+
+}  // namespace
+
+MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
+                                const Resources& resources) {
+  check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
+  MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
+  pairwise_distances(x, y, result.mutable_view(), params, resources);
+  return result;
+}
+
+void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
+                        const PairwiseParams& params, const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_pairwise(x, y, params, resources);
+  if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows() || !out.space().host_readable()) {
+    throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}, on the host",
+                                      name_of(out.dtype()), out.rows(), out.cols(), x.rows(), y.rows()));
+  }
+  const KeyKind kind = key_kind(params.metric);
+  const int64_t cols = x.cols();
+  const HostBuffer scratch(resources.threads() * cols * static_cast<int64_t>(sizeof(float)), "a widened row",
+                           resources);
+  const int64_t row_blocks = (y.rows() + kBlockRows - 1) / kBlockRows;
+  const int64_t query_blocks = (x.rows() + kBlockQueries - 1) / kBlockQueries;
+  ProgressMeter meter("distances", x.rows() * y.rows(), resources);
+  parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
+    const int64_t first = task % row_blocks * kBlockRows;
+    const int64_t count = std::min(kBlockRows, y.rows() - first);
+    const MatrixView rows = y.slice(first, count);
+    uint32_t numbers[kBlockRows];
+    std::iota(numbers, numbers + count, 0u);
+    float* const query = scratch.as<float>() + slot * cols;
+    const int64_t first_query = task / row_blocks * kBlockQueries;
+    for (int64_t i = first_query; i < std::min(first_query + kBlockQueries, x.rows()); ++i) {
+      widen_row(x, i, query);
+      const double inverse_norm = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
+      float* const distances = reinterpret_cast<float*>(out.row(i)) + first;
+      canonical_keys_cpu(kind, {query, inverse_norm}, rows, numbers, count, distances);
+      for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
+      meter.add(count);
+    }
+    meter.checkpoint();
+  });
+  meter.finish();
+}
+
+}  // namespace kith

@@ -1,0 +1,17 @@
+// The exact k-NN graph, by searching every row for k + 1 neighbours and leaving itself out.
+//
+// The k + 1 first of all rows hold the k first of all others whether or not the row itself, which its duplicates may
+// precede, is among them. Cost: rows^2 distances; memory is that of the search and one batch of k + 1 neighbours.
+#pragma once
+
+#include <kith/knn_graph.hpp>
+
+namespace kith {
+
+// That so many neighbours can be counted.
+void check_graph_size(int64_t rows, int64_t k);
+
+void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                 const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,84 @@
+#include <kith/knn_graph.hpp>
+
+#include <kith/error.hpp>
+#include <kith/knn.hpp>
+
+#include "core/name_table.hpp"
+#include "graph/exact_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr NameTable<GraphMethod, 2> kMethods{{{{GraphMethod::automatic, "auto"}, {GraphMethod::exact, "exact"}}}};
+
+}  // namespace
+
+std::string_view name_of(GraphMethod method) { return kMethods.name(method); }
+GraphMethod parse_graph_method(std::string_view name) { return kMethods.parse(name, "graph method"); }
+
+void KnnGraphParams::validate() const {
+  KnnParams{k, metric}.validate();
+  if (name_of(method) == "?") throw InvalidArgument(fmt::format("graph method {} is none", static_cast<int>(method)));
+}
+
+KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  params.validate();
+  check_graph_size(x.rows(), params.k);
+  Neighbors neighbors(x.rows(), params.k, resources);
+  knn_graph(x, neighbors.view(), params, resources);
+  return {std::move(neighbors), params.metric};
+}
+
+void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+               const Resources& resources) {
+  params.validate();
+  exact_graph(x, out, params, resources);
+}
+
+CsrMatrix KnnGraph::to_csr(const Resources& resources) const {
+  int64_t entries = 0;
+  for (int64_t i = 0; i < rows() * k(); ++i) entries += ids()[i] >= 0;
+  CsrMatrix matrix(rows(), entries, resources);
+  std::vector<std::pair<int64_t, float>> row;
+  int64_t at = 0;
+  matrix.offsets()[0] = 0;
+  for (int64_t i = 0; i < rows(); ++i) {
+    row.clear();
+    for (int64_t j = 0; j < k() && ids(i)[j] >= 0; ++j) row.emplace_back(ids(i)[j], distances(i)[j]);
+    std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [column, value] : row) {
+      matrix.columns()[at] = column;
+      matrix.values()[at] = value;
+      ++at;
+    }
+    matrix.offsets()[i + 1] = at;
+  }
+  return matrix;
+}
+
+Neighbors KnnGraph::to_umap(const Resources& resources) const {
+  if (larger_is_nearer(metric_)) {
+    throw InvalidArgument(
+        fmt::format("{} is no distance, and UMAP wants one; build the graph with cosine or l2", name_of(metric_)));
+  }
+  Neighbors result(rows(), k() + 1, resources);
+  const NeighborsView out = result.view();
+  for (int64_t i = 0; i < rows(); ++i) {
+    if (ids(i)[k() - 1] < 0) {
+      throw InvalidArgument(
+          fmt::format("row {} has fewer than k = {} neighbours; UMAP wants a full graph: lower k", i, k()));
+    }
+    out.ids[i * out.k] = i;
+    out.distances[i * out.k] = 0.0f;
+    std::copy_n(ids(i), k(), out.ids + i * out.k + 1);
+    std::copy_n(distances(i), k(), out.distances + i * out.k + 1);
+  }
+  return result;
+}
+
+}  // namespace kith

@@ -1,0 +1,57 @@
+#include <kith/pairwise_distances.hpp>
+
+#include <kith/error.hpp>
+
+#include "exact/exact_check.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+using reference::stored_as;
+using reference::without_sign;
+
+template <typename X, typename Y>
+void check_pairs(const reference::Matrix<X>& x, const reference::Matrix<Y>& y, Metric metric) {
+  const MatrixBuffer found = pairwise_distances(x.view(), y.view(), {metric}, on_cpu());
+  ASSERT_EQ(found.rows(), x.rows);
+  ASSERT_EQ(found.cols(), y.rows);
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < y.rows; ++j) {
+      float truth = reference::canonical(metric, x.row(i), y.row(j), x.cols);
+      if (metric == Metric::inner_product) truth = 0.0f - truth;
+      ASSERT_EQ(reinterpret_cast<const float*>(found.view().row(i))[j], truth)
+          << name_of(metric) << " " << i << " " << j;
+    }
+  }
+}
+
+TEST(PairwiseDistances, AreTheReportedOnes) {
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine, Metric::l1,
+                              Metric::linf, Metric::chi_square}) {
+    const auto x = without_sign(make_floats(Shape::with_zeros, 70, 19, 1));
+    const auto y = without_sign(make_floats(Shape::gaussian, 300, 19, 2));
+    check_pairs(x, y, metric);
+    check_pairs(stored_as<Half>(x), stored_as<uint8_t>(y), metric);
+  }
+  check_pairs(make_bytes(5, 9, 1), make_bytes(257, 9, 2), Metric::hamming);
+}
+
+TEST(PairwiseDistances, RefuseWhatTheyCannotDo) {
+  auto x = make_floats(Shape::gaussian, 4, 3, 1);
+  const auto y = make_floats(Shape::gaussian, 5, 4, 1);
+  EXPECT_THROW(pairwise_distances(x.view(), y.view(), {}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(pairwise_distances(x.view(), x.view(), {Metric::chi_square}, on_cpu()), InvalidArgument);
+  x.row(2)[1] = NAN;
+  EXPECT_THROW(pairwise_distances(x.view(), x.view(), {}, on_cpu()), InvalidArgument);
+  const MatrixBuffer found = pairwise_distances(x.view(), x.view(), {Metric::l2, false}, on_cpu());
+  EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(found.view().row(2))[0]));
+  EXPECT_EQ(pairwise_distances(y.view().slice(0, 0), y.view(), {}, on_cpu()).rows(), 0);
+}
+
+}  // namespace
+}  // namespace kith

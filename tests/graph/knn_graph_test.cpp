@@ -1,0 +1,82 @@
+#include <kith/knn_graph.hpp>
+
+#include <kith/error.hpp>
+
+#include "exact/exact_check.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+TEST(KnnGraph, HoldsTheNearestOthersOfEveryRow) {
+  for (const Shape shape : {Shape::gaussian, Shape::all_equal, Shape::near_duplicates, Shape::mixed_norms}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+      for (const int64_t rows : {1, 2, 5, 150}) {
+        SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric) << " " << rows);
+        const auto x = make_floats(shape, rows, 7, 1);
+        const KnnGraph graph = knn_graph(x.view(), {6, metric}, on_cpu());
+        const reference::Result all = reference::knn(x, x, {rows, metric});
+        for (int64_t i = 0; i < rows; ++i) {
+          int64_t j = 0;
+          for (int64_t n = 0; n < rows && j < 6; ++n) {
+            const auto at = static_cast<size_t>(i * rows + n);
+            if (all.ids[at] == i) continue;
+            ASSERT_EQ(graph.ids(i)[j], all.ids[at]);
+            ASSERT_EQ(graph.distances(i)[j], all.distances[at]);
+            ++j;
+          }
+          for (; j < 6; ++j) ASSERT_EQ(graph.ids(i)[j], -1);
+        }
+      }
+    }
+  }
+}
+
+TEST(KnnGraph, BecomesASparseMatrixOfDistances) {
+  const auto x = make_floats(Shape::gaussian, 40, 3, 1);
+  const KnnGraph graph = knn_graph(x.view(), {50, Metric::l2}, on_cpu());  // more than there are: padded
+  const CsrMatrix matrix = graph.to_csr(on_cpu());
+  ASSERT_EQ(matrix.size(), 40 * 39);
+  for (int64_t i = 0; i < 40; ++i) {
+    ASSERT_EQ(matrix.offsets()[i + 1] - matrix.offsets()[i], 39);
+    for (int64_t e = matrix.offsets()[i]; e < matrix.offsets()[i + 1]; ++e) {
+      const bool first = e == matrix.offsets()[i];
+      ASSERT_TRUE(first || matrix.columns()[e - 1] < matrix.columns()[e]);
+      ASSERT_NE(matrix.columns()[e], i);
+      ASSERT_EQ(matrix.values()[e], reference::canonical(Metric::l2, x.row(i), x.row(matrix.columns()[e]), 3));
+    }
+  }
+}
+
+TEST(KnnGraph, GivesUmapTheRowItselfFirst) {
+  const auto x = make_floats(Shape::near_duplicates, 60, 4, 1);
+  const KnnGraph graph = knn_graph(x.view(), {5, Metric::l2}, on_cpu());
+  const Neighbors umap = graph.to_umap(on_cpu());
+  ASSERT_EQ(umap.k(), 6);
+  for (int64_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(umap.ids(i)[0], i);
+    EXPECT_EQ(umap.distances(i)[0], 0.0f);
+    for (int64_t j = 0; j < 5; ++j) {
+      EXPECT_EQ(umap.ids(i)[j + 1], graph.ids(i)[j]);
+      EXPECT_EQ(umap.distances(i)[j + 1], graph.distances(i)[j]);
+    }
+  }
+  EXPECT_THROW(knn_graph(x.view(), {60, Metric::l2}, on_cpu()).to_umap(on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn_graph(x.view(), {5, Metric::inner_product}, on_cpu()).to_umap(on_cpu()), InvalidArgument);
+}
+
+TEST(KnnGraph, RefusesWhatItCannotDo) {
+  const auto x = make_floats(Shape::gaussian, 10, 3, 1);
+  EXPECT_THROW(knn_graph(x.view(), {0, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn_graph(x.view(), {INT64_MAX, Metric::l2}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(knn_graph(x.view(), {3, Metric::hamming}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(parse_graph_method("nope"), InvalidArgument);
+  EXPECT_EQ(parse_graph_method("exact"), GraphMethod::exact);
+}
+
+}  // namespace
+}  // namespace kith
