@@ -31,6 +31,8 @@ from kith._index import Index
 from kith._info import CudaDevice, Info, info
 from kith._kith import version as _version
 from kith._knn import knn
+from kith._knn_graph import KnnGraph, knn_graph
+from kith._pairwise_distances import pairwise_distances
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
 
@@ -41,11 +43,14 @@ __all__ = [
     "CudaDevice",
     "Index",
     "Info",
+    "KnnGraph",
     "Neighbors",
     "RangeNeighbors",
     "__version__",
     "info",
     "knn",
+    "knn_graph",
+    "pairwise_distances",
     "range_search",
     "read_vectors",
     "write_vectors",

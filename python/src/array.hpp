@@ -25,6 +25,7 @@ using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::
 
 // How the stub writes these types; nanobind's own words leave an array's dtype open, which a strict checker refuses.
 #define KITH_PY_VECTORS "numpy.typing.NDArray[typing.Any]"
+#define KITH_PY_DISTANCES "numpy.typing.NDArray[numpy.float32]"
 #define KITH_PY_NEIGHBORS "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]] | None"
 
 // The dtype of numpy that holds one of Kith's: uint16, as bits, for bf16, which numpy lacks.

@@ -15,5 +15,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_row_filter(module);
   kith::python::bind_index(module);
   kith::python::bind_knn(module);
+  kith::python::bind_knn_graph(module);
+  kith::python::bind_pairwise_distances(module);
   kith::python::bind_range_search(module);
 }

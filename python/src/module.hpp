@@ -15,6 +15,8 @@ void bind_gil();
 void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
 void bind_knn(nb::module_& module);
+void bind_knn_graph(nb::module_& module);
+void bind_pairwise_distances(nb::module_& module);
 void bind_range_search(nb::module_& module);
 void bind_row_filter(nb::module_& module);
 
