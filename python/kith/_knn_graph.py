@@ -50,7 +50,7 @@ class KnnGraph:
     @property
     def k(self) -> int:
         """How many neighbours a row has."""
-        return self._ids.shape[1]
+        return int(self._ids.shape[1])
 
     @property
     def metric(self) -> str:
@@ -59,7 +59,7 @@ class KnnGraph:
 
     def __len__(self) -> int:
         """How many rows there are."""
-        return self._ids.shape[0]
+        return int(self._ids.shape[0])
 
     def to_csr(self) -> Any:
         """The graph as a sparse matrix of distances.

@@ -37,7 +37,7 @@ class Sparse:
 
 
 def in_place(rows, cols, dtype):
-    whole = np.arange(3 * rows * cols, dtype=dtype).reshape(rows, 3 * cols)
+    whole = (np.arange(3 * rows * cols) % 101).astype(dtype).reshape(rows, 3 * cols)
     yield "contiguous", np.ascontiguousarray(whole[:, :cols])
     yield "rows apart", whole[:, cols : 2 * cols]
     yield "every other row", np.ascontiguousarray(whole[:, :cols])[::2]

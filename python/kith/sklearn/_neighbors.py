@@ -208,7 +208,7 @@ class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
     def _graph(
         self, offsets: npt.NDArray[np.int64], ids: npt.NDArray[np.int64], distances: npt.NDArray[np.float32], mode: str
     ) -> Any:
-        values = np.ones(ids.size) if mode == "connectivity" else distances
+        values = np.ones(ids.size, np.float32) if mode == "connectivity" else distances
         return csr_matrix((values, ids, offsets), shape=(offsets.size - 1, self.n_samples_fit_))
 
     def __getstate__(self) -> dict[str, Any]:

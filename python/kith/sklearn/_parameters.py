@@ -38,15 +38,15 @@ def threads_of(n_jobs: Any) -> int:
         return 0
     if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}; it must be None, a number of threads, or -1 for all")
-    if n_jobs > 0:
-        return int(n_jobs)
-    return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    jobs = int(n_jobs)
+    return jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
 
 
 def count_of(value: Any, name: str) -> int:
     """`value`, a whole number above 0."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} is {value!r}; it must be a whole number")
-    if value <= 0:
-        raise ValueError(f"Expected {name} > 0. Got {value}")
-    return int(value)
+    count = int(value)
+    if count <= 0:
+        raise ValueError(f"Expected {name} > 0. Got {count}")
+    return count
