@@ -2,37 +2,80 @@
 
 #include <kith/error.hpp>
 
+#include "core/cpu_detect.hpp"
+
 #include <fmt/format.h>
 #include <hwy/highway.h>
+
+#include <algorithm>
+#include <atomic>
 
 namespace kith {
 namespace {
 
-// A target is a bit, the better the lower. What the build lacks would never be dispatched to.
+// A Highway target is a bit, the better the lower. What the build lacks would never be dispatched to.
 int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+
+struct Target {
+  std::string name;
+  int64_t highway = 0;
+  CpuExtensions extensions;
+};
+
+// Best first.
+std::vector<Target> usable() {
+  std::vector<Target> targets;
+  const CpuExtensions machine = detect_cpu_extensions();
+  for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1) {
+    const int64_t highway = rest & -rest;
+    if (targets.empty()) {  // extensions belong to the best
+      if (machine.amx) targets.push_back({"AMX", highway, machine});
+      if (machine.vnni) targets.push_back({"VNNI", highway, {machine.dotprod, true, false}});
+      if (machine.dotprod) targets.push_back({"DOTPROD", highway, {true, false, false}});
+    }
+    targets.push_back({hwy::TargetName(highway), highway, {}});
+  }
+  return targets;
+}
+
+// The extensions that force_cpu_target() left, one bit each.
+std::atomic<unsigned> allowed_extensions{~0u};
 
 }  // namespace
 
+CpuExtensions cpu_extensions() {
+  const CpuExtensions machine = detect_cpu_extensions();
+  const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
+  return {machine.dotprod && (allowed & 1u), machine.vnni && (allowed & 2u), machine.amx && (allowed & 4u)};
+}
+
 std::string cpu_target_name() {
+  const CpuExtensions extensions = cpu_extensions();
+  if (extensions.amx) return "AMX";
+  if (extensions.vnni) return "VNNI";
+  if (extensions.dotprod) return "DOTPROD";
   const int64_t targets = usable_targets();
   return hwy::TargetName(targets & -targets);
 }
 
 std::vector<std::string> cpu_targets() {
   std::vector<std::string> names;
-  for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1) names.emplace_back(hwy::TargetName(rest & -rest));
+  for (const Target& target : usable()) names.push_back(target.name);
   return names;
 }
 
 void force_cpu_target(std::string_view name) {
   hwy::SetSupportedTargetsForTest(0);  // 0: detect again
+  allowed_extensions = ~0u;
   if (!name.empty()) {
-    int64_t chosen = 0;
-    for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1) {
-      if (name == hwy::TargetName(rest & -rest)) chosen = rest & -rest;
+    const std::vector<Target> targets = usable();
+    const auto chosen = std::find_if(targets.begin(), targets.end(), [&](const Target& t) { return t.name == name; });
+    if (chosen == targets.end()) {
+      throw InvalidArgument(fmt::format("this machine or build has no CPU target '{}'", name));
     }
-    if (chosen == 0) throw InvalidArgument(fmt::format("this machine or build has no CPU target '{}'", name));
-    hwy::SetSupportedTargetsForTest(chosen);
+    hwy::SetSupportedTargetsForTest(chosen->highway);
+    const CpuExtensions& extensions = chosen->extensions;
+    allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u);
   }
   hwy::GetChosenTarget().DeInit();
 }

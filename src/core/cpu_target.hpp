@@ -1,4 +1,11 @@
 // Which instruction set the CPU kernels run with; they are compiled for several and chosen at run time.
+//
+// A target is one of Highway's, which most kernels are written for, or such a target with extensions that a few kernels
+// use through intrinsics of their own:
+//
+//   DOTPROD   NEON with dot products of bytes
+//   VNNI      AVX3 with dot products of bytes
+//   AMX       VNNI with tiles: matrix products of bytes and of bf16
 #pragma once
 
 #include <string>
@@ -7,7 +14,15 @@
 
 namespace kith {
 
-// "AVX3", "AVX2", "NEON", ...
+// The extensions of the target in use.
+struct CpuExtensions {
+  bool dotprod = false;
+  bool vnni = false;
+  bool amx = false;
+};
+CpuExtensions cpu_extensions();
+
+// "AMX", "AVX3", "AVX2", "NEON", ...
 std::string cpu_target_name();
 
 // The sets that this build holds and this machine has, best first.

@@ -15,7 +15,7 @@ CpuScanner::CpuScanner(const KnnProblem& problem, const KnnPlan& plan, const uin
       kind_(key_kind(problem.metric)),
       kept_(kept),
       resources_(resources),
-      queries_(kind_, plan.query_batch, problem.cols, plan.engine == CpuEngine::product, resources),
+      queries_(kind_, plan.query_batch, problem.cols, panel_format(plan), resources),
       list_memory_(list_count() * CandidateList::bytes_for(problem.k), "the candidate lists", resources),
       thresholds_(static_cast<size_t>(plan.query_batch)) {
   // The lists first, then their candidates.
@@ -35,10 +35,14 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
   if (kind_ == KeyKind::chi_square && !problem_.base_checked) refuse_negative("base", base, first_row, resources_);
   const ScanContext context{base,  first_row, queries_, kind_,      lists(),    user,
                             kept_, plan_,     meter,    resources_, thresholds_};
+  const bool exact = plan_.engine == CpuEngine::product && holds_bytes(plan_.format);
+  const CandidateList::Keys keys = !exact                  ? CandidateList::Keys::bounded
+                                   : user.ties_may_count() ? CandidateList::Keys::exact
+                                                           : CandidateList::Keys::exact_after_ties;
   for (int64_t query = 0; query < queries_.size(); ++query) {
     const float threshold = user.threshold(query);
     thresholds_[static_cast<size_t>(query)] = threshold;
-    for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold);
+    for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold, keys);
   }
   if (plan_.engine == CpuEngine::direct) {
     direct_scan(context, check, first_row);

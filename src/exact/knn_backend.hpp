@@ -22,6 +22,8 @@ namespace kith {
 class PreparedBase {
  public:
   virtual ~PreparedBase() = default;
+  // Whether queries of this type can be searched in it, on the processor as it is used now.
+  virtual bool serves(DType) const { return true; }
 };
 
 class KnnBackend {
@@ -41,6 +43,7 @@ std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPl
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
 struct PrepareOptions {
   Metric metric = Metric::l2;
+  DType queries = DType::f32;  // that will be searched for
   bool check_finite = true;
   int64_t first_row = 0;
 };

@@ -51,6 +51,7 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
     const float key = kth == kPadding ? kInfinity : key_of_ordered(ordered_of(kth));
     return key < kInfinity ? key : kInfinity;  // a NaN excludes nothing
   }
+  bool ties_may_count() const override { return false; }
   void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {
     list->make_room(scratch_[static_cast<size_t>(slot)], score);
   }
@@ -79,13 +80,14 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
   // A search needs memory too.
-  const int64_t bytes = PackedBase::bytes_for(base.rows(), base.cols(), resources.threads());
+  const PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
+  const int64_t bytes = PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads());
   if (bytes > resources.host_memory()->available() / 2) {
     throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
                                   format_bytes(bytes), format_bytes(resources.host_memory()->available())),
                       2 * bytes);
   }
-  auto packed = std::make_shared<PackedBase>(kind, choose_centre(kind, base), base.rows(), resources);
+  auto packed = std::make_shared<PackedBase>(kind, format, choose_centre(kind, base), base.rows(), resources);
   ProgressMeter meter("prepare", base.rows(), resources);
   packed->pack(base, options.check_finite, options.first_row, 1, meter, resources);
   meter.finish();

@@ -21,6 +21,9 @@ constexpr int64_t kProductFrom = 6;
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
 constexpr int64_t kBlockBytes = 48 << 10;
+// Faster products need more work for each row that is read; their queries may come from the second-level cache.
+constexpr int64_t kFastQueryBlock = 256;
+constexpr int64_t kFastBlockBytes = 128 << 10;
 // Enough tasks that the last one does not leave the other threads idle for long.
 constexpr int64_t kTasksPerThread = 16;
 constexpr int64_t kRowsPerSplit = 4096;
@@ -28,14 +31,24 @@ constexpr int64_t kPackedBytes = 16 << 20;  // packed at a time: within the last
 constexpr int64_t kListBytes = 128 << 20;   // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;    // read at a time
 
+// The most queries of a task.
+int64_t largest_block(const KnnProblem& problem, const KnnPlan& plan) {
+  const int64_t row_bytes = packed_bytes(plan.format, problem.cols);
+  if (plan.format == PanelFormat::f32) return kBlockBytes / row_bytes >= kQueryBlock ? kQueryBlock : kSmallestBlock;
+  constexpr int64_t kWidth = kMostQueriesPerPanel;
+  return std::clamp<int64_t>(kFastBlockBytes / row_bytes / kWidth * kWidth, kWidth, kFastQueryBlock);
+}
+
 int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudget& budget) {
   const bool product = plan.engine == CpuEngine::product;
   const int64_t batch = plan.query_batch;
-  int64_t bytes = QuerySet::bytes_for(batch, problem.cols, product, budget.threads);
+  int64_t bytes = QuerySet::bytes_for(batch, problem.cols, panel_format(plan), budget.threads);
   bytes += batch * plan.row_splits * CandidateList::bytes_for(problem.k);
   bytes += batch * problem.k * 2 * static_cast<int64_t>(sizeof(uint64_t));  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(problem.k);
-  if (product && !problem.base_prepared) bytes += PackedBase::bytes_for(plan.panel_rows, problem.cols, budget.threads);
+  if (product && !problem.base_prepared) {
+    bytes += PackedBase::bytes_for(plan.format, plan.panel_rows, problem.cols, budget.threads);
+  }
   if (!product) bytes += batch * problem.cols * static_cast<int64_t>(sizeof(float));  // normalised, for cosine
   if (!problem.queries_in_memory) bytes += batch * problem.cols * size_of(problem.query_dtype);
   if (!problem.base_in_memory) bytes += plan.base_chunk * problem.cols * size_of(problem.base_dtype);
@@ -53,8 +66,7 @@ void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, int64_t m
     plan->row_splits = std::min<int64_t>(most, 4 * budget.threads);
     return;
   }
-  const int64_t cached = kBlockBytes / (problem.cols * static_cast<int64_t>(sizeof(float)));
-  plan->query_block = cached >= kQueryBlock ? kQueryBlock : kSmallestBlock;
+  plan->query_block = largest_block(problem, *plan);
   const int64_t blocks = (plan->query_batch + plan->query_block - 1) / plan->query_block;
   const int64_t wanted = budget.threads == 1 ? 1 : (kTasksPerThread * budget.threads + blocks - 1) / blocks;
   plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
@@ -66,24 +78,25 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
   const int64_t smallest_rows = std::min<int64_t>(problem.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(problem.k);
   const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
-  const int64_t batch_bytes =
-      plan->query_batch > smallest_batch
-          ? plan->query_batch * (problem.cols * 8 + problem.k * 16 + problem.result_k * 12) + list_bytes
-          : 0;
-  const int64_t packed_bytes =
+  const int64_t batch_bytes = plan->query_batch > smallest_batch
+                                  ? plan->query_batch * (problem.cols * 4 + packed_bytes(plan->format, problem.cols) +
+                                                         problem.k * 16 + problem.result_k * 12) +
+                                        list_bytes
+                                  : 0;
+  const int64_t panel_bytes =
       plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
-          ? plan->panel_rows * problem.cols * 4
+          ? plan->panel_rows * packed_bytes(plan->format, problem.cols)
           : 0;
   const int64_t chunk_bytes = !problem.base_in_memory && plan->base_chunk > smallest_rows
                                   ? plan->base_chunk * problem.cols * size_of(problem.base_dtype)
                                   : 0;
-  const int64_t largest = std::max({split_bytes, batch_bytes, packed_bytes, chunk_bytes});
+  const int64_t largest = std::max({split_bytes, batch_bytes, panel_bytes, chunk_bytes});
   if (largest == 0) return false;
   if (largest == split_bytes) {
     *most_splits = plan->row_splits / 2;
   } else if (largest == batch_bytes) {
     plan->query_batch = std::max(smallest_batch, plan->query_batch / 2);
-  } else if (largest == packed_bytes) {
+  } else if (largest == panel_bytes) {
     plan->panel_rows = std::max(smallest_rows, plan->panel_rows / 2);
   } else {
     plan->base_chunk = std::max(smallest_rows, plan->base_chunk / 2);
@@ -98,12 +111,13 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
   KnnPlan plan;
   plan.device = Device::cpu();
   plan.engine = engine;
+  plan.format =
+      choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, budget.cpu);
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, problem.queries);
   plan.base_chunk =
       problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
-  plan.panel_rows =
-      std::clamp<int64_t>(kPackedBytes / (problem.cols * static_cast<int64_t>(sizeof(float))), 1, plan.base_chunk);
+  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / packed_bytes(plan.format, problem.cols), 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
     choose_tasks(problem, budget, most_splits, &plan);
@@ -126,9 +140,12 @@ double cpu_seconds(const KnnProblem& problem, int threads) { return flops(proble
 
 }  // namespace
 
+std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
+  return plan.engine == CpuEngine::product ? std::optional(plan.format) : std::nullopt;
+}
+
 CpuEngine cpu_engine(const KnnProblem& problem) {
-  return problem.queries < kProductFrom || !is_product(key_kind(problem.metric)) ? CpuEngine::direct
-                                                                                 : CpuEngine::product;
+  return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::product;
 }
 
 bool has_gpu_search(const KnnProblem& problem) {

@@ -6,7 +6,11 @@
 #include <kith/dtype.hpp>
 #include <kith/metric.hpp>
 
+#include "core/cpu_target.hpp"
+#include "kernels/product/panel_format.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -43,19 +47,24 @@ struct KnnPlan {
 
   // CPU
   CpuEngine engine = CpuEngine::product;
-  int64_t query_block = 0;  // queries that one task searches for
-  int64_t row_splits = 1;   // tasks that share a block's rows
-  int64_t panel_rows = 0;   // rows packed at a time
+  PanelFormat format = PanelFormat::f32;  // of what is multiplied
+  int64_t query_block = 0;                // queries that one task searches for
+  int64_t row_splits = 1;                 // tasks that share a block's rows
+  int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
   int64_t query_tile = 0;
   int64_t row_tile = 0;
 };
 
+// What its queries are packed in, if at all.
+std::optional<PanelFormat> panel_format(const KnnPlan& plan);
+
 struct PlanBudget {
   int64_t host = 0;    // bytes left under the host limit
   int64_t device = 0;  // bytes left under the device limit and on the device
   int threads = 1;
+  CpuExtensions cpu = cpu_extensions();
 };
 
 // What the metric and the number of queries decide on the CPU.

@@ -19,7 +19,22 @@ constexpr int64_t kCentreSample = 256;
 constexpr int64_t kWidestPanel = CandidateList::kLargestGroup;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+constexpr int64_t kFloat = sizeof(float);
+
+PanelStep panel_step(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::l1: return PanelStep::l1;
+    case KeyKind::linf: return PanelStep::linf;
+    case KeyKind::chi_square: return PanelStep::chi_square;
+    default: return PanelStep::product;
+  }
+}
+
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+// For one thread.
+int64_t scratch_bytes(PanelFormat format, int64_t cols, int64_t width) {
+  return round_up(cols * kFloat, 64) + width * packed_bytes(format, cols);
+}
 
 }  // namespace
 
@@ -41,38 +56,62 @@ std::vector<float> choose_centre(KeyKind kind, const MatrixView& base) {
   return centre;
 }
 
-PackedBase::PackedBase(KeyKind kind, std::vector<float> centre, int64_t capacity, const Resources& resources)
-    : kind_(kind), shape_(panel_shape()), centre_(std::move(centre)) {
+PackedBase::PackedBase(KeyKind kind, PanelFormat format, std::vector<float> centre, int64_t capacity,
+                       const Resources& resources)
+    : kind_(kind), format_(format), shape_(panel_shape(format)), centre_(std::move(centre)) {
   const int64_t rows = round_up(capacity, shape_.rows_per_panel);
   const auto cols = static_cast<int64_t>(centre_.size());
-  constexpr int64_t kFloat = sizeof(float);
-  panels_ = HostBuffer(rows * cols * kFloat, "the packed base", resources);
+  panels_ = HostBuffer(rows * packed_bytes(format, cols), "the packed base", resources);
   terms_ = HostBuffer(rows * kFloat, "the packed base's norms", resources);
-  norms_ = HostBuffer(rows / shape_.rows_per_panel * kFloat, "the packed base's norms", resources);
+  if (!holds_bytes(format)) {
+    norms_ = HostBuffer(rows / shape_.rows_per_panel * kFloat, "the packed base's norms", resources);
+  }
 }
 
-int64_t PackedBase::bytes_for(int64_t rows, int64_t cols, int threads) {
-  return (rows + kWidestPanel * (threads + 1)) * (cols + 2) * static_cast<int64_t>(sizeof(float));
+int64_t PackedBase::bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads) {
+  return (rows + kWidestPanel) * (packed_bytes(format, cols) + 2 * kFloat) +
+         threads * scratch_bytes(format, cols, kWidestPanel);
+}
+
+bool PackedBase::fits(PanelFormat format) const {
+  const PanelShape shape = panel_shape(format);
+  return format == format_ && shape.rows_per_panel == shape_.rows_per_panel &&
+         shape.signed_bytes == shape_.signed_bytes;
+}
+
+bool PackedBase::serves(DType queries) const {
+  return fits(choose_panel_format(kind_, queries, dtype_, static_cast<int64_t>(centre_.size()), cpu_extensions()));
 }
 
 PanelBase PackedBase::panels() const {
-  return {panels_.as<float>(), terms_.as<float>(), norms_.as<float>(), static_cast<int64_t>(centre_.size())};
+  return {panels_.data(),   terms_.as<float>(), norms_.as<float>(), format_, static_cast<int64_t>(centre_.size()),
+          panel_step(kind_)};
+}
+
+BytePanelBase PackedBase::byte_panels() const {
+  return {panels_.data(), terms_.as<int32_t>(), format_, static_cast<int64_t>(centre_.size()),
+          has_differences(kind_) ? 2 : 1};
 }
 
 void PackedBase::pack(const MatrixView& base, bool check_finite, int64_t first_row, int64_t work_per_row,
                       ProgressMeter& meter, const Resources& resources) {
   rows_ = base.rows();
+  dtype_ = base.dtype();
   constexpr int64_t kPanelsPerTask = 16;
   const int64_t tasks = (panel_count() + kPanelsPerTask - 1) / kPanelsPerTask;
   std::atomic<int64_t> first_bad{INT64_MAX};  // the first panel with a value that is not finite
-  const int64_t scratch_floats = shape_.rows_per_panel * base.cols();
-  const HostBuffer scratch(resources.threads() * scratch_floats * static_cast<int64_t>(sizeof(float)), "packing",
-                           resources);
+  const int64_t bytes = scratch_bytes(format_, base.cols(), shape_.rows_per_panel);
+  const HostBuffer scratch(resources.threads() * bytes, "packing", resources);
   parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
-    float* const unpacked = scratch.as<float>() + slot * scratch_floats;
+    std::byte* const mine = scratch.data() + slot * bytes;
+    auto* const vectors = reinterpret_cast<uint32_t*>(mine + round_up(base.cols() * kFloat, 64));
     const int64_t end = std::min((task + 1) * kPanelsPerTask, panel_count());
     for (int64_t panel = task * kPanelsPerTask; panel < end; ++panel) {
-      if (pack_one(base, panel, unpacked)) continue;
+      if (holds_bytes(format_)) {
+        pack_bytes(base, panel, vectors);
+        continue;
+      }
+      if (pack_floats(base, panel, reinterpret_cast<float*>(mine), vectors)) continue;
       int64_t seen = first_bad.load();
       while (panel < seen && !first_bad.compare_exchange_weak(seen, panel)) {
       }
@@ -85,7 +124,22 @@ void PackedBase::pack(const MatrixView& base, bool check_finite, int64_t first_r
   throw_not_finite("base", first_row + row);
 }
 
-bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch) {
+void PackedBase::pack_bytes(const MatrixView& base, int64_t panel, uint32_t* scratch) {
+  const int64_t width = shape_.rows_per_panel;
+  const int64_t first = panel * width;
+  const int64_t count = std::min(width, base.rows() - first);
+  const int64_t bytes = packed_bytes(format_, base.cols());
+  int32_t* const terms = terms_.as<int32_t>() + first;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto* const row = reinterpret_cast<const uint8_t*>(base.row(first + i));
+    terms[i] = byte_row_term(format_, shape_, kind_, byte_sums(format_, row, base.cols()));
+    encode_byte_row(format_, shape_, row, base.cols(), bytes, reinterpret_cast<uint8_t*>(scratch) + i * bytes);
+  }
+  std::fill(terms + count, terms + width, kLargestLimit / 2);
+  place(panel, count, scratch);
+}
+
+bool PackedBase::pack_floats(const MatrixView& base, int64_t panel, float* row, uint32_t* scratch) {
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, base.rows() - first);
@@ -94,7 +148,6 @@ bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch)
   float largest = 0;
   bool finite = true;
   for (int64_t i = 0; i < count; ++i) {
-    float* row = scratch + i * cols;
     widen_row(base, first + i, row);
     if (has_differences(kind_)) {
       for (int64_t c = 0; c < cols; ++c) row[c] -= centre_[static_cast<size_t>(c)];
@@ -109,11 +162,22 @@ bool PackedBase::pack_one(const MatrixView& base, int64_t panel, float* scratch)
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
     largest = std::max(largest, norm);
+    encode_floats(format_, row, cols, 1.0f, scratch + i * packed_bytes(format_, cols) / kFloat);
   }
   std::fill(terms + count, terms + width, kInfinity);
   norms_.as<float>()[panel] = largest;
-  pack_panel(scratch, count, cols, width, 1.0f, panels_.as<float>() + first * cols);
+  place(panel, count, scratch);
   return finite;
+}
+
+void PackedBase::place(int64_t panel, int64_t count, const uint32_t* scratch) {
+  const int64_t width = shape_.rows_per_panel;
+  const int64_t units = units_per_part(format_, static_cast<int64_t>(centre_.size()));
+  const int64_t stride = units * parts_of(format_);
+  uint32_t* const out = panels_.as<uint32_t>() + panel * width * stride;
+  for (int64_t part = 0; part < parts_of(format_); ++part) {
+    pack_units(scratch + part * units, stride, count, units, width, out + part * width * units);
+  }
 }
 
 }  // namespace kith

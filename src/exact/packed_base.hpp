@@ -1,4 +1,5 @@
-// Rows of a base laid out for the panel product: centred (L2) or normalised (cosine), packed, with their norms.
+// Rows of a base laid out for a panel product: bytes as they are; other values centred (L2) or normalised (cosine); all
+// packed, with their norms.
 //
 // Subtracting any vector from all rows and queries leaves L2 distances as they are, and a vector near the mean makes
 // the numbers small, so that |x|^2 + |q|^2 - 2 q x loses little even where the mean is far larger than the spread. The
@@ -11,6 +12,7 @@
 #include "core/parallel_for.hpp"
 #include "exact/knn_backend.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/product/byte_product.hpp"
 #include "kernels/product/panel_product.hpp"
 
 #include <cstdint>
@@ -23,10 +25,12 @@ std::vector<float> choose_centre(KeyKind kind, const MatrixView& base);
 
 class PackedBase : public PreparedBase {
  public:
-  // Room for `capacity` rows.
-  PackedBase(KeyKind kind, std::vector<float> centre, int64_t capacity, const Resources& resources);
+  // Room for `capacity` rows. For bytes the centre says no more than the number of columns.
+  PackedBase(KeyKind kind, PanelFormat format, std::vector<float> centre, int64_t capacity, const Resources& resources);
   // With what packing by so many threads needs.
-  static int64_t bytes_for(int64_t rows, int64_t cols, int threads);
+  static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
+
+  bool serves(DType queries) const override;
 
   // Packs the rows of `base`, in place of what was there. Where `check_finite`, a row with a NaN or an infinity is
   // InvalidArgument, naming the first such row, counted from first_row.
@@ -38,13 +42,23 @@ class PackedBase : public PreparedBase {
   int64_t rows() const { return rows_; }
   int64_t panel_count() const { return (rows_ + shape_.rows_per_panel - 1) / shape_.rows_per_panel; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
+  PanelFormat format() const { return format_; }
+  // Whether the product in use takes panels of this format and shape.
+  bool fits(PanelFormat format) const;
   PanelBase panels() const;
+  BytePanelBase byte_panels() const;
 
  private:
+  // `scratch` has room for a vector of floats, and for a panel of packed ones.
   // False where the panel holds a value that is not finite.
-  bool pack_one(const MatrixView& base, int64_t panel, float* scratch);
+  bool pack_floats(const MatrixView& base, int64_t panel, float* row, uint32_t* scratch);
+  void pack_bytes(const MatrixView& base, int64_t panel, uint32_t* scratch);
+  // Moves the panel's vectors from scratch, where they lie one by one, to their place.
+  void place(int64_t panel, int64_t count, const uint32_t* scratch);
 
   KeyKind kind_;
+  PanelFormat format_;
+  DType dtype_ = DType::f32;  // of what was packed
   PanelShape shape_;
   std::vector<float> centre_;
   int64_t rows_ = 0;

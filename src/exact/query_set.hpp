@@ -7,18 +7,21 @@
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/product/byte_product.hpp"
 #include "kernels/product/panel_product.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
 
 class QuerySet {
  public:
-  QuerySet(KeyKind kind, int64_t capacity, int64_t cols, bool packed, const Resources& resources);
+  // Without a format they are not packed.
+  QuerySet(KeyKind kind, int64_t capacity, int64_t cols, std::optional<PanelFormat> format, const Resources& resources);
   // With what packing by so many threads needs.
-  static int64_t bytes_for(int64_t queries, int64_t cols, bool packed, int threads);
+  static int64_t bytes_for(int64_t queries, int64_t cols, std::optional<PanelFormat> format, int threads);
 
   // Takes the rows in. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
   void load(const MatrixView& queries, bool check_finite, int64_t first_query);
@@ -26,7 +29,7 @@ class QuerySet {
   void pack(const std::vector<float>& centre, ProgressMeter& meter, const Resources& resources);
 
   int64_t size() const { return size_; }
-  int64_t panel_width() const { return width_; }
+  int64_t panel_width() const { return shape_.queries_per_panel; }
   const float* row(int64_t i) const { return rows_.as<float>() + i * cols_; }
   double squared_norm(int64_t i) const { return facts()[i].squared_norm; }
   CanonicalQuery canonical(int64_t i) const { return {row(i), facts()[i].inverse_norm}; }
@@ -35,24 +38,33 @@ class QuerySet {
   float offset(int64_t i) const { return facts()[i].offset; }
   // Those from `first`, the first of a panel, on. The limits are the caller's.
   PanelQueries panels(int64_t first, int64_t count, float* limits) const;
+  // The same for bytes: the exact sum = value + offset.
+  int32_t byte_offset(int64_t i) const { return facts()[i].byte_offset; }
+  BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
 
  private:
   struct Facts {
     double squared_norm;
     double inverse_norm;
     float offset;
+    int32_t byte_offset;
   };
   Facts* facts() const { return facts_.as<Facts>(); }
-  void pack_one(int64_t panel, const std::vector<float>& centre, float* scratch);
+  // `scratch` has room for a vector of floats, and for a panel of packed ones.
+  void pack_floats(int64_t panel, const std::vector<float>& centre, float* row, uint32_t* scratch);
+  void pack_bytes(int64_t panel, uint32_t* scratch);
+  // Moves the panel's vectors from scratch, where they lie one by one, to their place.
+  void place(int64_t panel, int64_t count, const uint32_t* scratch);
 
   KeyKind kind_;
   int64_t cols_;
-  int64_t width_;
+  PanelFormat format_ = PanelFormat::f32;
+  PanelShape shape_;
   int64_t size_ = 0;
   HostBuffer rows_;
   HostBuffer facts_;
   HostBuffer panels_;
-  HostBuffer bounds_;  // three arrays of padded_ coefficients
+  HostBuffer bounds_;  // arrays of padded_ coefficients: three, and two for the wide bounds
   int64_t padded_ = 0;
 };
 

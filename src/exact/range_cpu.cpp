@@ -7,19 +7,21 @@ namespace kith {
 RangeCpu::RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
                    const Resources& results)
     : most_(most),
-      capacity_(CandidateList::capacity_for(problem.k)),
       scanner_(problem, planned.plan, input.kept, planned.resources()),
-      keys_(planned.resources().threads() * capacity_ * static_cast<int64_t>(sizeof(float)), "the candidates' keys",
-            planned.resources()),
-      hits_(results) {}
+      scratch_memory_(results.threads() * CandidateScratch::bytes_for(problem.k), "selection", planned.resources()),
+      hits_(results) {
+  for (int slot = 0; slot < results.threads(); ++slot) {
+    scratch_.emplace_back(scratch_memory_.data() + slot * CandidateScratch::bytes_for(problem.k), problem.k);
+  }
+}
 
 void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) {
-  float* const keys = keys_.as<float>() + slot * capacity_;
-  score(list->rows(), list->size(), keys);
-  for (int64_t i = 0; i < list->size(); ++i) {
-    if (keys[i] <= most_) hits_.add(slot, query, pack_neighbor(ordered_key(keys[i]), first_row + list->rows()[i]));
+  const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
+  const int64_t count = list->drain(first_row, scratch, score);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t neighbor = scratch.neighbors[i];
+    if (key_of_ordered(ordered_of(neighbor)) <= most_) hits_.add(slot, query, neighbor);
   }
-  list->clear();
 }
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 #include "exact/range_hits.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -26,15 +27,16 @@ class RangeCpu final : private CandidateUser {
 
  private:
   float threshold(int64_t) const override { return most_; }
+  bool ties_may_count() const override { return true; }
   void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
     finish(list, query, first_row, slot, score);
   }
   void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override;
 
   const float most_;
-  const int64_t capacity_;
   CpuScanner scanner_;
-  HostBuffer keys_;  // capacity_ for each thread
+  HostBuffer scratch_memory_;
+  std::vector<CandidateScratch> scratch_;  // one for each thread
   RangeHits hits_;
 };
 

@@ -23,6 +23,8 @@ class CandidateUser {
   virtual ~CandidateUser() = default;
   // Rows with larger keys are known not to matter.
   virtual float threshold(int64_t query) const = 0;
+  // Whether rows with a key equal to the threshold count. They do not where it is the k-th key of earlier rows.
+  virtual bool ties_may_count() const = 0;
   // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
   virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
   // The rows are scanned: the list is used up.

@@ -40,7 +40,7 @@ Device device_at_add(Device asked) {
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
-PrepareOptions prepare_options(const IndexParams& params) { return {params.metric, false, 0}; }
+PrepareOptions prepare_options(const IndexParams& params, DType queries) { return {params.metric, queries, false, 0}; }
 
 // The blocks of a version, with the layouts that they have or get.
 class FlatBase final : public BlocksBase {
@@ -57,7 +57,8 @@ class FlatBase final : public BlocksBase {
     bool all = true;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];
-      blocks_[i].ready = make ? block.prepare(device, prepare_options(params_), resources) : block.prepared(device);
+      blocks_[i].ready = make ? block.prepare(device, prepare_options(params_, problem.query_dtype), resources)
+                              : block.prepared(device, problem.query_dtype);
       all &= blocks_[i].ready != nullptr;
     }
     return all;
@@ -137,8 +138,8 @@ class Flat final : public IndexType {
     auto block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
     const Device device = device_at_add(resources.device());
-    if (params_.prepare && is_product(key_kind(params_.metric)) && device.kind != DeviceKind::automatic) {
-      block->prepare(device, prepare_options(params_), resources);
+    if (params_.prepare && device.kind != DeviceKind::automatic) {
+      block->prepare(device, prepare_options(params_, rows.dtype()), resources);
     }
     next->blocks.push_back(std::move(block));
     return next;

@@ -8,21 +8,21 @@
 
 namespace kith {
 
-std::shared_ptr<PreparedBase> FlatBlock::find(Device device) const {
+std::shared_ptr<PreparedBase> FlatBlock::find(Device device, DType queries) const {
   for (const auto& [candidate, ready] : prepared_) {
-    if (candidate == device) return ready;
+    if (candidate == device && ready->serves(queries)) return ready;
   }
   return nullptr;
 }
 
-std::shared_ptr<PreparedBase> FlatBlock::prepared(Device device) const {
+std::shared_ptr<PreparedBase> FlatBlock::prepared(Device device, DType queries) const {
   const std::lock_guard lock(mutex_);
-  return find(device);
+  return find(device, queries);
 }
 
 std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOptions& options,
                                                  const Resources& resources) const {
-  if (auto ready = prepared(device)) return ready;
+  if (auto ready = prepared(device, options.queries)) return ready;
   std::shared_ptr<PreparedBase> made;
   try {
     made = dispatch(
@@ -33,7 +33,7 @@ std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOpt
     return nullptr;
   }
   const std::lock_guard lock(mutex_);
-  if (auto ready = find(device)) return ready;
+  if (auto ready = find(device, options.queries)) return ready;
   prepared_.emplace_back(device, made);
   return made;
 }

@@ -22,14 +22,14 @@ class FlatBlock {
   const MatrixView& view() const { return view_; }
   bool owns() const { return owns_; }
 
-  // The layout for `device`, made on the first call and kept; null where it would take more than half of what the
-  // memory limit has left. Calls at the same time may both make it; one is kept.
+  // The layout for `device` and queries of that type, made on the first call and kept; null where it would take more
+  // than half of what the memory limit has left. Calls at the same time may both make it; one is kept.
   std::shared_ptr<PreparedBase> prepare(Device device, const PrepareOptions& options, const Resources& resources) const;
   // The same without making it.
-  std::shared_ptr<PreparedBase> prepared(Device device) const;
+  std::shared_ptr<PreparedBase> prepared(Device device, DType queries) const;
 
  private:
-  std::shared_ptr<PreparedBase> find(Device device) const;
+  std::shared_ptr<PreparedBase> find(Device device, DType queries) const;
 
   MatrixBuffer owned_;
   MatrixView view_;

@@ -73,46 +73,49 @@ TEST(KnnMetrics, EveryInstructionSetGivesTheSame) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     for (const Metric metric : kAll) {
-      const auto queries = without_sign(make_floats(Shape::gaussian, 9, 40, 1));
+      const auto queries = without_sign(make_floats(Shape::gaussian, 19, 40, 1));
       const auto base = without_sign(make_floats(Shape::gaussian, 300, 40, 2));
       check(queries, base, {10, metric});
       check(stored_as<Half>(queries), stored_as<BFloat16>(base), {10, metric});
       check(stored_as<int8_t>(queries), stored_as<Half>(base), {10, metric});
     }
-    check(make_bytes(9, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
+    check(make_bytes(19, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
+    check(make_bytes(2, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
   }
 }
 
 TEST(KnnMetrics, ANanIsFoundInEveryDtypeOrComesLast) {
   for (const Metric metric : kAll) {
-    for (const float bad : {NAN, INFINITY}) {
-      SCOPED_TRACE(testing::Message() << name_of(metric) << " " << bad);
-      auto floats = without_sign(make_floats(Shape::gaussian, 90, 17, 2));
-      floats.row(70)[16] = bad;
-      const auto queries = without_sign(make_floats(Shape::gaussian, 3, 17, 1));
-      const auto halves = stored_as<Half>(floats);
-      EXPECT_THROW(knn(queries.view(), floats.view(), {5, metric}, on_cpu()), InvalidArgument);
-      EXPECT_THROW(knn(queries.view(), halves.view(), {5, metric}, on_cpu()), InvalidArgument);
-      EXPECT_THROW(knn(halves.view(), queries.view(), {5, metric}, on_cpu()), InvalidArgument);
-      check(queries, floats, {90, metric, false});
-      check(queries, stored_as<BFloat16>(floats), {90, metric, false});
-    }
+    for (const float bad : {NAN, INFINITY})
+      for (const int64_t count : {3, 20}) {
+        SCOPED_TRACE(testing::Message() << name_of(metric) << " " << bad << " " << count);
+        auto floats = without_sign(make_floats(Shape::gaussian, 90, 17, 2));
+        floats.row(70)[16] = bad;
+        const auto queries = without_sign(make_floats(Shape::gaussian, count, 17, 1));
+        const auto halves = stored_as<Half>(floats);
+        EXPECT_THROW(knn(queries.view(), floats.view(), {5, metric}, on_cpu()), InvalidArgument);
+        EXPECT_THROW(knn(queries.view(), halves.view(), {5, metric}, on_cpu()), InvalidArgument);
+        EXPECT_THROW(knn(halves.view(), queries.view(), {5, metric}, on_cpu()), InvalidArgument);
+        check(queries, floats, {90, metric, false});
+        check(queries, stored_as<BFloat16>(floats), {90, metric, false});
+      }
   }
 }
 
 TEST(KnnMetrics, ChiSquareRefusesValuesBelowZero) {
   auto base = without_sign(make_floats(Shape::gaussian, 50, 9, 2));
-  const auto queries = without_sign(make_floats(Shape::gaussian, 3, 9, 1));
   base.row(31)[4] = -1e-9f;
-  for (const bool check_finite : {true, false}) {
-    try {
-      knn(queries.view(), base.view(), {5, Metric::chi_square, check_finite}, on_cpu());
-      FAIL();
-    } catch (const InvalidArgument& error) {
-      EXPECT_NE(std::string(error.what()).find("base row 31"), std::string::npos) << error.what();
+  for (const bool check_finite : {true, false})
+    for (const int64_t count : {3, 20}) {
+      const auto queries = without_sign(make_floats(Shape::gaussian, count, 9, 1));
+      try {
+        knn(queries.view(), base.view(), {5, Metric::chi_square, check_finite}, on_cpu());
+        FAIL();
+      } catch (const InvalidArgument& error) {
+        EXPECT_NE(std::string(error.what()).find("base row 31"), std::string::npos) << error.what();
+      }
+      EXPECT_THROW(knn(base.view(), queries.view(), {5, Metric::chi_square, check_finite}, on_cpu()), InvalidArgument);
     }
-    EXPECT_THROW(knn(base.view(), queries.view(), {5, Metric::chi_square, check_finite}, on_cpu()), InvalidArgument);
-  }
 }
 
 TEST(KnnMetrics, HammingTakesBytesOnly) {

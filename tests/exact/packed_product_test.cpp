@@ -53,15 +53,16 @@ TEST(PackedProduct, EveryValueIsWithinItsBound) {
     for (const Shape shape : reference::kAllShapes) {
       if (shape == Shape::huge) continue;  // no bound is claimed
       for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
-        for (const int64_t cols : {1, 33, 300}) {
+        for (const int64_t cols : {1, 2, 33, 300}) {
           SCOPED_TRACE(testing::Message() << target << " " << shape << " " << name_of(metric) << " " << cols);
           const auto queries = reference::make_floats(shape, 11, cols, 1);
           const auto base = reference::make_floats(shape, 101, cols, 2);
           const KeyKind kind = key_kind(metric);
           ProgressMeter meter("test", 1, resources);
-          PackedBase packed(kind, choose_centre(kind, base.view()), base.rows, resources);
+          const PanelFormat format = choose_panel_format(kind, DType::f32, DType::f32, cols, cpu_extensions());
+          PackedBase packed(kind, format, choose_centre(kind, base.view()), base.rows, resources);
           packed.pack(base.view(), true, 0, 0, meter, resources);
-          QuerySet set(kind, queries.rows, cols, true, resources);
+          QuerySet set(kind, queries.rows, cols, format, resources);
           set.load(queries.view(), true, 0);
           set.pack(packed.centre(), meter, resources);
           std::vector<float> limits(64, kInfinity);

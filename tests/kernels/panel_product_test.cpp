@@ -22,6 +22,15 @@ AlignedFloats aligned(int64_t count) {
   return AlignedFloats(new (std::align_val_t{64}) float[static_cast<size_t>(count)]());
 }
 
+// Rows first .. first + count - 1 as the panel that begins there.
+void pack(const reference::Matrix<float>& rows, int64_t first, int64_t count, int64_t width, float scale, float* out) {
+  std::vector<uint32_t> units(static_cast<size_t>(count * rows.cols));
+  for (int64_t i = 0; i < count; ++i) {
+    encode_floats(PanelFormat::f32, rows.row(first + i), rows.cols, scale, units.data() + i * rows.cols);
+  }
+  pack_units(units.data(), rows.cols, count, rows.cols, width, reinterpret_cast<uint32_t*>(out + first * rows.cols));
+}
+
 class Recorder final : public PanelHits {
  public:
   explicit Recorder(int64_t width) : width_(width) {}
@@ -38,7 +47,7 @@ TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
   for (const std::string& target : cpu_targets()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
-    const PanelShape shape = panel_shape();
+    const PanelShape shape = f32_panel_shape();
     for (const int64_t cols : {1, 5, 64}) {
       const int64_t query_count = shape.queries_per_panel + 3;
       const int64_t row_count = 3 * shape.rows_per_panel - 1;
@@ -51,13 +60,13 @@ TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
       const AlignedFloats terms = aligned(row_panels * shape.rows_per_panel);
       for (int64_t p = 0; p < query_panels; ++p) {
         const int64_t first = p * shape.queries_per_panel;
-        pack_panel(queries.row(first), std::min(shape.queries_per_panel, query_count - first), cols,
-                   shape.queries_per_panel, -2.0f, packed_queries.get() + first * cols);
+        pack(queries, first, std::min(shape.queries_per_panel, query_count - first), shape.queries_per_panel, -2.0f,
+             packed_queries.get());
       }
       for (int64_t p = 0; p < row_panels; ++p) {
         const int64_t first = p * shape.rows_per_panel;
-        pack_panel(rows.row(first), std::min(shape.rows_per_panel, row_count - first), cols, shape.rows_per_panel, 1.0f,
-                   packed_rows.get() + first * cols);
+        pack(rows, first, std::min(shape.rows_per_panel, row_count - first), shape.rows_per_panel, 1.0f,
+             packed_rows.get());
       }
       for (int64_t i = 0; i < row_panels * shape.rows_per_panel; ++i)
         terms[static_cast<size_t>(i)] = i < row_count ? 0.25f * static_cast<float>(i % 5) : INFINITY;
@@ -68,8 +77,9 @@ TEST(PanelProduct, ReportsExactlyTheTilesWithAValueThatPasses) {
       for (int64_t q = 0; q < query_count; ++q)
         limits[static_cast<size_t>(q)] = -4.0f * std::sqrt(static_cast<float>(cols)) - static_cast<float>(q % 4);
       Recorder recorder(shape.rows_per_panel);
-      scan_panels({packed_queries.get(), query_count, limits.data(), constant.data(), linear.data(), quadratic.data()},
-                  {packed_rows.get(), terms.get(), norms.data(), cols}, 0, row_panels, recorder);
+      scan_panels({packed_queries.get(), query_count, limits.data(), constant.data(), linear.data(), quadratic.data(),
+                   nullptr, nullptr},
+                  {packed_rows.get(), terms.get(), norms.data(), PanelFormat::f32, cols}, 0, row_panels, recorder);
 
       int reported = 0;
       for (int64_t q = 0; q < query_count; ++q) {

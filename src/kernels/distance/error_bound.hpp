@@ -26,6 +26,10 @@ inline double product_error(int64_t cols) {
 // What underflow can add over `cols` products and their norms.
 inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-126; }
 
+// Of a sum, or the largest, of terms that are not negative, each rounded a few times: relative to it. Nothing underflows
+// that matters: differences are exact there, and a term of chi-square is at most the difference.
+inline float direct_error(int64_t cols) { return static_cast<float>(product_error(cols)); }
+
 // An error that depends on the row through its norm r alone: constant + r (linear + r quadratic).
 struct ErrorBound {
   float constant = 0;
@@ -47,6 +51,25 @@ inline ErrorBound squared_l2_product_bound(double query_norm, int64_t cols) {
 // q x, with the norms of the rows that are multiplied (1 for normalised ones).
 inline ErrorBound inner_product_bound(double query_norm, int64_t cols) {
   return {static_cast<float>(underflow_error(cols)), static_cast<float>(product_error(cols) * query_norm), 0.0f};
+}
+
+// Products of f32 split into bf16 parts, high + low, each rounded to nearest: |high - x| <= 2^-8 |x|, and what both
+// leave out is at most 2^-16 |x|. The high parts alone miss 2 * 2^-8 + 2^-16 of |q| |x|. High times high, high times
+// low and low times high miss the product of the lows and what each side leaves out: 3 * 2^-16 and a little. Tiles take
+// and give subnormal numbers for zero, in either part.
+inline constexpr double kHighPartsError = 0x1p-7 * 1.01;
+inline constexpr double kBothPartsError = 3.1 * 0x1p-16;
+
+// As inner_product_bound and squared_l2_product_bound, where `split_error` of |q| |x| is missing. The parts' magnitudes
+// add up to little more than the values'.
+inline ErrorBound tile_product_bound(bool differences, double query_norm, int64_t cols, double split_error) {
+  const double c = 1.03 * product_error(3 * cols);
+  const double scale = differences ? 2 : 1;
+  const double flushed = static_cast<double>(cols) * 0x1p-122;
+  const double constant = differences ? c * query_norm * query_norm : 0.0;
+  return {static_cast<float>(constant + underflow_error(3 * cols) + flushed * (query_norm + 1)),
+          static_cast<float>(scale * (c + kSlack * split_error) * query_norm + flushed),
+          static_cast<float>(differences ? c : 0.0)};
 }
 
 // Squared norms from which on, and below which, f32 sums can overflow or lose their digits: no bound is claimed there.

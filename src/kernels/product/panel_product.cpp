@@ -1,5 +1,7 @@
 #include "kernels/product/panel_product.hpp"
 
+#include "kernels/product/instruction_family.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/product/panel_product.cpp"
 #include <hwy/foreach_target.h>
@@ -29,13 +31,29 @@ constexpr int64_t kRows = kVectors * kFloats;
 
 using Vec = hn::Vec<F32>;
 
-HWY_INLINE void multiply_add(Vec query, const Vec (&rows)[kVectors], Vec (&sums)[kVectors]) {
+template <PanelStep kStep>
+HWY_INLINE Vec accumulate(Vec query, Vec row, Vec sum) {
+  if constexpr (kStep == PanelStep::l1) return hn::Add(sum, hn::AbsDiff(query, row));
+  if constexpr (kStep == PanelStep::linf) return hn::Max(sum, hn::AbsDiff(query, row));
+  if constexpr (kStep == PanelStep::chi_square) {
+    const Vec apart = hn::Sub(query, row);
+    const Vec total = hn::Add(query, row);
+    // The ratio is at most 1, so that the product loses nothing to underflow that the sum would keep.
+    const Vec ratio = hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F32())), hn::Div(apart, total));
+    return hn::MulAdd(ratio, apart, sum);
+  }
+  return hn::MulAdd(query, row, sum);
+}
+
+template <PanelStep kStep>
+HWY_INLINE void accumulate_row(Vec query, const Vec (&rows)[kVectors], Vec (&sums)[kVectors]) {
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) sums[v] = hn::MulAdd(query, rows[v], sums[v]);
+  for (int v = 0; v < kVectors; ++v) sums[v] = accumulate<kStep>(query, rows[v], sums[v]);
 }
 
 // One column of a tile. NEON multiplies by a lane of a register, so four query values come with one load; elsewhere
 // a load that broadcasts is free beside the arithmetic.
+template <PanelStep kStep>
 HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[kQueries][kVectors]) {
   const F32 d;
   Vec r[kVectors];
@@ -45,14 +63,14 @@ HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[k
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; q += 4) {
     const Vec four = hn::Load(d, queries + q);
-    multiply_add(hn::Broadcast<0>(four), r, sums[q]);
-    multiply_add(hn::Broadcast<1>(four), r, sums[q + 1]);
-    multiply_add(hn::Broadcast<2>(four), r, sums[q + 2]);
-    multiply_add(hn::Broadcast<3>(four), r, sums[q + 3]);
+    accumulate_row<kStep>(hn::Broadcast<0>(four), r, sums[q]);
+    accumulate_row<kStep>(hn::Broadcast<1>(four), r, sums[q + 1]);
+    accumulate_row<kStep>(hn::Broadcast<2>(four), r, sums[q + 2]);
+    accumulate_row<kStep>(hn::Broadcast<3>(four), r, sums[q + 3]);
   }
 #else
 #pragma GCC unroll 16
-  for (int q = 0; q < kQueries; ++q) multiply_add(hn::Set(d, queries[q]), r, sums[q]);
+  for (int q = 0; q < kQueries; ++q) accumulate_row<kStep>(hn::Set(d, queries[q]), r, sums[q]);
 #endif
 }
 
@@ -72,7 +90,8 @@ HWY_INLINE Vec smallest(const Vec (&sums)[kVectors]) {
   return least;
 }
 
-// Multiplies one panel of queries by one of rows and reports the queries whose values pass.
+// Compares one panel of queries with one of rows and reports the queries whose values pass.
+template <PanelStep kStep>
 HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, const float* query_panel,
                             const PanelBase& base, int64_t panel, PanelHits& hits) {
   const F32 d;
@@ -83,9 +102,9 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
   }
-  const float* rows = base.panels + panel * base.cols * kRows;
+  const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
   for (int64_t c = 0; c < base.cols; ++c) {
-    tile_step(query_panel, rows, sums);
+    tile_step<kStep>(query_panel, rows, sums);
     query_panel += kQueries;
     rows += kRows;
   }
@@ -112,15 +131,25 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
   }
 }
 
-void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+template <PanelStep kStep>
+void scan_all(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kQueries) {
-      scan_tile(queries, q, queries.panels + q * base.cols, base, panel, hits);
+      scan_tile<kStep>(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel, hits);
     }
   }
 }
 
-PanelShape Shape() { return {kRows, kQueries}; }
+void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+  switch (base.step) {
+    case PanelStep::product: return scan_all<PanelStep::product>(queries, base, first, count, hits);
+    case PanelStep::l1: return scan_all<PanelStep::l1>(queries, base, first, count, hits);
+    case PanelStep::linf: return scan_all<PanelStep::linf>(queries, base, first, count, hits);
+    case PanelStep::chi_square: return scan_all<PanelStep::chi_square>(queries, base, first, count, hits);
+  }
+}
+
+PanelShape Shape() { return {kRows, kQueries, false, false}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
@@ -132,17 +161,13 @@ namespace kith {
 HWY_EXPORT(ScanPanels);
 HWY_EXPORT(Shape);
 
-PanelShape panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
+PanelShape f32_panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
 
 void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
+#if defined(KITH_X86)
+  if (base.format == PanelFormat::bf16) return scan_panels_amx(queries, base, first, count, hits);
+#endif
   HWY_DYNAMIC_DISPATCH(ScanPanels)(queries, base, first, count, hits);
-}
-
-void pack_panel(const float* rows, int64_t count, int64_t cols, int64_t width, float scale, float* out) {
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t i = 0; i < count; ++i) out[c * width + i] = rows[i * cols + c] * scale;
-    std::fill(out + c * width + count, out + (c + 1) * width, 0.0f);
-  }
 }
 
 }  // namespace kith

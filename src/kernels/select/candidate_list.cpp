@@ -38,7 +38,7 @@ void CandidateList::guess_threshold() {
     int64_t below = 0;
     for (int64_t c = 0; c < count_; ++c) below += upper_[c] <= samples[i];
     if (below < k_) continue;
-    threshold_ = std::min(threshold_, samples[i]);
+    set_threshold(samples[i]);
     return drop_above_threshold();
   }
 }
@@ -49,7 +49,7 @@ void CandidateList::lower_threshold(float* scratch) {
   for (int64_t i = 0; i < count_; ++i)
     scratch[i] = upper_[i] <= kInfinity ? upper_[i] : kInfinity;  // a NaN bounds nothing
   std::nth_element(scratch, scratch + (k_ - 1), scratch + count_);
-  threshold_ = std::min(threshold_, scratch[k_ - 1]);
+  set_threshold(scratch[k_ - 1]);
   drop_above_threshold();
 }
 
@@ -65,21 +65,27 @@ void CandidateList::drop_above_threshold() {
   count_ = kept;
 }
 
-void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer& score) {
+void CandidateList::collect(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) const {
   uint64_t* const neighbors = scratch.neighbors;
   int64_t known = 0;
   int64_t unknown = 0;
   for (int64_t i = 0; i < count_; ++i) {
     if (rows_[i] & kExactFlag) {
-      neighbors[known++] = pack_neighbor(ordered_key(lower_[i]), rows_[i] & ~kExactFlag);
+      neighbors[known++] = pack_neighbor(ordered_key(lower_[i]), first_row + (rows_[i] & ~kExactFlag));
     } else {
       scratch.rows[unknown++] = rows_[i];
     }
   }
+  if (unknown == 0) return;
   score(scratch.rows, unknown, scratch.keys);
-  for (int64_t i = 0; i < unknown; ++i)
-    neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), scratch.rows[i]);
+  for (int64_t i = 0; i < unknown; ++i) {
+    neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), first_row + scratch.rows[i]);
+  }
+}
 
+void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer& score) {
+  collect(0, scratch, score);
+  uint64_t* const neighbors = scratch.neighbors;
   std::nth_element(neighbors, neighbors + (k_ - 1), neighbors + count_);
   for (int64_t i = 0; i < k_; ++i) {
     const float key = key_of_ordered(ordered_of(neighbors[i]));
@@ -87,8 +93,12 @@ void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer
     rows_[i] = row_of(neighbors[i]) | kExactFlag;
   }
   count_ = k_;
-  const float kth = upper_[k_ - 1];
-  if (kth < threshold_) threshold_ = kth;  // false for a NaN, which excludes nothing
+  set_threshold(upper_[k_ - 1]);
+}
+
+void CandidateList::set_threshold(float key) {
+  if (key < threshold_) threshold_ = key;  // false for a NaN, which excludes nothing
+  if (key < own_threshold_) own_threshold_ = key;
 }
 
 void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateScratch& scratch,
@@ -98,11 +108,7 @@ void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateSc
     if (kth < threshold_) threshold_ = kth;
   }
   lower_threshold(scratch.keys);
-  for (int64_t i = 0; i < count_; ++i) scratch.rows[i] = rows_[i] & ~kExactFlag;
-  score(scratch.rows, count_, scratch.keys);
-  for (int64_t i = 0; i < count_; ++i) {
-    scratch.neighbors[i] = pack_neighbor(ordered_key(scratch.keys[i]), first_row + scratch.rows[i]);
-  }
+  collect(first_row, scratch, score);
   merge_neighbors(best, k_, scratch.neighbors, count_, scratch.neighbors + capacity_);
   count_ = 0;
 }

@@ -5,6 +5,9 @@
 // shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal
 // rows), the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
 //
+// Where the keys themselves are pushed (exact mode) nothing is ever computed again, and since rows come in ascending
+// order a row whose key equals the k-th smallest has lost: many equal keys cost nothing.
+//
 // Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking
 // is linear and happens once in at least k / 8 + 16 pushes.
 #pragma once
@@ -12,9 +15,11 @@
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace kith {
 
@@ -50,13 +55,27 @@ class CandidateList {
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
   CandidateList(void* memory, int64_t k);
 
+  // What is pushed, and whether a row with a key equal to the threshold counts.
+  enum class Keys : uint8_t {
+    bounded,           // bounds for the key
+    exact,             // the key itself
+    exact_after_ties,  // ... and the threshold comes from earlier rows, so that an equal key has lost
+  };
+
   // Empties the list. Rows with keys above `threshold` are known not to matter.
-  void reset(float threshold) {
+  void reset(float threshold, Keys keys = Keys::bounded) {
     count_ = 0;
     threshold_ = threshold;
+    exact_ = keys != Keys::bounded;
+    own_threshold_ = keys == Keys::exact_after_ties ? threshold : std::numeric_limits<float>::infinity();
   }
 
   float threshold() const { return threshold_; }
+  // The largest key of a row to come that matters.
+  float limit() const {
+    return exact_ ? std::min(threshold_, std::nextafter(own_threshold_, -std::numeric_limits<float>::infinity()))
+                  : threshold_;
+  }
   // Another list of the same query knows a lower one.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
   int64_t size() const { return count_; }
@@ -74,10 +93,15 @@ class CandidateList {
     ++count_;
   }
 
-  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound`.
+  // In exact mode. The list must have room.
+  void push_exact(float key, uint32_t row) { push(key, key, row | kExactFlag); }
+
+  // What the values of a group mean: a key, or its square where `root`, is value + offset, within `bound` and the
+  // share `relative` of it.
   struct GroupKeys {
     float offset = 0;
     float bound = 0;
+    float relative = 0;
     bool root = false;
   };
 
@@ -88,8 +112,9 @@ class CandidateList {
     int64_t end = count_;
     for (int64_t i = 0; i < count; ++i) {
       const float key = values[i] + keys.offset;
-      lower_[end] = key - keys.bound;  // a NaN stays one, and bounds nothing
-      upper_[end] = key + keys.bound;
+      const float error = keys.bound + keys.relative * key;
+      lower_[end] = key - error;  // a NaN stays one, and bounds nothing
+      upper_[end] = key + error;
       rows_[end] = first_row + static_cast<uint32_t>(i);
       end += !(values[i] > limit);
     }
@@ -109,12 +134,16 @@ class CandidateList {
       lower_[end] = lower_[i];
       upper_[end] = upper_[i];
       rows_[end] = rows_[i];
-      end += wanted(rows_[i]);
+      end += wanted(rows_[i] & ~kExactFlag);
     }
     count_ = end;
   }
-  // Empties the list, keeping its threshold.
-  void clear() { count_ = 0; }
+  // Empties the list, keeping its threshold: all candidates go to scratch.neighbors, packed with their canonical keys.
+  // Returns how many.
+  int64_t drain(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {
+    collect(first_row, scratch, score);
+    return std::exchange(count_, 0);
+  }
 
   // For at least one group.
   void make_room(const CandidateScratch& scratch, const RowScorer& score);
@@ -127,14 +156,19 @@ class CandidateList {
   // To the k-th smallest upper bound, and to a value somewhat above it that a sample suggests, at a tenth of the cost.
   // Both drop what is then excluded.
   void lower_threshold(float* scratch);
+  void set_threshold(float key);
   void guess_threshold();
   void drop_above_threshold();
+  // All candidates with their canonical keys, into scratch.neighbors.
+  void collect(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) const;
   void keep_k_best(const CandidateScratch& scratch, const RowScorer& score);
 
   int64_t k_ = 0;
   int64_t capacity_ = 0;
   int64_t count_ = 0;
+  bool exact_ = false;
   float threshold_ = std::numeric_limits<float>::infinity();
+  float own_threshold_ = std::numeric_limits<float>::infinity();  // what the list itself, and rows before it, show
   float* lower_ = nullptr;
   float* upper_ = nullptr;
   uint32_t* rows_ = nullptr;

@@ -1,0 +1,180 @@
+#include "kernels/product/byte_product.hpp"
+
+#include "core/random.hpp"
+#include "exact/packed_base.hpp"
+#include "exact/query_set.hpp"
+#include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using Key = std::pair<int64_t, int64_t>;  // query, row
+
+// The values that passed, checked to be those that the mask names.
+class ByteRecorder final : public BytePanelHits {
+ public:
+  ByteRecorder(int64_t width, int64_t rows, const std::vector<int32_t>& limits)
+      : width_(width), rows_(rows), limits_(limits) {}
+  void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
+    EXPECT_NE(passed, 0u);
+    for (int64_t i = 0; i < width_; ++i) {
+      EXPECT_EQ((passed >> i & 1) != 0, values[i] <= limits_[static_cast<size_t>(query)]);
+      if ((passed >> i & 1) != 0 && panel * width_ + i < rows_) hits[{query, panel * width_ + i}] = values[i];
+    }
+  }
+  std::map<Key, int32_t> hits;
+
+ private:
+  int64_t width_;
+  int64_t rows_;
+  const std::vector<int32_t>& limits_;
+};
+
+template <typename T>
+reference::Matrix<T> make_values(int64_t rows, int64_t cols, uint64_t seed, bool extreme) {
+  reference::Matrix<T> m(rows, cols);
+  const CounterRng rng(seed, 5);
+  for (size_t i = 0; i < m.values.size(); ++i) {
+    const uint64_t value = rng.below(i, 256);
+    m.values[i] = extreme ? static_cast<T>(value < 128 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max())
+                          : static_cast<T>(value);
+  }
+  return m;
+}
+
+template <typename T>
+int64_t exact_sum(KeyKind kind, const T* q, const T* x, int64_t cols) {
+  int64_t sum = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const int64_t a = q[c];
+    const int64_t b = x[c];
+    sum += kind == KeyKind::inner_product ? -a * b : (a - b) * (a - b);
+  }
+  return sum;
+}
+
+// Packs, scans with limits in the middle of each query's values, and compares every pair.
+template <typename T>
+void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, bool extreme) {
+  const Resources resources;
+  constexpr PanelFormat kFormat = std::is_signed_v<T> ? PanelFormat::i8 : PanelFormat::u8;
+  const auto queries = make_values<T>(query_count, cols, 1, extreme);
+  const auto base = make_values<T>(row_count, cols, 2, extreme);
+  ProgressMeter meter("test", 1, resources);
+  PackedBase packed(kind, kFormat, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
+  packed.pack(base.view(), true, 0, 0, meter, resources);
+  QuerySet set(kind, query_count, cols, kFormat, resources);
+  set.load(queries.view(), true, 0);
+  set.pack(packed.centre(), meter, resources);
+
+  std::vector<int32_t> limits(static_cast<size_t>(query_count + kMostQueriesPerPanel), kSmallestLimit);
+  for (int64_t q = 0; q < query_count; ++q) {
+    const int64_t some = exact_sum(kind, queries.row(q), base.row(q % row_count), cols) + q % 3 - 1;
+    limits[static_cast<size_t>(q)] = static_cast<int32_t>(some - set.byte_offset(q));
+    if (q % 7 == 5) limits[static_cast<size_t>(q)] = kLargestLimit;
+    if (q % 7 == 6) limits[static_cast<size_t>(q)] = kSmallestLimit;
+  }
+  ByteRecorder recorder(packed.rows_per_panel(), row_count, limits);
+  scan_byte_panels(set.byte_panels(0, query_count, limits.data()), packed.byte_panels(), 0, packed.panel_count(),
+                   recorder);
+  size_t expected = 0;
+  for (int64_t q = 0; q < query_count; ++q) {
+    for (int64_t i = 0; i < row_count; ++i) {
+      const int64_t sum = exact_sum(kind, queries.row(q), base.row(i), cols);
+      const bool passes = sum - set.byte_offset(q) <= limits[static_cast<size_t>(q)];
+      expected += passes;
+      const auto hit = recorder.hits.find({q, i});
+      ASSERT_EQ(hit != recorder.hits.end(), passes) << "query " << q << " row " << i;
+      if (passes) {
+        ASSERT_EQ(int64_t{hit->second} + set.byte_offset(q), sum) << "query " << q << " row " << i;
+      }
+    }
+  }
+  EXPECT_EQ(recorder.hits.size(), expected);
+}
+
+// Calls use() with every target that multiplies bytes.
+template <typename Use>
+void for_byte_targets(const Use& use) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    const PanelFormat format = choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 8, cpu_extensions());
+    if (holds_bytes(format)) use();
+  }
+}
+
+template <typename T>
+void check_every_kind(int64_t queries, int64_t rows, int64_t cols) {
+  for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
+    for (const bool extreme : {false, true}) {
+      SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols << (extreme ? " extreme" : ""));
+      check<T>(kind, queries, rows, cols, extreme);
+    }
+  }
+}
+
+TEST(ByteProduct, IsExactForEveryNumberOfColumns) {
+  for_byte_targets([] {
+    for (int64_t cols = 1; cols <= 130; ++cols) {
+      check_every_kind<uint8_t>(9, 50, cols);
+      check_every_kind<int8_t>(9, 50, cols);
+    }
+  });
+}
+
+TEST(ByteProduct, IsExactAroundTheSizesOfPanels) {
+  for_byte_targets([] {
+    for (const int64_t queries : {1, 7, 8, 9, 31, 32, 33, 70}) {
+      for (const int64_t rows : {1, 11, 12, 13, 31, 32, 33, 47, 48, 49, 97}) {
+        check_every_kind<uint8_t>(queries, rows, 20);
+        check_every_kind<int8_t>(queries, rows, 20);
+      }
+    }
+  });
+}
+
+TEST(ByteProduct, DoesNotOverflowWithAsManyColumnsAsItTakes) {
+  for_byte_targets([] {
+    check_every_kind<uint8_t>(3, 40, kMostByteColumns);
+    check_every_kind<int8_t>(3, 40, kMostByteColumns);
+  });
+}
+
+TEST(PanelFormat, BytesOfOneTypeAreMultipliedAsBytes) {
+  const CpuExtensions dotprod{true, false, false};
+  const auto choose = [&](KeyKind kind, DType queries, DType base, int64_t cols) {
+    return choose_panel_format(kind, queries, base, cols, dotprod);
+  };
+  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::u8, 128), PanelFormat::u8);
+  EXPECT_EQ(choose(KeyKind::inner_product, DType::i8, DType::i8, 128), PanelFormat::i8);
+  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::i8, 128), PanelFormat::f32);
+  EXPECT_EQ(choose(KeyKind::cosine, DType::u8, DType::u8, 128), PanelFormat::f32);
+  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::u8, kMostByteColumns + 1), PanelFormat::f32);
+  EXPECT_EQ(choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 128, {}), PanelFormat::f32);
+  EXPECT_EQ(choose_panel_format(KeyKind::l2, DType::f32, DType::f32, 128, {false, true, true}), PanelFormat::bf16);
+}
+
+TEST(PanelFormat, ColumnsAreFilledUpToEqualSteps) {
+  for (const PanelFormat format : {PanelFormat::bf16, PanelFormat::u8}) {
+    const int64_t unit = format == PanelFormat::u8 ? 4 : 2;
+    for (int64_t cols = 1; cols < 1000; ++cols) {
+      const int64_t step = columns_per_step(format, cols);
+      const int64_t padded = padded_columns(format, cols);
+      ASSERT_EQ(step % unit, 0);
+      ASSERT_LE(step, 16 * unit);
+      ASSERT_EQ(padded % step, 0);
+      ASSERT_GE(padded, cols);
+      ASSERT_LT(padded, cols + unit * (cols / (16 * unit) + 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
