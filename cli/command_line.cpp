@@ -29,6 +29,7 @@ struct Typed {
   std::string metric = "l2";
   bool no_check_finite = false;
   int64_t eval_k = 0;
+  std::string convert_dtype;
 
   RunOptions run;
   InfoOptions info;
@@ -72,14 +73,15 @@ CLI::App* add_info(CLI::App& app, Typed& typed) {
 
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
-  command->add_option("--base", typed.knn.base, "Vectors to search: .fbin, .u8bin or .npy")
+  command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
       ->required()
       ->type_name("FILE");
   command->add_option("--queries", typed.knn.queries, "Vectors to search for")->required()->type_name("FILE");
   command->add_option("-k", typed.knn.params.k, "Neighbours per query")->check(decimal())->type_name("N");
   command->add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product or cosine")->type_name("NAME");
-  command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin (int32) or .npy (int64)")->type_name("FILE");
-  command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin or .npy")
+  command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)")
+      ->type_name("FILE");
+  command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
   command
@@ -99,9 +101,21 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
 
 CLI::App* add_convert(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand(
-      "convert", "Write vectors (.fbin .u8bin .npy) or ids (.ibin .npy) in another format, or some of their rows");
-  command->add_option("IN", typed.convert.input, "File to read")->required()->type_name("FILE");
-  command->add_option("OUT", typed.convert.output, "File to write")->required()->type_name("FILE");
+      "convert", "Write vectors or ids in another format or dtype, or some of their rows; endings tell the formats");
+  command
+      ->add_option("IN", typed.convert.input,
+                   "File to read: .fvecs .bvecs .ivecs .fbin .f16bin .bf16bin .u8bin .i8bin .ibin .npy .hdf5 .h5 "
+                   "-idx3-ubyte[.gz]; FILE.hdf5::NAME is another dataset than train")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("OUT", typed.convert.output, "File to write: any of these but IDX")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--dtype", typed.convert_dtype,
+                   "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's ending says, else IN's)")
+      ->default_str("")
+      ->type_name("NAME");
   command->add_option("--first", typed.convert.first, "First row to take")->check(decimal())->type_name("N");
   command->add_option("--count", typed.convert.count, "Rows to take; -1 is all to the end")
       ->check(decimal())
@@ -114,7 +128,9 @@ CLI::App* add_convert(CLI::App& app, Typed& typed) {
 CLI::App* add_eval(CLI::App& app, Typed& typed) {
   CLI::App* command =
       app.add_subcommand("eval", "Measure found neighbours against the true ones: 1-recall@R and k-recall@k");
-  command->add_option("--found", typed.eval.found, "Ids that were found: .ibin or .npy")->required()->type_name("FILE");
+  command->add_option("--found", typed.eval.found, "Ids that were found: .ibin, .ivecs, .npy or .hdf5")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--truth", typed.eval.truth, "Ids of the true neighbours, nearest first")
       ->required()
       ->type_name("FILE");
@@ -134,6 +150,7 @@ void interpret(Typed& typed) {
   typed.run.device = parse_device(typed.device);
   typed.knn.params.metric = parse_metric(typed.metric);
   typed.knn.params.check_finite = !typed.no_check_finite;
+  if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
     typed.run.device_memory_limit = parse_byte_size(typed.device_memory_limit, "--device-memory-limit");

@@ -1,5 +1,5 @@
-// Rows pass through one piece of memory, whatever the file's size. Values are never changed: u8 widens to f32, and f32
-// becomes u8 only where every value is a whole number from 0 to 255.
+// Rows pass through one piece of memory, whatever the file's size. Values keep their meaning: VectorFile::read converts
+// them exactly or rounds to nearest, and refuses what the other dtype cannot hold.
 #include "convert_command.hpp"
 
 #include <kith/error.hpp>
@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 namespace kith::cli {
 namespace {
@@ -50,60 +51,23 @@ void for_each_piece(Rows rows, int64_t piece, const Resources& resources,
   resources.report({"convert", rows.count, rows.count});
 }
 
-void widen(const MatrixView& from, const MutableMatrixView& to) {
-  const auto* source = static_cast<const uint8_t*>(from.data());
-  std::copy(source, source + from.rows() * from.cols(), static_cast<float*>(to.data()));
-}
-
-void narrow(const MatrixView& from, const MutableMatrixView& to, int64_t first_row, const std::string& path) {
-  const auto* source = static_cast<const float*>(from.data());
-  auto* target = static_cast<uint8_t*>(to.data());
-  for (int64_t i = 0; i < from.rows() * from.cols(); ++i) {
-    const float value = source[i];
-    // Outside 0..255, and for NaN, the cast would be undefined.
-    const auto byte = value >= 0 && value <= 255 ? static_cast<uint8_t>(value) : uint8_t{0};
-    if (static_cast<float>(byte) != value) {
-      throw InvalidArgument(
-          fmt::format("row {}, column {} of {} holds {}, which u8 cannot; only whole numbers from 0 to 255 fit",
-                      first_row + i / from.cols(), i % from.cols(), path, value));
-    }
-    target[i] = byte;
-  }
-}
-
-DType target_dtype(const std::string& output, DType source) {
-  if (output.ends_with(".fbin")) return DType::f32;
-  if (output.ends_with(".u8bin")) return DType::u8;
-  return source;  // .npy holds either; what else there is, the writer refuses
-}
-
 Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) {
   const VectorFile input(options.input);
   const Rows rows = checked_range(options, input.rows());
-  const DType from = input.dtype();
-  const DType to = target_dtype(options.output, from);
+  const DType to = options.dtype.value_or(dtype_in(options.output, input.dtype()));
   const int64_t cols = input.cols();
   VectorFileWriter writer(options.output, to, rows.count, cols);
   with_resources(run, [&](const Resources& resources) {
-    const int64_t row_bytes = cols * (size_of(from) + (from == to ? 0 : size_of(to)));
-    const int64_t piece = rows_per_piece(rows.count, row_bytes, resources);
-    MatrixBuffer source(from, piece, cols, "a piece of the rows to convert", resources);
-    MatrixBuffer target(to, from == to ? 0 : piece, cols, "a piece of the converted rows", resources);
+    const int64_t piece = rows_per_piece(rows.count, cols * size_of(to), resources);
+    MatrixBuffer converted(to, piece, cols, "a piece of the rows to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
-      const MutableMatrixView taken = source.mutable_view().slice(0, count);
-      input.read(first, taken);
-      if (from == to) return writer.append(taken);
-      const MutableMatrixView made = target.mutable_view().slice(0, count);
-      if (to == DType::f32) {
-        widen(taken, made);
-      } else {
-        narrow(taken, made, first, options.input);
-      }
-      writer.append(made);
+      const MutableMatrixView part = converted.mutable_view().slice(0, count);
+      input.read(first, part);
+      writer.append(part);
     });
     writer.commit();
   });
-  return {rows, cols, std::string(name_of(from)), std::string(name_of(to))};
+  return {rows, cols, std::string(name_of(input.dtype())), std::string(name_of(to))};
 }
 
 Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
@@ -124,15 +88,20 @@ Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
 }
 
 void check_contents(const ConvertOptions& options, FileContent content) {
-  const std::string& output = options.output;
-  if (content == FileContent::ids && (output.ends_with(".fbin") || output.ends_with(".u8bin"))) {
+  if (content == FileContent::ids && options.dtype) {
     throw InvalidArgument(
-        fmt::format("{} holds ids and {} would hold vectors; write ids to .ibin or .npy", options.input, output));
+        fmt::format("--dtype {} is for vectors, and {} holds ids", name_of(*options.dtype), options.input));
   }
-  if (content == FileContent::vectors && output.ends_with(".ibin")) {
-    throw InvalidArgument(fmt::format("{} holds vectors and {} would hold ids; write vectors to .fbin, .u8bin or .npy",
-                                      options.input, output));
-  }
+  // Without a file of that name yet, its ending may say what it would hold.
+  const std::optional<FileContent> target = content_by_ending(options.output);
+  if (!target || *target == content) return;
+  throw InvalidArgument(content == FileContent::ids
+                            ? fmt::format("{} holds ids and {} would hold vectors; write ids to .ibin, .ivecs, .npy or "
+                                          ".hdf5",
+                                          options.input, options.output)
+                            : fmt::format("{} holds vectors and {} would hold ids; write vectors to .fbin, .npy or "
+                                          "another ending for vectors",
+                                          options.input, options.output));
 }
 
 }  // namespace

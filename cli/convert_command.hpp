@@ -1,11 +1,14 @@
-// kith convert: a file of vectors or ids, or a range of its rows, in another format. The formats follow the names'
-// endings.
+// kith convert: a file of vectors or ids, or a range of its rows, in another format or dtype. The formats follow the
+// names' endings.
 #pragma once
+
+#include <kith/dtype.hpp>
 
 #include "report.hpp"
 #include "run_options.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kith::cli {
@@ -14,7 +17,8 @@ struct ConvertOptions {
   std::string input;
   std::string output;
   int64_t first = 0;
-  int64_t count = -1;  // -1: to the end
+  int64_t count = -1;          // -1: to the end
+  std::optional<DType> dtype;  // of vectors; none: what the output's ending says, else the input's
 };
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run);

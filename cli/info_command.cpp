@@ -1,61 +1,29 @@
 #include "info_command.hpp"
 
 #include <kith/device.hpp>
-#include <kith/vector_file.hpp>
+#include <kith/file_info.hpp>
 #include <kith/version.hpp>
 
 #include "byte_size.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <string_view>
 
 namespace kith::cli {
 namespace {
-
-struct FileFacts {
-  std::string format;  // the ending without its point
-  std::string content;
-  std::string dtype;
-  int64_t rows = 0;
-  int64_t cols = 0;
-  int64_t bytes = 0;
-};
-
-// IdFile gives int64 whatever is stored; an .npy says in its header, which opening has checked.
-std::string stored_id_type(const std::string& path) {
-  if (path.ends_with(".ibin")) return "i32";
-  std::string header(128, '\0');
-  std::ifstream(path, std::ios::binary).read(header.data(), static_cast<std::streamsize>(header.size()));
-  return header.find("<i4") != std::string::npos ? "i32" : "i64";
-}
-
-FileFacts facts_of(const std::string& path) {
-  FileFacts facts;
-  if (content_of(path) == FileContent::ids) {
-    const IdFile file(path);
-    facts = {"", "ids", stored_id_type(path), file.rows(), file.cols(), 0};
-  } else {
-    const VectorFile file(path);
-    facts = {"", "vectors", std::string(name_of(file.dtype())), file.rows(), file.cols(), 0};
-  }
-  facts.format = path.substr(path.rfind('.') + 1);
-  facts.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-  return facts;
-}
 
 Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;
   for (const std::string& path : files) {
-    const FileFacts facts = facts_of(path);
-    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, facts.format, facts.content, facts.rows,
-                               facts.cols, facts.dtype, format_byte_size(facts.bytes));
+    const FileInfo facts = file_info(path);
+    const std::string_view content = facts.content == FileContent::ids ? "ids" : "vectors";
+    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, facts.format, content, facts.rows, facts.cols,
+                               facts.dtype, format_byte_size(facts.file_bytes));
     JsonObject& json = list.emplace_back();
-    json.text("path", path).text("format", facts.format).text("content", facts.content).text("dtype", facts.dtype);
-    json.number("rows", facts.rows).number("cols", facts.cols).number("bytes", facts.bytes);
+    json.text("path", path).text("format", facts.format).text("content", content).text("dtype", facts.dtype);
+    json.number("rows", facts.rows).number("cols", facts.cols).number("bytes", facts.file_bytes);
   }
   JsonObject result;
   result.list("files", std::move(list));

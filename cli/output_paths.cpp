@@ -1,6 +1,7 @@
 #include "output_paths.hpp"
 
 #include <kith/error.hpp>
+#include <kith/file_info.hpp>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
 }
 
 void check_different(const NamedPath& output, const NamedPath& other) {
-  if (!same_file(output.path, other.path)) return;
+  if (!same_file(file_of(output.path), file_of(other.path))) return;  // one file, whichever of its datasets
   throw InvalidArgument(fmt::format("{} {} and {} {} are the same file; give the output another name", output.name,
                                     output.path, other.name, other.path));
 }

@@ -1,12 +1,15 @@
 // Everything at once.
 #pragma once
 
+#include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
+#include <kith/file_info.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>
+#include <kith/mapped_vectors.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/pairwise_distances.hpp>

@@ -1,15 +1,18 @@
-// Vectors and ids in files: .fbin (f32), .u8bin (u8), .ibin (int32 ids) and .npy, told apart by their names' endings.
+// Vectors and ids in files, told apart by their names' endings: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin,
+// i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes each.
 //
-// Opening checks the header and the size of the whole file. Reads take any range of rows, may come from many threads at
-// once and use positioned reads, never a mapping. A writer fills a temporary file beside its target, and only commit()
-// puts it in the target's place; what was there before stays whole until then.
+// Opening checks the header and, where it can be known, the size of the whole file. Reads take any range of rows, may
+// come from many threads at once and use positioned reads, never a mapping. A writer fills a temporary file beside its
+// target, and only commit() puts it in the target's place; what was there before stays whole until then.
 //
 // IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument: an
-// unknown ending, a dtype that the format cannot hold, or a sound .npy whose dtype, order or shape is not taken.
+// unknown ending, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is not taken.
+// Unsupported: a format that this build lacks.
 #pragma once
 
 #include <kith/dtype.hpp>
 #include <kith/export.hpp>
+#include <kith/file_info.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
@@ -20,7 +23,7 @@
 
 namespace kith {
 
-// A file of vectors (f32 or u8), open for reading.
+// A file of vectors, open for reading.
 class KITH_EXPORT VectorFile {
  public:
   explicit VectorFile(const std::string& path);
@@ -33,7 +36,9 @@ class KITH_EXPORT VectorFile {
   int64_t rows() const;
   int64_t cols() const;
 
-  // Fills `out`, which has this file's dtype and columns, with the rows from `first` on.
+  // Fills `out`, which has this file's columns, with the rows from `first` on. Where its dtype is another, values are
+  // converted: exactly, or rounded to nearest. One that the dtype cannot hold (1e9 in f16, 3.5 in u8) is
+  // InvalidArgument with its row, column and value.
   void read(int64_t first, const MutableMatrixView& out) const;
 
  private:
@@ -41,7 +46,7 @@ class KITH_EXPORT VectorFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// A file of ids: .ibin, or .npy with int32 or int64. Ids are int64 here.
+// A file of ids: .ibin, .ivecs, or .npy or HDF5 with int32 or int64. Ids are int64 here.
 class KITH_EXPORT IdFile {
  public:
   explicit IdFile(const std::string& path);
@@ -79,7 +84,7 @@ class KITH_EXPORT VectorFileWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// .ibin holds int32 and refuses a larger id; .npy holds int64.
+// .ibin and .ivecs hold int32 and refuse a larger id; .npy and HDF5 hold int64.
 class KITH_EXPORT IdFileWriter {
  public:
   IdFileWriter(const std::string& path, int64_t rows, int64_t cols);
@@ -106,8 +111,10 @@ KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range = 
 KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors,
                                const Resources& resources = Resources());
 
-// What a path holds, without reading its values: "vectors" or "ids" by the ending, or by the dtype of an .npy.
-enum class FileContent : uint8_t { vectors, ids };
-KITH_EXPORT FileContent content_of(const std::string& path);
+// The same in another dtype than the file's, or the matrix's, by the rules of VectorFile::read.
+KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range, DType dtype,
+                                      const Resources& resources = Resources());
+KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors, DType dtype,
+                               const Resources& resources = Resources());
 
 }  // namespace kith

@@ -9,10 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, readable_in_place, to_numpy
-from kith._options import whole_number
+from kith._arrays import Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
+from kith._options import flag, whole_number
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+# Kith's names of the dtypes that numpy has; bf16 is the one it lacks.
+_NAMES = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float16): "f16",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.int8): "i8",
+}
 
 
 def path_bytes(path: PathLike) -> bytes:
@@ -23,10 +31,19 @@ def path_bytes(path: PathLike) -> bytes:
     return encoded
 
 
-def read_vectors(path: PathLike, first: SupportsIndex = 0, count: SupportsIndex | None = None) -> npt.NDArray[Any]:
+def read_vectors(
+    path: PathLike,
+    first: SupportsIndex = 0,
+    count: SupportsIndex | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    mmap: bool = False,
+) -> npt.NDArray[Any]:
     """Read vectors, or ids, from a file.
 
-    The ending of its name tells the format: ``.fbin`` (float32), ``.u8bin`` (uint8), ``.ibin`` (int32 ids) or ``.npy``.
+    The ending of its name tells the format: ``.fvecs``, ``.bvecs``, ``.ivecs``, ``.fbin``, ``.f16bin``, ``.bf16bin``,
+    ``.u8bin``, ``.i8bin``, ``.ibin``, ``.npy``, ``.hdf5`` or ``.h5``, and ``idx3-ubyte`` with or without ``.gz``.
+    ``"sift.hdf5::test"`` is the dataset ``test`` of an HDF5 file; without a name it is ``train``.
 
     Parameters
     ----------
@@ -36,12 +53,23 @@ def read_vectors(path: PathLike, first: SupportsIndex = 0, count: SupportsIndex 
         The row to begin with.
     count : int, optional
         How many rows; to the end if not given.
+    dtype : dtype or str, optional
+        Convert vectors on the way: float32, float16, uint8, int8, or Kith's names ``"f32"``, ``"f16"``, ``"bf16"``,
+        ``"u8"``, ``"i8"``. Values are converted exactly or rounded to nearest; one that the dtype cannot hold (1e9 in
+        float16, 3.5 in uint8) is an error that names its row, column and value. Numpy has no bfloat16: ``"bf16"`` gives
+        its bits as uint16, ``ml_dtypes.bfloat16`` that type. By default vectors come as they are stored, and bf16 as
+        float32, which holds all of its values.
+    mmap : bool, default False
+        Map the file instead of reading it: the array is read-only, its pages come from the disk when they are touched,
+        and rows of ``.fvecs`` and ``.bvecs`` files are apart by their headers. Ids come as they are stored, int32 or
+        int64. Not for compressed files, nor with another dtype than the stored one. The file must keep its length while
+        the array lives: where another program cuts it short, touching the lost rows ends this process.
 
     Returns
     -------
     numpy.ndarray
-        (rows, columns): float32 or uint8 for vectors, int64 for ids. The array owns the memory that was read into:
-        nothing is copied.
+        (rows, columns): float32, float16, uint8 or int8 for vectors, int64 for ids. The array owns the memory that was
+        read into: nothing is copied.
 
     Raises
     ------
@@ -50,19 +78,33 @@ def read_vectors(path: PathLike, first: SupportsIndex = 0, count: SupportsIndex 
     CorruptFileError
         The file does not hold what its header promises.
     ValueError
-        An unknown ending, or rows that the file does not have.
+        An unknown ending, rows that the file does not have, a value that `dtype` cannot hold.
+    TypeError
+        A dtype that is none of these.
+    NotImplementedError
+        A format that this build lacks (HDF5, gzip).
 
     Examples
     --------
     >>> base = kith.read_vectors("base.fbin")                       # doctest: +SKIP
     >>> part = kith.read_vectors("base.fbin", first=1000, count=10)  # doctest: +SKIP
+    >>> test = kith.read_vectors("sift.hdf5::test", dtype="f16")     # doctest: +SKIP
     """
+    encoded = path_bytes(path)
+    begin = whole_number(first, "first")
     rows = None if count is None else whole_number(count, "count")
-    read = _kith.read_vectors(path_bytes(path), whole_number(first, "first"), rows)
-    return read.view(np.int64) if read.dtype == np.int64 else read  # numpy's usual name for these eight bytes
+    name = None if dtype is None else _dtype_name(dtype)
+    if flag(mmap, "mmap"):
+        stored = _kith.stored_dtype(encoded)
+        if name is not None and name != stored:
+            raise ValueError(f"{os.fspath(path)} holds {stored}; with mmap nothing is converted: read it as {name}")
+        if name is None and stored == "bf16":
+            raise ValueError(f"{os.fspath(path)} holds bf16, which numpy lacks; with mmap give dtype='bf16' for its bits")
+        return _as_asked(_kith.map_file(encoded, begin, rows), dtype)
+    return _as_asked(_kith.read_vectors(encoded, begin, rows, name), dtype)
 
 
-def write_vectors(path: PathLike, array: VectorsLike) -> None:
+def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | None = None) -> None:
     """Write vectors, or ids, to a file.
 
     A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
@@ -71,11 +113,15 @@ def write_vectors(path: PathLike, array: VectorsLike) -> None:
     Parameters
     ----------
     path : str or path-like
-        The target. The ending of its name tells the format: ``.fbin`` (float32), ``.u8bin`` (uint8), ``.ibin`` (ids
-        that fit int32) or ``.npy`` (float32, uint8, or ids as int64).
+        The target. The ending of its name tells the format: ``.fvecs`` and ``.fbin`` (float32), ``.f16bin`` (float16),
+        ``.bf16bin``, ``.bvecs`` and ``.u8bin`` (uint8), ``.i8bin`` (int8), ``.ivecs`` and ``.ibin`` (ids that fit
+        int32), ``.npy`` and ``.hdf5`` (all but bf16; ids as int64). ``"x.hdf5::test"`` names the dataset, ``train`` if
+        none is named; the file will hold that one alone.
     array : array_like, (rows, columns)
-        float32 or uint8 vectors, or ids of any integer type. float64 is refused: rounding it is your decision, made
-        with ``array.astype(numpy.float32)``.
+        float32, float16, uint8, int8 or ``ml_dtypes.bfloat16`` vectors, or ids of any integer type. float64 is refused:
+        rounding it is your decision, made with ``array.astype(numpy.float32)``.
+    dtype : dtype or str, optional
+        Convert vectors on the way, as `read_vectors` does. With ``"bf16"`` a uint16 array is taken for the bits.
 
     Raises
     ------
@@ -84,7 +130,8 @@ def write_vectors(path: PathLike, array: VectorsLike) -> None:
     TypeError
         A dtype that no format holds.
     ValueError
-        An unknown ending, a dtype that this format does not hold, an id that is too large.
+        An unknown ending, a dtype that this format does not hold, an id that is too large, a value that `dtype` cannot
+        hold.
 
     Examples
     --------
@@ -94,13 +141,37 @@ def write_vectors(path: PathLike, array: VectorsLike) -> None:
     values = to_numpy(array, "array")
     if values.ndim != 2:
         raise ValueError(f"array has {values.ndim} axes (shape {values.shape}); it must be 2-D, one vector per row")
-    holds_ids = target.endswith(b".ibin")
-    if values.dtype.kind in "iu" and (values.dtype != np.uint8 or holds_ids):
+    name = None if dtype is None else _dtype_name(dtype)
+    bits = is_bfloat16(values.dtype) or (values.dtype == np.uint16 and name == "bf16")
+    if bits or values.dtype in _NAMES and not (values.dtype.kind in "iu" and _kith.holds_ids(target)):
+        plain = values.view(np.uint16) if bits else values
+        _kith.write_vectors(target, plain if readable_in_place(plain) else np.array(plain, order="C"), name, bits)
+    elif values.dtype.kind in "iu":
+        if name is not None:
+            raise TypeError(f"array is {values.dtype}, which is for ids; dtype is for vectors")
         _kith.write_ids(target, _as_int64(values))
-    elif values.dtype in (np.dtype(np.float32), np.dtype(np.uint8)):
-        _kith.write_vectors(target, values if readable_in_place(values) else np.array(values, order="C"))
     else:
-        raise TypeError(f"array is {values.dtype}; files hold float32, uint8 or integer ids: convert it with astype")
+        raise TypeError(
+            f"array is {values.dtype}; files hold float32, float16, uint8, int8 or integer ids: convert it with astype"
+        )
+
+
+def _dtype_name(dtype: npt.DTypeLike) -> str:
+    if isinstance(dtype, str) and dtype in ("f32", "f16", "bf16", "u8", "i8"):
+        return dtype
+    given = np.dtype(dtype)
+    if is_bfloat16(given):
+        return "bf16"
+    name = _NAMES.get(given)
+    if name is None:
+        raise TypeError(f"dtype is {given}; vectors are float32, float16, uint8, int8 or 'bf16'")
+    return name
+
+
+def _as_asked(array: Matrix, dtype: npt.DTypeLike | None) -> Matrix:
+    if dtype is not None and not isinstance(dtype, str) and is_bfloat16(np.dtype(dtype)):
+        return array.view(dtype)
+    return array.view(np.int64) if array.dtype == np.int64 else array  # numpy's usual name for these eight bytes
 
 
 def _as_int64(values: Matrix) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-// Vector and id files. Paths come as bytes, the way the system knows them.
+// Vector and id files. Paths come as bytes, the way the system knows them. bf16, which numpy lacks, passes as uint16.
 //
 // Large files go in pieces, so that Ctrl-C is heard between two of them.
 #include "array.hpp"
@@ -9,10 +9,12 @@
 #include <kith/vector_file.hpp>
 
 #include "core/byte_size.hpp"
+#include "io/file_mapping.hpp"
 
 #include <fmt/format.h>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <string>
@@ -38,13 +40,23 @@ void in_pieces(int64_t rows, int64_t row_bytes, const Call& call, const Step& st
   }
 }
 
+void check_count(std::optional<int64_t> count) {
+  if (count && *count < 0) throw InvalidArgument(fmt::format("count = {}; it must not be negative", *count));
+}
+
+// How many rows are taken from `first` on.
+int64_t checked_count(const std::string& path, int64_t rows, int64_t first, std::optional<int64_t> wanted) {
+  const int64_t count = wanted.value_or(std::max<int64_t>(0, rows - std::max<int64_t>(0, first)));
+  if (first < 0 || first > rows || count > rows - first) {
+    throw InvalidArgument(
+        fmt::format("{}: {} rows from row {} on are asked for, the file has {}", path, count, first, rows));
+  }
+  return count;
+}
+
 nb::object read_id_rows(const std::string& path, int64_t first, std::optional<int64_t> wanted) {
   const IdFile file(path);
-  const int64_t count = wanted.value_or(std::max<int64_t>(0, file.rows() - first));
-  if (first < 0 || count < 0 || first > file.rows() || count > file.rows() - first) {
-    throw InvalidArgument(
-        fmt::format("{}: {} rows from row {} on are asked for, the file has {}", path, count, first, file.rows()));
-  }
+  const int64_t count = checked_count(path, file.rows(), first, wanted);
   const int64_t row_bytes = file.cols() * static_cast<int64_t>(sizeof(int64_t));
   Call call;
   HostBuffer ids(saturating_multiply(count, row_bytes), "the ids read", call.resources());
@@ -56,20 +68,58 @@ nb::object read_id_rows(const std::string& path, int64_t first, std::optional<in
   return ids_array(std::move(ids), count, file.cols());
 }
 
-nb::object read(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t> count) {
+nb::object read(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t> count,
+                const std::optional<std::string>& dtype) {
   const std::string path = path_of(path_bytes);
-  if (count && *count < 0) throw InvalidArgument(fmt::format("count = {}; it must not be negative", *count));
-  if (content_of(path) == FileContent::ids) return read_id_rows(path, first, count);
+  check_count(count);
+  const FileInfo info = file_info(path);
+  if (info.content == FileContent::ids) {
+    if (dtype) throw InvalidArgument(fmt::format("{} holds ids, which are int64: dtype is for vectors", path));
+    return read_id_rows(path, first, count);
+  }
+  // Without a wish bf16 comes as float32, which holds all of its values and which numpy knows.
+  const DType stored = parse_dtype(info.dtype);
+  const DType wanted = dtype ? parse_dtype(*dtype) : stored == DType::bf16 ? DType::f32 : stored;
   MatrixBuffer vectors;
   Call call;
-  call.run([&] { vectors = read_vectors(path, {first, count.value_or(-1)}, call.resources()); });
+  call.run([&] { vectors = read_vectors(path, {first, count.value_or(-1)}, wanted, call.resources()); });
   return vectors_array(std::move(vectors));
 }
 
-void write(const nb::bytes& path, const VectorArray& vectors) {
-  const MatrixView view = view_of(vectors, "array");
+nb::dlpack::dtype mapped_dtype(ElementType element) {
+  if (element == ElementType::i32) return nb::dtype<int32_t>();
+  if (element == ElementType::i64) return nb::dtype<int64_t>();
+  return array_dtype(traits_of(element).dtype.value());
+}
+
+nb::object map(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t> wanted) {
+  const std::string path = path_of(path_bytes);
+  check_count(wanted);
+  const MatrixFile file(path);
+  const FileLayout& layout = file.layout();
+  const int64_t count = checked_count(path, layout.rows, first, wanted);
+  auto* kept = new MappedMatrix(map_matrix(file));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<MappedMatrix*>(pointer); });
+  const std::byte* data = count == 0 ? nullptr : kept->values + first * layout.row_step();
+  const size_t shape[] = {static_cast<size_t>(count), static_cast<size_t>(layout.cols)};
+  const int64_t strides[] = {kept->row_stride, 1};
+  return nb::ndarray<nb::numpy, nb::ro, nb::ndim<2>>(data, 2, shape, owner, strides, mapped_dtype(layout.element))
+      .cast();
+}
+
+// "f32", "i64", ...: as the file stores it.
+std::string stored_dtype(const nb::bytes& path) { return file_info(path_of(path)).dtype; }
+
+std::optional<bool> holds_ids(const nb::bytes& path) {
+  const std::optional<FileContent> content = content_by_ending(path_of(path));
+  return content ? std::optional(*content == FileContent::ids) : std::nullopt;
+}
+
+void write(const nb::bytes& path, const VectorArray& vectors, const std::optional<std::string>& dtype, bool bits) {
+  const MatrixView view = bits ? view_as(vectors, DType::bf16, "array") : view_of(vectors, "array");
+  const DType wanted = dtype ? parse_dtype(*dtype) : view.dtype();
   Call call;
-  call.run([&] { write_vectors(path_of(path), view, call.resources()); });
+  call.run([&] { write_vectors(path_of(path), view, wanted, call.resources()); });
 }
 
 void write_ids(const nb::bytes& path, const ConstIdArray& ids) {
@@ -87,11 +137,19 @@ void write_ids(const nb::bytes& path, const ConstIdArray& ids) {
 }  // namespace
 
 void bind_files(nb::module_& module) {
-  module.def("read_vectors", &read, nb::arg("path"), nb::arg("first"), nb::arg("count").none(),
-             nb::sig("def read_vectors(path: bytes, first: int, count: int | None) -> " KITH_PY_VECTORS),
-             "float32, uint8 or int64 by what the file holds; the array owns Kith's memory.");
-  module.def("write_vectors", &write, nb::arg("path"), nb::arg("array").noconvert(),
-             nb::sig("def write_vectors(path: bytes, array: " KITH_PY_VECTORS ") -> None"));
+  module.def(
+      "read_vectors", &read, nb::arg("path"), nb::arg("first"), nb::arg("count").none(), nb::arg("dtype").none(),
+      nb::sig("def read_vectors(path: bytes, first: int, count: int | None, dtype: str | None) -> " KITH_PY_VECTORS),
+      "The vectors of a file, or int64 for ids; the array owns Kith's memory.");
+  module.def("map_file", &map, nb::arg("path"), nb::arg("first"), nb::arg("count").none(),
+             nb::sig("def map_file(path: bytes, first: int, count: int | None) -> " KITH_PY_VECTORS),
+             "The values of a file where they lie, read-only; the array keeps the mapping.");
+  module.def("stored_dtype", &stored_dtype, nb::arg("path"), "f32, f16, bf16, u8, i8, i32 or i64.");
+  module.def("holds_ids", &holds_ids, nb::arg("path"), "By the ending alone; None where a file may hold either.");
+  module.def(
+      "write_vectors", &write, nb::arg("path"), nb::arg("array").noconvert(), nb::arg("dtype").none(), nb::arg("bits"),
+      nb::sig("def write_vectors(path: bytes, array: " KITH_PY_VECTORS ", dtype: str | None, bits: bool) -> None"),
+      "With `bits` the array is uint16 and holds bf16.");
   module.def("write_ids", &write_ids, nb::arg("path"), nb::arg("ids").noconvert());
 }
 

@@ -1,4 +1,5 @@
-// The header of .fbin, .u8bin and .ibin: rows and columns, each a little-endian uint32; the values follow.
+// The header of .fbin, .f16bin, .bf16bin, .u8bin, .i8bin and .ibin: rows and columns, each a little-endian uint32; the
+// values follow.
 #pragma once
 
 #include "io/file_layout.hpp"

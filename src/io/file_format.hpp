@@ -1,4 +1,5 @@
-// Which format a file has: its name's ending says, in lower case.
+// Which format a file has: its name's ending says, in lower case. Behind an HDF5 file's name "::" and a dataset may
+// stand, since such a file holds many: "sift.hdf5::test".
 #pragma once
 
 #include "io/element_type.hpp"
@@ -10,15 +11,25 @@
 
 namespace kith {
 
-enum class FileFormat : uint8_t { fbin, u8bin, ibin, npy };
+enum class FileFormat : uint8_t { fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin, i8bin, ibin, npy, hdf5, idx };
+
+struct FileName {
+  std::string path;  // as it was given, for errors
+  std::string file;  // without the dataset
+  FileFormat format = FileFormat::fbin;
+  std::string dataset;  // of HDF5; what is named or kDefaultDataset
+};
+
+// ann-benchmarks' name for the vectors to be searched.
+inline constexpr std::string_view kDefaultDataset = "train";
 
 // Throws InvalidArgument, listing the known endings.
-FileFormat format_of(const std::string& path);
+FileName parse_file_name(const std::string& path);
 
-// ".fbin", ...
-std::string_view ending_of(FileFormat format);
+// "fbin", "hdf5", ...
+std::string_view name_of(FileFormat format);
 
-// What the format holds; nothing for .npy, where the header says.
+// What the format holds; nothing where the file's header says.
 std::optional<ElementType> element_of(FileFormat format);
 
 }  // namespace kith

@@ -21,4 +21,19 @@ void check_shape(const FileLayout& layout, const std::string& path, int64_t offs
   }
 }
 
+void check_size(const FileLayout& layout, int64_t size, const std::string& path) {
+  const int64_t expected = layout.file_bytes();
+  if (size < expected) {
+    throw_corrupt(path, size,
+                  fmt::format("the file ends here, but {} behind a header of {} bytes make {} bytes; it was cut short, "
+                              "or its header is wrong",
+                              describe(layout), layout.data_offset, expected));
+  }
+  if (size > expected) {
+    throw_corrupt(path, expected,
+                  fmt::format("{} bytes follow where {} end; the file should have {} bytes, or its header is wrong",
+                              size - expected, describe(layout), expected));
+  }
+}
+
 }  // namespace kith

@@ -18,11 +18,11 @@ namespace {
 constexpr int64_t kPieceIds = kPieceBytes / static_cast<int64_t>(sizeof(int32_t));
 
 ElementType id_element(const std::string& path) {
-  const FileFormat format = format_of(path);
-  if (format == FileFormat::npy) return ElementType::i64;
-  if (format == FileFormat::ibin) return ElementType::i32;
-  throw InvalidArgument(
-      fmt::format("'{}' cannot hold ids: {} files hold vectors; choose .ibin or .npy", path, ending_of(format)));
+  const FileFormat format = parse_file_name(path).format;
+  const ElementType element = element_of(format).value_or(ElementType::i64);
+  if (!traits_of(element).dtype && format != FileFormat::idx) return element;
+  throw InvalidArgument(fmt::format("'{}' cannot hold ids: .{} files hold vectors; choose .ibin, .ivecs, .npy or .hdf5",
+                                    path, name_of(format)));
 }
 
 void check_int32(const int64_t* ids, int64_t values, int64_t cols, const std::string& path) {

@@ -107,13 +107,17 @@ std::string why_refused(std::string_view descr) {
   if (descr.starts_with('[') || descr.starts_with('(')) return "structured arrays are not taken; save one plain field";
   if (descr.find('O') != std::string_view::npos) return "arrays of Python objects are not taken; save numbers";
   if (descr.starts_with('>')) return "big-endian values are not taken; save x.astype(x.dtype.newbyteorder('<'))";
+  if (descr.find('V') != std::string_view::npos) {
+    return "raw bytes are not taken; bfloat16 has no dtype in .npy files: save x.astype('float32'), or write .bf16bin";
+  }
   if (descr.size() == 3 && descr[1] == 'f') return "save x.astype('float32')";
-  return "save vectors as float32 or uint8 and ids as int32 or int64";
+  return "save vectors as float32, float16, uint8 or int8 and ids as int32 or int64";
 }
 
 ElementType element_of(const NpyDictionary::Text& descr, const std::string& path) {
   std::string known;
   for (const ElementTraits& traits : kElementTraits) {
+    if (traits.npy_name.empty()) continue;
     if (descr.value == traits.npy_name) return traits.element;
     known += fmt::format("{}'{}'", known.empty() ? "" : ", ", traits.npy_name);
   }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from matrix_files import leftovers, read_matrix, write_matrix
+from matrix_files import DTYPES, leftovers, read_matrix, write_images, write_matrix
 
 BYTES = np.random.default_rng(3).integers(0, 256, (37, 5), np.uint8)
 REALS = np.random.default_rng(4).standard_normal((37, 5)).astype(np.float32)
@@ -65,13 +65,98 @@ def test_other_reals_do_not_become_bytes(kith, tmp_path, value):
 
 
 @pytest.mark.parametrize(
-    "source, target, kind", [(".ibin", ".npy", np.int64), (".npy", ".ibin", np.int32), (".npy", ".npy", np.int64)]
+    "source, target, kind",
+    [
+        (".ibin", ".npy", np.int64),
+        (".ivecs", ".npy", np.int64),
+        (".npy", ".ibin", np.int32),
+        (".ibin", ".ivecs", np.int32),
+        (".npy", ".npy", np.int64),
+    ],
 )
 @pytest.mark.parametrize("stored", [np.int32, np.int64])
 def test_ids(kith, tmp_path, source, target, kind, stored):
     made, result = convert(kith, tmp_path, IDS.astype(stored), source, target)
     assert made.dtype == kind and result["content"] == "ids"
     np.testing.assert_array_equal(made, IDS)
+
+
+VECTOR_ENDINGS = [".fvecs", ".bvecs", ".fbin", ".f16bin", ".bf16bin", ".u8bin", ".i8bin", ".npy"]
+SMALL = np.random.default_rng(7).integers(0, 128, (37, 5), np.uint8)  # which every dtype holds
+
+
+def stored(matrix, ending):
+    """The matrix as a file of that ending holds it."""
+    if ending == ".bf16bin":
+        return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return matrix.astype(DTYPES.get(ending, np.float32))
+
+
+@pytest.mark.parametrize("source", VECTOR_ENDINGS)
+@pytest.mark.parametrize("target", VECTOR_ENDINGS)
+def test_between_all_vector_formats(kith, tmp_path, source, target):
+    a, b = write_matrix(tmp_path / f"a{source}", stored(SMALL, source)), tmp_path / f"b{target}"
+    if (source, target) == (".bf16bin", ".npy"):
+        assert "write .bf16bin, or convert" in kith.fails(2, "convert", a, b)
+        kith.ok("convert", a, b, "--dtype", "f32")
+    else:
+        kith.ok("convert", a, b)
+    made = read_matrix(b)
+    if target == ".npy":
+        expected = SMALL.astype(np.float32 if source == ".bf16bin" else DTYPES.get(source, np.float32))
+    else:
+        expected = stored(SMALL, target)
+    assert made.dtype == expected.dtype
+    np.testing.assert_array_equal(made, expected)
+
+
+@pytest.mark.parametrize("name, dtype", [("f32", np.float32), ("f16", np.float16), ("u8", np.uint8), ("i8", np.int8)])
+def test_dtype(kith, tmp_path, name, dtype):
+    made, result = convert(kith, tmp_path, SMALL, ".bvecs", ".npy", "--dtype", name)
+    assert made.dtype == dtype and (result["from"], result["to"]) == ("u8", name)
+    np.testing.assert_array_equal(made, SMALL)
+
+
+def test_dtypes_that_do_not_fit(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.fbin", REALS)
+    assert ".u8bin files hold u8" in kith.fails(2, "convert", a, tmp_path / "b.u8bin", "--dtype", "f16")
+    assert "unknown dtype 'f64'" in kith.fails(2, "convert", a, tmp_path / "b.npy", "--dtype", "f64")
+    assert "only read" in kith.fails(2, "convert", a, tmp_path / "b-idx3-ubyte")
+    i = write_matrix(tmp_path / "i.ibin", IDS)
+    assert "is for vectors" in kith.fails(2, "convert", i, tmp_path / "b.npy", "--dtype", "f32")
+    assert leftovers(tmp_path) == ["a.fbin", "i.ibin"]
+
+
+def test_rounding_and_overflow(kith, tmp_path):
+    matrix = REALS.copy()
+    made, _ = convert(kith, tmp_path, matrix, ".fbin", ".f16bin")
+    np.testing.assert_array_equal(made, matrix.astype(np.float16))
+    matrix[30, 1] = -70000
+    a = write_matrix(tmp_path / "c.fbin", matrix)
+    assert "row 30, column 1" in kith.fails(2, "convert", a, tmp_path / "d.f16bin")
+    assert not (tmp_path / "d.f16bin").exists()
+
+
+@pytest.mark.parametrize("pack", [None, bytes])
+def test_images(kith, tmp_path, pack):
+    a = write_images(tmp_path / "train-images-idx3-ubyte.gz", BYTES, *([pack] if pack else []))
+    kith.ok("convert", a, tmp_path / "b.u8bin", "--first", 3)
+    np.testing.assert_array_equal(read_matrix(tmp_path / "b.u8bin"), BYTES[3:])
+
+
+def test_hdf5(kith, tmp_path):
+    a, h = write_matrix(tmp_path / "a.fbin", REALS), tmp_path / "h.hdf5"
+    outcome = kith("convert", a, h)
+    if "has no HDF5" in outcome.err:
+        pytest.skip("this build has no HDF5")
+    assert outcome.code == 0, outcome.err
+    kith.ok("convert", f"{h}::train", tmp_path / "b.npy", "--first", 5)
+    np.testing.assert_array_equal(read_matrix(tmp_path / "b.npy"), REALS[5:])
+    kith.ok("convert", write_matrix(tmp_path / "i.ivecs", IDS), f"{tmp_path / 'i.h5'}::neighbors")
+    kith.ok("convert", f"{tmp_path / 'i.h5'}::neighbors", tmp_path / "i.npy")
+    np.testing.assert_array_equal(read_matrix(tmp_path / "i.npy"), IDS)
+    assert "holds: train" in kith.fails(2, "convert", f"{h}::test", tmp_path / "b.npy")
+    assert "same file" in kith.fails(2, "convert", f"{h}::train", f"{h}::test")
 
 
 def test_ids_too_large_for_ibin(kith, tmp_path):
@@ -129,6 +214,8 @@ def test_summary(kith, tmp_path):
     [
         (IDS, ".ibin", ".fbin", "holds ids"),
         (IDS, ".npy", ".u8bin", "holds ids"),
+        (IDS, ".ivecs", ".fvecs", "holds ids"),
+        (REALS, ".fvecs", ".ivecs", "holds vectors"),
         (REALS, ".fbin", ".ibin", "holds vectors"),
         (REALS, ".npy", ".ibin", "holds vectors"),
         (REALS, ".fbin", ".txt", ".txt"),

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from matrix_files import write_matrix
+from matrix_files import write_images, write_matrix
 
 
 def test_machine(kith):
@@ -40,6 +40,14 @@ def test_machine_as_json(kith):
         ("b.npy", np.zeros((5, 3), np.uint8), "vectors", "u8"),
         ("c.npy", np.zeros((5, 3), np.int32), "ids", "i32"),
         ("d.npy", np.zeros((5, 3), np.int64), "ids", "i64"),
+        ("e.npy", np.zeros((5, 3), np.float16), "vectors", "f16"),
+        ("f.npy", np.zeros((5, 3), np.int8), "vectors", "i8"),
+        ("a.f16bin", np.zeros((5, 3), np.float16), "vectors", "f16"),
+        ("a.bf16bin", np.zeros((5, 3), np.uint16), "vectors", "bf16"),
+        ("a.i8bin", np.zeros((5, 3), np.int8), "vectors", "i8"),
+        ("a.fvecs", np.zeros((5, 3), np.float32), "vectors", "f32"),
+        ("a.bvecs", np.zeros((5, 3), np.uint8), "vectors", "u8"),
+        ("a.ivecs", np.zeros((5, 3), np.int32), "ids", "i32"),
     ],
 )
 def test_files(kith, tmp_path, name, matrix, content, dtype):
@@ -58,6 +66,18 @@ def test_files(kith, tmp_path, name, matrix, content, dtype):
     ]
     text = kith.ok("info", path).out
     assert f"{path}: {path.suffix[1:]} ({content}), 5 x 3 {dtype}, {path.stat().st_size} B\n" == text
+
+
+@pytest.mark.parametrize("name", ["t-idx3-ubyte", "t-idx3-ubyte.gz"])
+def test_images(kith, tmp_path, name):
+    path = write_images(tmp_path / name, np.zeros((5, 3), np.uint8))
+    assert kith.ok("info", path).out == f"{path}: idx (vectors), 5 x 3 u8, {path.stat().st_size} B\n"
+
+
+def test_rows_of_different_lengths(kith, tmp_path):
+    path = write_matrix(tmp_path / "a.fvecs", np.zeros((5, 3)))
+    os.truncate(path, 60)
+    assert "12 bytes are left behind the last whole one" in kith.fails(3, "info", path)
 
 
 def test_several_files(kith, tmp_path):

@@ -1,12 +1,13 @@
 """--memory-limit: a promise about the peak resident memory of the whole process. It changes no byte of the output."""
 
+import gzip
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from matrix_files import leftovers, write_matrix
+from matrix_files import leftovers, write_images, write_matrix
 
 MIB = 1 << 20
 LIMIT = 64 * MIB
@@ -113,6 +114,31 @@ def test_convert_keeps_the_limit(kith_unsanitized, large, tmp_path, target):
     assert peak_memory(kith_unsanitized, "convert", source, tmp_path / target, "--memory-limit", "16M") <= 16 * MIB
     assert peak_memory(kith_unsanitized, "convert", source, tmp_path / f"free-{target}") > 16 * MIB
     assert (tmp_path / target).read_bytes() == (tmp_path / f"free-{target}").read_bytes()
+
+
+@pytest.mark.parametrize("source", ["s.fvecs", "s-idx3-ubyte.gz"])
+def test_other_formats_keep_the_limit(kith_unsanitized, tmp_path, source):
+    matrix = np.random.default_rng(13).integers(0, 256, (300_000, 128), np.uint8)  # 37 MiB, 147 as f32
+    path = tmp_path / source
+    if source.endswith("gz"):
+        write_images(path, matrix, lambda content: gzip.compress(content, compresslevel=1))
+    else:
+        write_matrix(path, matrix)
+    kith = kith_unsanitized
+    assert peak_memory(kith, "convert", path, tmp_path / "t.f16bin", "--memory-limit", "16M") <= 16 * MIB
+    assert (tmp_path / "t.f16bin").stat().st_size == 8 + 2 * matrix.size
+
+
+def test_hdf5_keeps_the_limit(kith_unsanitized, large, tmp_path):
+    kith = kith_unsanitized
+    folder, base, _ = large
+    probe = kith("convert", base, tmp_path / "p.hdf5", "--count", 1)
+    if "has no HDF5" in probe.err:
+        pytest.skip("this build has no HDF5")
+    limited, back = tmp_path / "v.hdf5", tmp_path / "v.fbin"
+    assert peak_memory(kith, "convert", base, limited, "--memory-limit", "32M") <= 32 * MIB
+    assert peak_memory(kith, "convert", limited, back, "--memory-limit", "32M") <= 32 * MIB
+    assert back.read_bytes() == base.read_bytes()
 
 
 def test_eval_keeps_the_limit(kith_unsanitized, tmp_path):

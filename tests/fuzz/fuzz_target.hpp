@@ -12,7 +12,15 @@ using Input = std::span<const uint8_t>;
 // The bytes are the beginning of an .npy file.
 void npy_header(Input input);
 
-// The first byte chooses the ending, the others are the file.
+// The first byte chooses the element, the others are the beginning of a file.
+void bin_header(Input input);
+
+// The first byte chooses the ending, the others are the file: the bin formats and .npy; and .fvecs, .bvecs, .ivecs.
 void vector_file(Input input);
+void vecs(Input input);
+
+// The bytes are the file: IDX, plain or in gzip; HDF5.
+void idx(Input input);
+void hdf5(Input input);
 
 }  // namespace kith::fuzz

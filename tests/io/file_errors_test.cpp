@@ -136,7 +136,8 @@ TEST(FileErrors, AFileThatShrinksWhileItIsOpen) {
 
 TEST(FileErrors, UnknownEndings) {
   for (const char* path : {"v", "v.FBIN", "v.fbin.gz", "fbin", "v.npz", "", "v.npy/"}) {
-    for (const char* ending : {".fbin (f32 vectors)", ".u8bin (u8 vectors)", ".ibin (int32 ids)", ".npy"}) {
+    for (const char* ending :
+         {".fbin (f32 vectors)", ".bvecs (u8 vectors)", ".ivecs (int32 ids)", ".npy", ".hdf5", "idx3-ubyte.gz"}) {
       expect_refusal<InvalidArgument>(opening(path), ending);
     }
     EXPECT_THROW(IdFile{path}, InvalidArgument);
@@ -155,6 +156,7 @@ TEST(FileErrors, IdsAreNoVectorsAndVectorsNoIds) {
   EXPECT_EQ(content_of("absent.fbin"), FileContent::vectors);
   EXPECT_EQ(content_of("absent.u8bin"), FileContent::vectors);
   EXPECT_EQ(content_of("absent.ibin"), FileContent::ids);
+  EXPECT_EQ(content_of("absent.ivecs"), FileContent::ids);
 }
 
 TEST(FileErrors, WritersRefuseWhatTheFormatCannotHold) {
@@ -165,13 +167,18 @@ TEST(FileErrors, WritersRefuseWhatTheFormatCannotHold) {
   expect_refusal<InvalidArgument>(vectors("v.fbin", DType::u8, 1, 1), ".fbin files hold f32");
   expect_refusal<InvalidArgument>(vectors("v.u8bin", DType::f32, 1, 1), ".u8bin files hold u8");
   expect_refusal<InvalidArgument>(vectors("v.ibin", DType::f32, 1, 1), ".ibin files hold i32");
-  expect_refusal<InvalidArgument>(vectors("v.npy", DType::f16, 1, 1), "cannot hold f16 vectors; files hold f32 or u8");
+  expect_refusal<InvalidArgument>(vectors("v.fvecs", DType::u8, 1, 1), ".fvecs files hold f32");
+  expect_refusal<InvalidArgument>(vectors("v.bvecs", DType::i8, 1, 1), ".bvecs files hold u8");
+  expect_refusal<InvalidArgument>(vectors("v.f16bin", DType::bf16, 1, 1), ".f16bin files hold f16");
+  expect_refusal<InvalidArgument>(vectors("v.npy", DType::bf16, 1, 1),
+                                  "have no such dtype; write .bf16bin, or convert the values to f32");
   expect_refusal<InvalidArgument>(vectors("v.fbin", DType::f32, -1, 1), "a matrix of -1 x 1 cannot be");
   expect_refusal<InvalidArgument>(vectors("v.npy", DType::f32, 3, 0), "3 rows of 0 columns");
   expect_refusal<InvalidArgument>(vectors("v.fbin", DType::f32, int64_t{1} << 32, 1), "counts up to 4294967295");
   expect_refusal<InvalidArgument>(vectors("v.npy", DType::f32, int64_t{1} << 40, int64_t{1} << 40),
                                   "more bytes than a file");
-  expect_refusal<InvalidArgument>([&] { IdFileWriter writer(directory.path("i.fbin"), 1, 1); }, "choose .ibin or .npy");
+  expect_refusal<InvalidArgument>([&] { IdFileWriter writer(directory.path("i.fbin"), 1, 1); },
+                                  "choose .ibin, .ivecs, .npy or .hdf5");
   EXPECT_TRUE(directory.names().empty());
 }
 

@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -31,22 +32,52 @@ void replay(const std::string& name, void (*target)(fuzz::Input)) {
   EXPECT_GE(replayed, 10) << "the corpus is not where it should be";
 }
 
+TEST(FuzzCorpus, BinHeader) { replay("bin_header", fuzz::bin_header); }
+TEST(FuzzCorpus, Hdf5) { replay("hdf5", fuzz::hdf5); }
+TEST(FuzzCorpus, Idx) { replay("idx", fuzz::idx); }
 TEST(FuzzCorpus, NpyHeader) { replay("npy_header", fuzz::npy_header); }
+TEST(FuzzCorpus, Vecs) { replay("vecs", fuzz::vecs); }
 TEST(FuzzCorpus, VectorFile) { replay("vector_file", fuzz::vector_file); }
 
-// A sound file of any format, the ending's number first.
+// A sound file of one of the formats that fuzz::vector_file knows, the ending's number first.
 Bytes sound_file() {
-  const auto format = *rc::gen::inRange<uint8_t>(0, 4);
+  constexpr uint8_t kNpy = 3;
+  constexpr std::array kBinElements{ElementType::f32, ElementType::u8,  ElementType::i32, ElementType::f32,
+                                    ElementType::i8,  ElementType::f16, ElementType::bf16};
+  const auto format = *rc::gen::inRange<uint8_t>(0, static_cast<uint8_t>(kBinElements.size()));
   const int64_t rows = *rc::gen::inRange(0, 6);
   const int64_t cols = *rc::gen::inRange(1, 6);
-  const auto element = format < 3
-                           ? static_cast<ElementType>(format)
-                           : *rc::gen::element(ElementType::f32, ElementType::u8, ElementType::i32, ElementType::i64);
-  const std::string header = format < 3 ? make_bin_header(rows, cols, "") : make_npy_header(element, rows, cols);
+  const auto element = format != kNpy ? kBinElements[format]
+                                      : *rc::gen::element(ElementType::f32, ElementType::f16, ElementType::u8,
+                                                          ElementType::i8, ElementType::i32, ElementType::i64);
+  const std::string header = format != kNpy ? make_bin_header(rows, cols, "") : make_npy_header(element, rows, cols);
   Bytes bytes{format};
   bytes.insert(bytes.end(), header.begin(), header.end());
   bytes.resize(bytes.size() + static_cast<size_t>(rows * cols * traits_of(element).bytes), 0x3f);
   return bytes;
+}
+
+// Rows of a *vecs file, the ending's number first.
+Bytes sound_vecs() {
+  constexpr std::array<size_t, 3> kBytes{4, 1, 4};
+  const auto format = *rc::gen::inRange<uint8_t>(0, 3);
+  const int rows = *rc::gen::inRange(0, 6);
+  const auto cols = *rc::gen::inRange<uint8_t>(1, 6);
+  Bytes bytes{format};
+  for (int i = 0; i < rows; ++i) {
+    bytes.insert(bytes.end(), {cols, 0, 0, 0});
+    bytes.resize(bytes.size() + cols * kBytes[format], 0x3f);
+  }
+  return bytes;
+}
+
+RC_GTEST_PROP(DamagedFiles, OfRowsWithHeadersAreErrorsOrReadAsTheyAre, ()) {
+  Bytes bytes = sound_vecs();
+  fuzz::vecs(bytes);
+  if (bytes.size() > 1) bytes[*rc::gen::inRange<size_t>(1, bytes.size())] = *rc::gen::arbitrary<uint8_t>();
+  fuzz::vecs(bytes);
+  bytes.resize(*rc::gen::inRange<size_t>(1, bytes.size() + 9), 0);
+  fuzz::vecs(bytes);
 }
 
 RC_GTEST_PROP(DamagedFiles, AreErrorsOrReadAsTheyAre, ()) {

@@ -3,6 +3,7 @@
 
 #include <kith/error.hpp>
 
+#include "io/needs_hdf5.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 
@@ -32,11 +33,18 @@ std::vector<int64_t> read_ids(const std::string& path, int64_t first, int64_t co
   return ids;
 }
 
-TEST(IdFile, RoundTripsInBothFormats) {
+// Without HDF5 its name is left out.
+std::vector<std::string> id_names() {
+  std::vector<std::string> names{"i.ibin", "i.ivecs", "i.npy"};
+  if (testing::built_with_hdf5()) names.emplace_back("i.hdf5::neighbors");
+  return names;
+}
+
+TEST(IdFile, RoundTripsInAllFormats) {
   const TemporaryDirectory directory;
   std::vector<int64_t> ids(30000);  // more than are converted at once
   std::iota(ids.begin(), ids.end(), -1);
-  for (const char* name : {"i.ibin", "i.npy"}) {
+  for (const std::string& name : id_names()) {
     const std::string path = directory.path(name);
     write_ids(path, ids, 10);
     const IdFile file(path);
@@ -66,11 +74,11 @@ TEST(IdFile, ReadsAnNpyOfInt32) {
   expect_refusal<InvalidArgument>([&] { VectorFile file(path); }, "'" + path + "' holds ids (i32), not vectors");
 }
 
-TEST(IdFile, IbinRefusesLargeIdsAndWritesNothingOfThatPiece) {
+TEST(IdFile, Int32FilesRefuseLargeIdsAndWriteNothingOfThatPiece) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("i.ibin");
   const std::vector<int64_t> good{-1, 0, INT32_MAX, 7};
   for (const int64_t large : {int64_t{INT32_MAX} + 1, INT64_MAX, int64_t{INT32_MIN} - 1}) {
+    const std::string path = directory.path(large == INT64_MAX ? "i.ivecs" : "i.ibin");
     std::vector<int64_t> bad = good;
     bad[3] = large;
     IdFileWriter writer(path, 2, 2);
@@ -90,13 +98,13 @@ TEST(IdFile, IbinRefusesLargeIdsAndWritesNothingOfThatPiece) {
 
 TEST(IdFile, HoldsNoRows) {
   const TemporaryDirectory directory;
-  for (const char* name : {"i.ibin", "i.npy"}) {
+  for (const std::string& name : id_names()) {
     IdFileWriter writer(directory.path(name), 0, 10);
     writer.append(nullptr, 0);
     writer.commit();
     const IdFile file(directory.path(name));
     EXPECT_EQ(file.rows(), 0);
-    EXPECT_EQ(file.cols(), 10);
+    EXPECT_EQ(file.cols(), name == "i.ivecs" ? 0 : 10);  // where only rows know of columns
     file.read(0, 0, nullptr);
   }
 }
@@ -126,7 +134,7 @@ RC_GTEST_PROP(IdFileProperty, AnyIdsRoundTrip, ()) {
     const auto narrow = *rc::gen::container<std::vector<int32_t>>(count, rc::gen::arbitrary<int32_t>());
     ids.assign(narrow.begin(), narrow.end());
   }
-  const std::string path = directory.path(wide ? "i.npy" : "i.ibin");
+  const std::string path = directory.path(wide ? "i.npy" : *rc::gen::element("i.ibin", "i.ivecs"));
   write_ids(path, ids, cols);
   RC_ASSERT(read_ids(path, 0, rows) == ids);
 }

@@ -55,6 +55,7 @@ TEST(NpyHeader, ReadsWhatNumpyWrites) {
 
 TEST(NpyHeader, ReadsEveryElementInEveryVersion) {
   for (const ElementTraits& traits : kElementTraits) {
+    if (traits.npy_name.empty()) continue;
     const std::string text = dictionary("'" + std::string(traits.npy_name) + "'", "False", "(70000, 784)");
     for (const std::string& head : {version_1(text), version_2(text), version_2(text, 3)}) {
       const FileLayout layout = parse(head + "values that are none of the parser's business");
@@ -81,6 +82,7 @@ TEST(NpyHeader, TakesAnyOrderSpaceAndQuotes) {
 TEST(NpyHeader, WritesWhatItReads) {
   EXPECT_EQ(make_npy_header(ElementType::f32, 3, 4), kNumpyF32);
   for (const ElementTraits& traits : kElementTraits) {
+    if (traits.npy_name.empty()) continue;
     for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{1} << 31, int64_t{1} << 52}) {
       const std::string header = make_npy_header(traits.element, rows, 96);
       EXPECT_EQ(header.size() % 64, 0U);
@@ -157,10 +159,11 @@ TEST(NpyHeader, SaysWhichDtypeItRefuses) {
     expect_refusal<InvalidArgument>([&] { parse(head); }, "'" + kPath + "', byte 20: ");
   };
   refuse("'<f8'", "dtype is '<f8'; save x.astype('float32')");
-  refuse("'<f2'", "dtype is '<f2'; save x.astype('float32')");
+  refuse("'<f16'", "dtype is '<f16'; ");
+  refuse("'|V2'", "dtype is '|V2'; raw bytes are not taken; bfloat16 has no dtype in .npy files");
   refuse("'>f4'", "dtype is '>f4'; big-endian values are not taken");
   refuse("'|O'", "dtype is '|O'; arrays of Python objects are not taken");
-  refuse("'<u8'", "dtype is '<u8'; save vectors as float32 or uint8 and ids as int32 or int64");
+  refuse("'<u8'", "dtype is '<u8'; save vectors as float32, float16, uint8 or int8 and ids as int32");
   refuse("'|b1'", "dtype is '|b1'; ");
   refuse("'\x01\x7f\xff'",
          "dtype is '?"

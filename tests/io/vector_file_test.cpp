@@ -3,6 +3,7 @@
 
 #include <kith/error.hpp>
 
+#include "io/needs_hdf5.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 
@@ -55,19 +56,27 @@ struct NamedFormat {
 
 class VectorFileFormats : public ::testing::TestWithParam<NamedFormat> {
  protected:
+  void SetUp() override {
+    if (path_.ends_with("5")) KITH_NEEDS_HDF5();
+  }
+
   TemporaryDirectory directory_;
   std::string path_ = directory_.path(GetParam().name);
   DType dtype_ = GetParam().dtype;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, VectorFileFormats,
-                         ::testing::Values(NamedFormat{"v.fbin", DType::f32}, NamedFormat{"v.u8bin", DType::u8},
-                                           NamedFormat{"f.npy", DType::f32}, NamedFormat{"u.npy", DType::u8}),
-                         [](const auto& parameter) {
-                           std::string name = parameter.param.name;
-                           name[1] = '_';
-                           return name;
-                         });
+constexpr NamedFormat kFormats[] = {
+    {"v.fvecs", DType::f32},    {"v.bvecs", DType::u8}, {"v.fbin", DType::f32}, {"v.f16bin", DType::f16},
+    {"v.bf16bin", DType::bf16}, {"v.u8bin", DType::u8}, {"v.i8bin", DType::i8}, {"f.npy", DType::f32},
+    {"h.npy", DType::f16},      {"u.npy", DType::u8},   {"i.npy", DType::i8},   {"f.hdf5", DType::f32},
+    {"h.hdf5", DType::f16},     {"u.hdf5", DType::u8},  {"i.h5", DType::i8},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, VectorFileFormats, ::testing::ValuesIn(kFormats), [](const auto& parameter) {
+  std::string name = parameter.param.name;
+  name[1] = '_';
+  return name;
+});
 
 TEST_P(VectorFileFormats, RoundTripsWholeFiles) {
   for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 128}, {1000, 17}, {2, 70000}}) {
@@ -124,24 +133,23 @@ TEST_P(VectorFileFormats, HoldsNoRows) {
     write_vectors(path_, MatrixView(nullptr, dtype_, {0, cols, cols}));
     const MatrixBuffer back = read_vectors(path_);
     EXPECT_EQ(back.rows(), 0);
-    EXPECT_EQ(back.cols(), cols);
+    EXPECT_EQ(back.cols(), path_.ends_with("vecs") ? 0 : cols);  // where only rows know of columns
   }
 }
 
-TEST_P(VectorFileFormats, RefusesAnotherShapeOrDtype) {
+TEST_P(VectorFileFormats, RefusesAnotherShapeAndWritesNoOtherDtype) {
   Sample sample(dtype_, 4, 9, 9);
   write_vectors(path_, sample.view());
   const VectorFile file(path_);
   const DType other = dtype_ == DType::f32 ? DType::u8 : DType::f32;
   Sample wrong_dtype(other, 4, 9, 9);
   Sample wrong_cols(dtype_, 4, 8, 8);
-  expect_refusal<InvalidArgument>([&] { file.read(0, wrong_dtype.mutable_view()); }, path_);
   expect_refusal<InvalidArgument>([&] { file.read(0, wrong_cols.mutable_view()); }, "which has 9 columns");
   const MutableMatrixView on_device(sample.bytes.data(), dtype_, sample.shape, MemorySpace::cuda(0));
   expect_refusal<InvalidArgument>([&] { file.read(0, on_device); }, "device memory");
 
   VectorFileWriter writer(path_, dtype_, 4, 9);
-  expect_refusal<InvalidArgument>([&] { writer.append(wrong_dtype.view()); }, path_);
+  expect_refusal<InvalidArgument>([&] { writer.append(wrong_dtype.view()); }, path_ + "', which was announced as ");
   expect_refusal<InvalidArgument>([&] { writer.append(wrong_cols.view()); }, "which has 9 columns");
   expect_refusal<InvalidArgument>([&] { writer.append(on_device); }, "device memory");
   writer.append(sample.view());
@@ -248,8 +256,9 @@ TEST(ReadVectors, CanBeCancelledAndReportsItsEnd) {
 
 RC_GTEST_PROP(VectorFileProperty, AnyShapeRoundTripsInAnyPieces, ()) {
   const TemporaryDirectory directory;
-  const auto& [name, dtype] = *rc::gen::element(std::pair{"v.fbin", DType::f32}, std::pair{"v.u8bin", DType::u8},
-                                                std::pair{"v.npy", DType::f32}, std::pair{"w.npy", DType::u8});
+  const NamedFormat format =
+      kFormats[*rc::gen::inRange<size_t>(0, std::size(kFormats) - (testing::built_with_hdf5() ? 0 : 4))];
+  const auto& [name, dtype] = format;
   const int64_t rows = *rc::gen::inRange(0, 60);
   const int64_t cols = *rc::gen::inRange(1, 300);
   const int64_t stride = cols + *rc::gen::inRange(0, 9);
@@ -266,6 +275,7 @@ RC_GTEST_PROP(VectorFileProperty, AnyShapeRoundTripsInAnyPieces, ()) {
 
   const int64_t first = *rc::gen::inRange<int64_t>(0, rows + 1);
   const int64_t count = *rc::gen::inRange<int64_t>(0, rows - first + 1);
+  if (rows == 0) return;
   Sample back(dtype, count, cols, cols + *rc::gen::inRange(0, 9));
   VectorFile(directory.path(name)).read(first, back.mutable_view());
   RC_ASSERT(equal_rows(back.view(), sample.view().slice(first, count)));

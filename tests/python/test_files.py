@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import pickle
 
@@ -12,23 +13,193 @@ import pytest
 import kith
 
 
-@pytest.mark.parametrize(
-    "ending, dtype", [("fbin", np.float32), ("u8bin", np.uint8), ("npy", np.float32), ("npy", np.uint8)]
-)
+VECTOR_FORMATS = [
+    ("fvecs", np.float32),
+    ("bvecs", np.uint8),
+    ("fbin", np.float32),
+    ("f16bin", np.float16),
+    ("u8bin", np.uint8),
+    ("i8bin", np.int8),
+    *[(ending, dtype) for ending in ("npy", "hdf5") for dtype in (np.float32, np.float16, np.uint8, np.int8)],
+]
+
+
+def has_hdf5(tmp_path_factory):
+    try:
+        kith.write_vectors(tmp_path_factory.mktemp("probe") / "x.hdf5", np.zeros((1, 1), np.float32))
+    except NotImplementedError:
+        return False
+    return True
+
+
+@pytest.fixture(autouse=True)
+def only_where_hdf5_is_built_in(request, tmp_path_factory):
+    named = "hdf5" in request.node.name
+    if named and not has_hdf5(tmp_path_factory):
+        pytest.skip("this build has no HDF5")
+
+
+@pytest.mark.parametrize("ending, dtype", VECTOR_FORMATS)
 def test_vectors_come_back(ending, dtype, tmp_path, vectors):
     path = tmp_path / f"x.{ending}"
     x = vectors(57, 13, dtype)
     kith.write_vectors(path, x)
     y = kith.read_vectors(path)
-    assert y.dtype == dtype and (x == y).all()
+    assert y.dtype == dtype and y.shape == x.shape and (x == y).all()
     assert y.flags.writeable and not y.flags.owndata
     assert (kith.read_vectors(str(path), 5) == x[5:]).all()
     assert (kith.read_vectors(path, first=5, count=7) == x[5:12]).all()
     assert kith.read_vectors(path, 57).shape == (0, 13)
 
 
-@pytest.mark.parametrize("ending", ["ibin", "npy"])
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint32, np.int8])
+@pytest.mark.parametrize("ending, dtype", VECTOR_FORMATS)
+def test_mapped_vectors(ending, dtype, tmp_path, vectors):
+    path = tmp_path / f"x.{ending}"
+    x = vectors(57, 13, dtype)
+    kith.write_vectors(path, x)
+    mapped = kith.read_vectors(path, mmap=True)
+    assert mapped.dtype == dtype and mapped.shape == x.shape and (mapped == x).all()
+    assert not mapped.flags.writeable and not mapped.flags.owndata
+    with pytest.raises(ValueError):
+        mapped[0, 0] = 1
+    os.remove(path)
+    part = mapped[5:12]
+    del mapped
+    assert (part == x[5:12]).all()
+
+
+def test_a_part_of_a_mapping(tmp_path, vectors):
+    x = vectors(57, 13)
+    for name in ("x.fvecs", "x.npy"):
+        kith.write_vectors(tmp_path / name, x)
+        assert (kith.read_vectors(tmp_path / name, 5, 7, mmap=True) == x[5:12]).all()
+        assert kith.read_vectors(tmp_path / name, 57, mmap=True).shape == (0, 13)
+        with pytest.raises(ValueError):
+            kith.read_vectors(tmp_path / name, 50, 8, mmap=True)
+    assert kith.read_vectors(tmp_path / "x.fvecs", mmap=True).strides == (56, 4)
+
+
+@pytest.mark.parametrize("ending, stored", [("ibin", np.int32), ("ivecs", np.int32), ("npy", np.int64)])
+def test_mapped_ids_come_as_they_are_stored(ending, stored, tmp_path):
+    ids = np.arange(12).reshape(4, 3)
+    kith.write_vectors(tmp_path / f"x.{ending}", ids)
+    mapped = kith.read_vectors(tmp_path / f"x.{ending}", mmap=True)
+    assert mapped.dtype == stored and (mapped == ids).all()
+
+
+def test_what_is_not_mapped(tmp_path):
+    (tmp_path / "x-idx3-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 1, 7])))
+    with pytest.raises(ValueError, match="cannot be mapped"):
+        kith.read_vectors(tmp_path / "x-idx3-ubyte.gz", mmap=True)
+    kith.write_vectors(tmp_path / "x.u8bin", np.zeros((2, 2), np.uint8))
+    with pytest.raises(ValueError, match="nothing is converted"):
+        kith.read_vectors(tmp_path / "x.u8bin", mmap=True, dtype="f32")
+    with pytest.raises(TypeError, match="mmap"):
+        kith.read_vectors(tmp_path / "x.u8bin", mmap=1)
+
+
+@pytest.mark.parametrize("ending, stored", VECTOR_FORMATS)
+@pytest.mark.parametrize("wanted", [np.float32, "float16", np.dtype(np.uint8), np.int8, "f32", "f16", "u8", "i8"])
+def test_reading_as_another_dtype(ending, stored, wanted, tmp_path):
+    names = {"f32": np.float32, "f16": np.float16, "u8": np.uint8, "i8": np.int8}
+    x = np.arange(120).reshape(10, 12)
+    kith.write_vectors(tmp_path / f"x.{ending}", x.astype(stored))
+    y = kith.read_vectors(tmp_path / f"x.{ending}", dtype=wanted)
+    assert y.dtype == np.dtype(names.get(wanted, wanted) if isinstance(wanted, str) else wanted) and (y == x).all()
+
+
+def test_conversions_that_would_change_a_value(tmp_path):
+    path = tmp_path / "x.fbin"
+    x = np.ones((20, 3), np.float32)
+    x[7, 2] = 1e6
+    kith.write_vectors(path, x)
+    for wanted in ("f16", "u8", "i8"):
+        with pytest.raises(ValueError, match="row 7, column 2 .* holds 1000000"):
+            kith.read_vectors(path, dtype=wanted)
+        with pytest.raises(ValueError, match="row 7, column 2"):
+            kith.write_vectors(tmp_path / "y.npy", x, dtype=wanted)
+    assert (kith.read_vectors(path, 8, dtype="u8") == 1).all()
+    assert os.listdir(tmp_path) == ["x.fbin"]
+    x[7, 2] = 2049
+    kith.write_vectors(path, x, dtype=np.float32)
+    assert kith.read_vectors(path, dtype=np.float16)[7, 2] == 2048
+    with pytest.raises(TypeError, match="float64"):
+        kith.read_vectors(path, dtype=np.float64)
+    kith.write_vectors(tmp_path / "i.ibin", np.ones((2, 2), np.int64))
+    with pytest.raises(ValueError, match="dtype is for vectors"):
+        kith.read_vectors(tmp_path / "i.ibin", dtype="f32")
+    with pytest.raises(TypeError, match="dtype is for vectors"):
+        kith.write_vectors(tmp_path / "i.ibin", np.ones((2, 2), np.int64), dtype="f32")
+
+
+def test_bfloat16(tmp_path, vectors):
+    path = tmp_path / "x.bf16bin"
+    x = vectors(9, 5)
+    kith.write_vectors(path, x, dtype="bf16")
+    wide = kith.read_vectors(path)
+    assert wide.dtype == np.float32
+    np.testing.assert_allclose(wide, x, rtol=2**-8)
+    bits = kith.read_vectors(path, dtype="bf16")
+    assert bits.dtype == np.uint16 and ((bits.astype(np.uint32) << 16).view(np.float32) == wide).all()
+    assert (kith.read_vectors(path, mmap=True, dtype="bf16") == bits).all()
+    with pytest.raises(ValueError, match="bf16"):
+        kith.read_vectors(path, mmap=True)
+    kith.write_vectors(tmp_path / "y.bf16bin", bits, dtype="bf16")
+    assert (tmp_path / "y.bf16bin").read_bytes() == path.read_bytes()
+    with pytest.raises(ValueError, match="write .bf16bin"):
+        kith.write_vectors(tmp_path / "y.npy", x, dtype="bf16")
+
+
+def test_bfloat16_of_ml_dtypes(tmp_path, vectors):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = vectors(9, 5).astype(ml_dtypes.bfloat16)
+    kith.write_vectors(tmp_path / "x.bf16bin", x)
+    y = kith.read_vectors(tmp_path / "x.bf16bin", dtype=ml_dtypes.bfloat16)
+    assert y.dtype == ml_dtypes.bfloat16 and (x == y).all()
+    assert (kith.read_vectors(tmp_path / "x.bf16bin") == x.astype(np.float32)).all()
+    np.save(tmp_path / "x.npy", x)
+    with pytest.raises(ValueError, match="bfloat16 has no dtype"):
+        kith.read_vectors(tmp_path / "x.npy")
+
+
+def test_hdf5_of_h5py(tmp_path, vectors):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "ann.hdf5"
+    train, test = vectors(500, 16), vectors(7, 16, np.float16)
+    neighbors = np.arange(35, dtype=np.int32).reshape(7, 5)
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"], file["neighbors"] = train, test, neighbors
+        file.create_dataset("packed", data=train, chunks=(64, 5), compression="gzip", shuffle=True)
+    assert (kith.read_vectors(path) == train).all()
+    assert (kith.read_vectors(f"{path}::test") == test).all()
+    assert (kith.read_vectors(f"{path}::packed", 100, 300) == train[100:400]).all()
+    read = kith.read_vectors(f"{path}::neighbors")
+    assert read.dtype == np.int64 and (read == neighbors).all()
+    with pytest.raises(ValueError, match="it holds: neighbors, packed, test, train"):
+        kith.read_vectors(f"{path}::nothing")
+    kith.write_vectors(f"{tmp_path / 'made.h5'}::deep/inside", test)
+    kith.write_vectors(f"{tmp_path / 'ids.h5'}::neighbors", neighbors)
+    with h5py.File(tmp_path / "made.h5") as file:
+        assert file["deep/inside"].dtype == np.float16 and (file["deep/inside"][:] == test).all()
+    with h5py.File(tmp_path / "ids.h5") as file:
+        assert file["neighbors"].dtype == np.int64 and (file["neighbors"][:] == neighbors).all()
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_images_in_idx(pack, tmp_path, vectors):
+    x = vectors(30, 12, np.uint8)
+    header = bytes([0, 0, 8, 3]) + np.array([30, 3, 4], ">u4").tobytes()
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(pack(header + x.tobytes()))
+    assert (kith.read_vectors(path) == x).all()
+    assert (kith.read_vectors(path, 20, 5) == x[20:25]).all()
+    assert (kith.read_vectors(path, 3, dtype=np.float32) == x[3:]).all()
+    with pytest.raises(ValueError, match="only read"):
+        kith.write_vectors(path, x)
+
+
+@pytest.mark.parametrize("ending", ["ibin", "ivecs", "npy", "hdf5"])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint32, np.int16])
 def test_ids_come_back_as_int64(ending, dtype, tmp_path, rng):
     path = tmp_path / f"ids.{ending}"
     ids = rng.integers(0, 100, (31, 10)).astype(dtype)
@@ -40,9 +211,10 @@ def test_ids_come_back_as_int64(ending, dtype, tmp_path, rng):
 
 
 def test_small_ids_may_be_bytes(tmp_path):
-    ids = np.arange(6, dtype=np.uint8).reshape(2, 3)
-    kith.write_vectors(tmp_path / "ids.ibin", ids)
-    assert (kith.read_vectors(tmp_path / "ids.ibin") == ids).all()
+    for name, dtype in (("a.ibin", np.uint8), ("b.ivecs", np.uint8), ("c.ibin", np.int8)):
+        ids = np.arange(6, dtype=dtype).reshape(2, 3)
+        kith.write_vectors(tmp_path / name, ids)
+        assert (kith.read_vectors(tmp_path / name) == ids).all()
 
 
 def test_the_formats_are_what_others_write(tmp_path, vectors):
@@ -53,6 +225,11 @@ def test_the_formats_are_what_others_write(tmp_path, vectors):
     assert (np.load(tmp_path / "y.npy") == x).all()
     (tmp_path / "x.fbin").write_bytes(np.array([9, 4], "<i4").tobytes() + x.astype("<f4").tobytes())
     assert (kith.read_vectors(tmp_path / "x.fbin") == x).all()
+    rows = b"".join(np.int32(4).tobytes() + row.tobytes() for row in x)
+    (tmp_path / "x.fvecs").write_bytes(rows)
+    assert (kith.read_vectors(tmp_path / "x.fvecs") == x).all()
+    kith.write_vectors(tmp_path / "y.fvecs", x)
+    assert (tmp_path / "y.fvecs").read_bytes() == rows
 
 
 @pytest.mark.parametrize("make", [lambda x: x[:, 2:5], np.asfortranarray, lambda x: x[::-1], lambda x: x[::2]])
@@ -153,7 +330,9 @@ def test_damaged_files(tmp_path):
     "name, array, error",
     [
         ("x.fbin", np.zeros((2, 2)), TypeError),
-        ("x.fbin", np.zeros((2, 2), np.float16), TypeError),
+        ("x.fbin", np.zeros((2, 2), np.float16), ValueError),
+        ("x.bvecs", np.zeros((2, 2), np.int8), ValueError),
+        ("x.ivecs", np.full((2, 2), 2**31), ValueError),
         ("x.fbin", np.zeros((2, 2), bool), TypeError),
         ("x.fbin", np.zeros((2, 2), np.uint8), ValueError),
         ("x.fbin", np.zeros((2, 2), np.int64), ValueError),

@@ -56,6 +56,8 @@ def from_files(folder: Path) -> kith.Neighbors:
     try:
         vectors = kith.read_vectors(folder / "base.fbin", first=10, count=5)
         kith.write_vectors(str(folder / "part.fbin"), vectors)
+        kith.write_vectors(folder / "part.f16bin", vectors, dtype=np.float16)
+        print(kith.read_vectors(folder / "part.f16bin", dtype="f32", mmap=False).mean())
     except kith.CorruptFileError as error:
         print(error.filename, error.offset + 1)
     return kith.knn(folder / "queries.fbin", str(folder / "base.fbin"))

@@ -1,0 +1,180 @@
+// Exact search by a user's metric: all distances, panel by panel, and the k best of every query and range of rows.
+//
+// A task is a block of queries and a range of rows. It widens and packs sixteen rows at a time, lets the metric compute
+// their distances to each of its queries, and keeps those below the query's k-th. The lists of a query's ranges are
+// merged in the end. Which thread does what changes nothing.
+#include <kith/custom_metric.hpp>
+
+#include <kith/error.hpp>
+
+#include "core/float_mode.hpp"
+#include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/finite_check.hpp"
+#include "exact/kept_rows.hpp"
+#include "exact/knn_checks.hpp"
+#include "kernels/distance/stored_row.hpp"
+#include "kernels/product/panel_format.hpp"
+#include "kernels/select/candidate_list.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace kith::custom {
+namespace {
+
+constexpr int64_t kQueryBlock = 64;
+constexpr int64_t kRowsPerSplit = 8192;
+constexpr int64_t kFresh = 256;  // neighbours that are collected before they are merged
+
+// The k best of one query among the rows of one task.
+class BestList {
+ public:
+  static int64_t words(int64_t k) { return 2 * k + kFresh + kPanelRows; }
+  BestList(uint64_t* memory, int64_t k) : best_(memory), scratch_(memory + k), fresh_(memory + 2 * k), k_(k) {}
+
+  void clear() { std::fill_n(best_, k_, kPadding); }
+  void offer(uint64_t neighbor) {
+    if (neighbor < best_[k_ - 1]) fresh_[count_++] = neighbor;
+    if (count_ >= kFresh) merge();
+  }
+  void merge() {
+    merge_neighbors(best_, k_, fresh_, count_, scratch_);
+    count_ = 0;
+  }
+
+ private:
+  uint64_t* best_;
+  uint64_t* scratch_;
+  uint64_t* fresh_;
+  int64_t k_;
+  int64_t count_ = 0;
+};
+
+struct Problem {
+  const PanelMetric& metric;
+  const MatrixView& queries;
+  const MatrixView& base;
+  const uint32_t* list;  // the rows that count
+  int64_t rows;
+  int64_t k;
+  int64_t splits;
+};
+
+// Memory of one thread.
+struct Scratch {
+  float* query_rows;  // kQueryBlock, widened
+  float* rows;        // kPanelRows, widened
+  float* panel;
+  uint64_t* lists;  // kQueryBlock
+
+  static int64_t bytes(int64_t cols, int64_t k) {
+    return (kQueryBlock + 2 * kPanelRows) * cols * 4 + kQueryBlock * BestList::words(k) * 8;
+  }
+  Scratch(std::byte* memory, int64_t cols, int64_t k)
+      : query_rows(reinterpret_cast<float*>(memory + kQueryBlock * BestList::words(k) * 8)),
+        rows(query_rows + kQueryBlock * cols),
+        panel(rows + kPanelRows * cols),
+        lists(reinterpret_cast<uint64_t*>(memory)) {}
+};
+
+void scan(const Problem& problem, int64_t first_query, int64_t query_count, int64_t split, const Scratch& scratch,
+          uint64_t* best) {
+  const int64_t cols = problem.base.cols();
+  for (int64_t q = 0; q < query_count; ++q) {
+    widen_row(problem.queries, first_query + q, scratch.query_rows + q * cols);
+  }
+  std::vector<BestList> lists;
+  for (int64_t q = 0; q < query_count; ++q) {
+    lists.emplace_back(scratch.lists + q * BestList::words(problem.k), problem.k).clear();
+  }
+  const int64_t end = problem.rows * (split + 1) / problem.splits;
+  for (int64_t first = problem.rows * split / problem.splits; first < end; first += kPanelRows) {
+    const int64_t count = std::min(kPanelRows, end - first);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = problem.list == nullptr ? first + i : problem.list[first + i];
+      widen_row(problem.base, row, scratch.rows + i * cols);
+    }
+    pack_units(reinterpret_cast<const uint32_t*>(scratch.rows), cols, count, cols, kPanelRows,
+               reinterpret_cast<uint32_t*>(scratch.panel));
+    for (int64_t q = 0; q < query_count; ++q) {
+      float distances[kPanelRows];
+      problem.metric.distances(problem.metric.metric, scratch.query_rows + q * cols, scratch.panel, cols, distances);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto row = static_cast<uint32_t>(problem.list == nullptr ? first + i : problem.list[first + i]);
+        lists[static_cast<size_t>(q)].offer(pack_neighbor(ordered_key(distances[i]), row));
+      }
+    }
+  }
+  for (int64_t q = 0; q < query_count; ++q) {
+    lists[static_cast<size_t>(q)].merge();
+    std::copy_n(scratch.lists + q * BestList::words(problem.k), problem.k,
+                best + ((first_query + q) * problem.splits + split) * problem.k);
+  }
+}
+
+void write(const Problem& problem, uint64_t* best, const NeighborsView& out) {
+  for (int64_t q = 0; q < out.queries; ++q) {
+    uint64_t* const all = best + q * problem.splits * problem.k;
+    std::sort(all, all + problem.splits * problem.k);
+    for (int64_t i = 0; i < out.k; ++i) {
+      const uint64_t neighbor = i < problem.k ? all[i] : kPadding;
+      const bool real = neighbor != kPadding;
+      out.ids[q * out.k + i] = real ? static_cast<int64_t>(row_of(neighbor)) : -1;
+      out.distances[q * out.k + i] =
+          real ? key_of_ordered(ordered_of(neighbor)) : std::numeric_limits<float>::infinity();
+    }
+  }
+}
+
+}  // namespace
+
+Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
+              const CustomKnnParams& params, const Resources& resources) {
+  check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
+  check_host_readable("queries", queries);
+  check_host_readable("base", base);
+  if (resources.device().kind == DeviceKind::cuda) {
+    throw Unsupported("a metric from custom_metric.hpp runs on the CPU only; use device cpu or auto");
+  }
+  Neighbors result(queries.rows(), params.k, resources);
+  KeptRows kept(params.filter, base.rows(), resources);
+  if (queries.rows() == 0 || kept.count() == 0) {
+    write_nothing(Metric::l2, result.view());
+    return result;
+  }
+  const DefaultFloatMode mode;
+  const Resources quiet = resources.with_progress({});
+  if (params.check_finite) {
+    refuse_not_finite("query", queries, 0, quiet);
+    if (!kept.leaves_some_out()) refuse_not_finite("base", base, 0, quiet);
+    for (int64_t i = 0; kept.leaves_some_out() && i < kept.count(); ++i) {  // what is left out is not looked at
+      const uint32_t row = kept.list(resources)[i];
+      if (!row_is_finite(base, row)) throw_not_finite("base", row);
+    }
+  }
+  const int64_t k = std::min(params.k, kept.count());
+  const int64_t blocks = (queries.rows() + kQueryBlock - 1) / kQueryBlock;
+  const int64_t most_splits = std::max<int64_t>(1, kept.count() / std::max(kRowsPerSplit, 4 * k));
+  const int64_t splits = std::clamp<int64_t>(4 * resources.threads() / blocks, 1, most_splits);
+  const Problem problem{metric,       queries, base,  kept.leaves_some_out() ? kept.list(resources) : nullptr,
+                        kept.count(), k,       splits};
+  const HostBuffer best(queries.rows() * splits * k * 8, "the nearest of every task", resources);
+  const int64_t bytes = (Scratch::bytes(base.cols(), k) + 63) / 64 * 64;
+  const HostBuffer scratch(resources.threads() * bytes, "a search by a custom metric", resources);
+  ProgressMeter meter("search", queries.rows() * kept.count(), resources);
+  parallel_for(blocks * splits, meter, resources, [&](int64_t task, int slot) {
+    const int64_t first_query = task % blocks * kQueryBlock;
+    const int64_t count = std::min(kQueryBlock, queries.rows() - first_query);
+    scan(problem, first_query, count, task / blocks, Scratch(scratch.data() + slot * bytes, base.cols(), k),
+         best.as<uint64_t>());
+    meter.add(count * kept.count() / splits);
+    meter.checkpoint();
+  });
+  write(problem, best.as<uint64_t>(), result.view());
+  meter.finish();
+  return result;
+}
+
+}  // namespace kith::custom

@@ -1,0 +1,28 @@
+// Values from one dtype to another, changed by nothing but rounding to the nearest.
+//
+// To f32 every value goes exactly, and so does a small integer to any float. A float that f16 or bf16 could only hold
+// as infinity, and one that is no whole number of u8's or i8's range, is refused: InvalidArgument with row, column and
+// value. NaN and infinities stay what they are among floats. The loops are written for the compiler to vectorise: a
+// block is converted and tested as a whole, and only a block with a culprit is searched for it.
+#pragma once
+
+#include <kith/dtype.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace kith {
+
+// Where values come from, for the error: a run of them, counted along rows of `cols`.
+struct ConversionPlace {
+  const std::string& path;
+  int64_t first = 0;
+  int64_t cols = 1;
+};
+
+// `count` values one behind the other. Every pair of dtypes, equal ones too.
+void convert_values(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count,
+                    const ConversionPlace& place);
+
+}  // namespace kith

@@ -1,0 +1,55 @@
+#include <kith/file_info.hpp>
+
+#include <kith/error.hpp>
+
+#include "io/file_format.hpp"
+#include "io/matrix_file.hpp"
+
+#include <optional>
+
+namespace kith {
+namespace {
+
+FileContent content_of_element(ElementType element) {
+  return traits_of(element).dtype ? FileContent::vectors : FileContent::ids;
+}
+
+}  // namespace
+
+FileInfo file_info(const std::string& path) {
+  const MatrixFile file(path);
+  const FileLayout& layout = file.layout();
+  return {std::string(name_of(file.format())),
+          content_of_element(layout.element),
+          std::string(traits_of(layout.element).name),
+          layout.rows,
+          layout.cols,
+          file.file_bytes()};
+}
+
+std::optional<FileContent> content_by_ending(const std::string& path) {
+  const FileFormat format = parse_file_name(path).format;
+  if (format == FileFormat::idx) return FileContent::vectors;
+  const std::optional<ElementType> element = element_of(format);
+  return element ? std::optional(content_of_element(*element)) : std::nullopt;
+}
+
+FileContent content_of(const std::string& path) {
+  const std::optional<FileContent> content = content_by_ending(path);
+  return content ? *content : content_of_element(MatrixFile(path).layout().element);
+}
+
+DType dtype_in(const std::string& path, DType otherwise) {
+  const std::optional<ElementType> element = element_of(parse_file_name(path).format);
+  return element ? traits_of(*element).dtype.value_or(otherwise) : otherwise;
+}
+
+std::string file_of(const std::string& path) {
+  try {
+    return parse_file_name(path).file;
+  } catch (const InvalidArgument&) {
+    return path;  // of no format of ours: the whole is the file's name
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,44 @@
+// The bytes of a file in memory, read-only, as long as this lives.
+#pragma once
+
+#include "io/matrix_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace kith {
+
+class FileMapping {
+ public:
+  FileMapping() = default;
+  FileMapping(const FileDescriptor& file, int64_t bytes, const std::string& path);
+  ~FileMapping();
+  FileMapping(FileMapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  FileMapping& operator=(FileMapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  const std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A matrix file in memory: values lie at `values`, rows `row_stride` values apart.
+struct MappedMatrix {
+  FileMapping mapping;
+  const std::byte* values = nullptr;
+  int64_t row_stride = 0;
+};
+
+// Throws InvalidArgument where the values cannot be used as they lie in the file.
+void check_mappable(const MatrixFile& file);
+MappedMatrix map_matrix(const MatrixFile& file);
+
+}  // namespace kith

@@ -1,0 +1,36 @@
+// What a gzip file holds, read from its beginning to its end: to go back, restart. Several gzip members one after the
+// other are one content. Each member's checksum is compared where it ends.
+//
+// Takes about 100 KiB, whatever the file's size. The only place that knows zlib; a build without it throws Unsupported.
+#pragma once
+
+#include "io/posix_file.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace kith {
+
+// Deflate makes at most 1032 bytes of one.
+inline constexpr int64_t kGzipLargestRatio = 1032;
+
+class GzipStream {
+ public:
+  GzipStream(FileDescriptor file, std::string path);
+  ~GzipStream();
+
+  // Bytes of the content read so far.
+  int64_t position() const;
+  void restart();
+  // Up to `bytes` more of the content; fewer only at its end. CorruptFile where the compressed bytes are wrong.
+  int64_t read(void* out, int64_t bytes);
+  // How far the file was taken in, for errors.
+  int64_t file_offset() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kith

@@ -1,0 +1,51 @@
+// How the values of an open file are had, whatever its format: a run of them, counted along the rows.
+//
+// One call may begin and end inside a row, so that values can be moved in pieces of any size. Calls are const and come
+// from many threads at once.
+#pragma once
+
+#include "io/file_layout.hpp"
+#include "io/posix_file.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace kith {
+
+// How much is moved at a time where values cannot go straight to their place. Small enough for any thread's stack.
+inline constexpr int64_t kPieceBytes = 32 * 1024;
+
+class ValueReader {
+ public:
+  virtual ~ValueReader() = default;
+  virtual void read(int64_t first, int64_t count, void* out) const = 0;
+  // The file in which the values lie where the layout says, to be mapped; null where there is none.
+  virtual const FileDescriptor* mappable() const { return nullptr; }
+};
+
+// A file whose header has been read.
+struct OpenedMatrix {
+  FileLayout layout;
+  std::unique_ptr<const ValueReader> values;
+};
+
+// Values one behind the other: .npy, the bin formats, and datasets of HDF5 that are stored in one piece.
+class PlainValues final : public ValueReader {
+ public:
+  PlainValues(FileDescriptor file, const FileLayout& layout, std::string path)
+      : file_(std::move(file)), layout_(layout), path_(std::move(path)) {}
+
+  void read(int64_t first, int64_t count, void* out) const override {
+    const int64_t bytes = layout_.element_bytes();
+    read_fully(file_, path_, layout_.data_offset + first * bytes, out, count * bytes);
+  }
+  const FileDescriptor* mappable() const override { return &file_; }
+
+ private:
+  FileDescriptor file_;
+  FileLayout layout_;
+  std::string path_;
+};
+
+}  // namespace kith
