@@ -64,7 +64,8 @@ void KeptRows::take_ids(const RowFilter& filter, const Resources& resources) {
     }
     list[i] = static_cast<uint32_t>(ids[i]);
   }
-  std::sort(list, list + filter.size());
+  // Most lists come ascending, and seeing that is much cheaper than sorting them again.
+  if (!std::is_sorted(list, list + filter.size())) std::sort(list, list + filter.size());
   count_ = std::unique(list, list + filter.size()) - list;
 }
 
