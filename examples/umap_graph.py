@@ -8,6 +8,7 @@ place. Needs umap-learn, which Kith does not: `pip install umap-learn`.
 """
 
 import argparse
+import importlib
 import importlib.util
 import time
 import warnings
@@ -52,8 +53,7 @@ def main() -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without its own search index UMAP says that it cannot map new points
-        import umap
-
+        umap = importlib.import_module("umap")
         start = time.perf_counter()
         model = umap.UMAP(n_neighbors=K + 1, precomputed_knn=graph.to_umap(), random_state=1)
         points: NDArray[np.float32] = model.fit_transform(x)

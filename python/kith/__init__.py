@@ -25,6 +25,8 @@ system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError
 small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this build or device cannot do).
 """
 
+from typing import TYPE_CHECKING
+
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._index import Index
@@ -55,3 +57,13 @@ __all__ = [
     "read_vectors",
     "write_vectors",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """``kith.sklearn`` without an import of its own; scikit-learn is loaded when it is first asked for."""
+        if name == "sklearn":
+            from importlib import import_module
+
+            return import_module("kith.sklearn")
+        raise AttributeError(f"module 'kith' has no attribute {name!r}")

@@ -48,7 +48,7 @@ def modules(folder, prefix="kith."):
             yield module.name
 
 
-@pytest.mark.parametrize("name", modules(kith.__path__))
+@pytest.mark.parametrize("name", list(modules(kith.__path__)))
 def test_examples_in_the_docs_are_true(name):
     if name.startswith("kith.sklearn"):
         pytest.importorskip("sklearn")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
+from sklearn import cluster as their_clusters  # noqa: E402
 from sklearn import neighbors as theirs  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -22,8 +23,23 @@ PAIRS = [("euclidean", "euclidean"), ("minkowski", "minkowski"), ("manhattan", "
          ("l2", "euclidean"), ("linf", "chebyshev")]
 
 
+ESTIMATORS = [
+    ours.NearestNeighbors(),
+    ours.KNeighborsTransformer(),
+    ours.KNeighborsTransformer(mode="connectivity"),
+    ours.KMeans(n_clusters=2, n_init=2, max_iter=5),
+]
+
+
+def expected_to_fail(estimator):
+    """Where scikit-learn's own KMeans fails too: other rows are drawn as first centres."""
+    if not isinstance(estimator, ours.KMeans):
+        return {}
+    return {"check_sample_weight_equivalence_on_dense_data": "a weight is not the same as a row repeated"}
+
+
 @pytest.mark.filterwarnings("default")
-@parametrize_with_checks([ours.NearestNeighbors(), ours.KNeighborsTransformer(), ours.KNeighborsTransformer(mode="connectivity")])
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_to_fail)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -149,9 +165,73 @@ def test_calls_that_are_refused(vectors):
         ours.KNeighborsTransformer(mode="both").fit(x)
 
 
+def blobs(vectors, rows=100):
+    return np.concatenate([vectors(rows, 4) + 8 * centre for centre in range(3)]), np.repeat(np.arange(3), rows)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random", "given"])
+def test_kmeans(init, vectors):
+    x, labels = blobs(vectors)
+    start = x[[0, 100, 200]] if init == "given" else init
+    mine = ours.KMeans(3, init=start, n_init="auto", random_state=1).fit(x)
+    peer = their_clusters.KMeans(3, init=start, n_init="auto" if init == "given" else 10, random_state=1).fit(x)
+    assert mine.inertia_ == pytest.approx(peer.inertia_, rel=1e-4)
+    np.testing.assert_allclose(np.sort(mine.cluster_centers_, axis=0), np.sort(peer.cluster_centers_, axis=0), atol=1e-4)
+    assert all(np.unique(mine.labels_[labels == one]).size == 1 for one in range(3))
+    assert mine.labels_.dtype == np.int32 and 1 <= mine.n_iter_ <= 300
+    assert (mine.predict(x) == mine.labels_).all()
+    assert mine.score(x) == pytest.approx(-mine.inertia_, rel=1e-5)
+    distances = mine.transform(x)
+    np.testing.assert_allclose(distances, np.linalg.norm(x[:, None] - mine.cluster_centers_, axis=2), rtol=1e-4)
+    assert (distances.argmin(axis=1) == mine.labels_).all()
+    assert mine.get_feature_names_out().tolist() == ["kmeans0", "kmeans1", "kmeans2"]
+
+
+def test_kmeans_weights(vectors):
+    x, labels = blobs(vectors)
+    weights = np.where(labels == 0, 5.0, 1.0)
+    start = x[[0, 100, 200]]
+    mine = ours.KMeans(3, init=start).fit(x, sample_weight=weights)
+    peer = their_clusters.KMeans(3, init=start).fit(x, sample_weight=weights)
+    np.testing.assert_allclose(mine.cluster_centers_, peer.cluster_centers_, atol=1e-4)
+    assert mine.inertia_ == pytest.approx(peer.inertia_, rel=1e-4)
+    assert mine.score(x, sample_weight=weights) == pytest.approx(-mine.inertia_, rel=1e-5)
+
+
+def test_kmeans_is_reproducible(vectors):
+    x, _ = blobs(vectors)
+    one, other = (ours.KMeans(7, random_state=5, n_jobs=jobs).fit(x) for jobs in (1, 2))
+    assert one.cluster_centers_.tobytes() == other.cluster_centers_.tobytes()
+    again = pickle.loads(pickle.dumps(one))
+    assert (again.predict(x) == one.labels_).all()
+
+
+@pytest.mark.parametrize(
+    "parameters, error, says",
+    [
+        ({"n_clusters": 21}, ValueError, "n_samples=20 should be >= n_clusters=21"),
+        ({"n_clusters": 0}, ValueError, "n_clusters"),
+        ({"init": "best"}, ValueError, "k-means"),
+        ({"init": np.zeros((2, 4), np.float32)}, ValueError, "2 x 4|columns|centres"),
+        ({"n_init": "many"}, ValueError, "n_init"),
+        ({"max_iter": 0}, ValueError, "max_iter"),
+        ({"tol": "small"}, TypeError, "tol"),
+    ],
+)
+def test_kmeans_parameters_that_are_refused(parameters, error, says, vectors):
+    with pytest.raises(error, match=says):
+        ours.KMeans(**{"n_clusters": 2, **parameters}).fit(vectors(20, 3))
+
+
 def test_kith_alone_loads_neither_scikit_learn_nor_scipy():
     program = "import sys, kith; print([name for name in ('sklearn', 'scipy') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_needs_no_import_of_its_own():
+    program = "import kith; print(kith.sklearn.KNeighborsTransformer(15).n_neighbors); kith.sklaern"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "15\n" and "no attribute 'sklaern'" in done.stderr
 
 
 def test_without_scikit_learn():

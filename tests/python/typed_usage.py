@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import kith
+from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
 
 
 def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -50,6 +51,12 @@ def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     print(len(graph), graph.k, graph.metric, graph.ids[0], indices[0], graph.to_csr())
     every: npt.NDArray[np.float32] = kith.pairwise_distances(base, metric="cosine", out=np.empty((3, 3), np.float32))
     return every if len(graph) < 4 else distances
+
+
+def with_scikit_learn(base: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    distances, ids = NearestNeighbors(n_neighbors=3, metric="manhattan", n_jobs=2).fit(base).kneighbors(base)
+    print(distances, ids, KNeighborsTransformer(15, mode="distance").fit_transform(base))
+    return KMeans(n_clusters=8, random_state=0).fit_predict(base)
 
 
 def from_files(folder: Path) -> kith.Neighbors:

@@ -1,12 +1,13 @@
 """Kith behind scikit-learn's estimators.
 
-`NearestNeighbors` and `KNeighborsTransformer` have the methods, parameters and results of those of the same name in
-``sklearn.neighbors``; distances are float32, and the search is exact and in threads of its own::
+`NearestNeighbors`, `KNeighborsTransformer` and `KMeans` have the methods, parameters and results of those of the same
+name in scikit-learn; distances are float32, searches exact and in threads of their own::
 
-    from kith.sklearn import KNeighborsTransformer, NearestNeighbors
+    from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
 
     distances, ids = NearestNeighbors(n_neighbors=10, metric="cosine").fit(base).kneighbors(queries)
     pipeline = make_pipeline(KNeighborsTransformer(n_neighbors=30), TSNE(metric="precomputed", init="random"))
+    labels = KMeans(n_clusters=100, random_state=0).fit_predict(base)
 
 Needs scikit-learn: ``pip install 'kith[sklearn]'``. ``import kith`` alone does not load it.
 """
@@ -16,7 +17,8 @@ try:
 except ImportError:
     raise ImportError("kith.sklearn needs scikit-learn, which is missing: pip install 'kith[sklearn]'") from None
 
+from kith.sklearn._kmeans import KMeans
 from kith.sklearn._neighbors import NearestNeighbors
 from kith.sklearn._transformer import KNeighborsTransformer
 
-__all__ = ["KNeighborsTransformer", "NearestNeighbors"]
+__all__ = ["KMeans", "KNeighborsTransformer", "NearestNeighbors"]

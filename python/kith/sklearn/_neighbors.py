@@ -59,8 +59,8 @@ class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        *,
         n_neighbors: int = 5,
+        *,
         radius: float = 1.0,
         metric: str = "euclidean",
         device: str = "auto",

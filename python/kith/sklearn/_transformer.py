@@ -18,11 +18,11 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
 
     Parameters
     ----------
-    mode : str, default "distance"
-        ``"distance"``: the values are distances; ``"connectivity"``: ones.
     n_neighbors : int, default 5
         How many neighbours a vector has. With ``mode="distance"`` one more is found, since a fitted vector is its own
         nearest neighbour, at distance 0.
+    mode : str, default "distance"
+        ``"distance"``: the values are distances; ``"connectivity"``: ones.
     metric, device, n_jobs
         As in `NearestNeighbors`.
 
@@ -37,9 +37,9 @@ class KNeighborsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
 
     def __init__(
         self,
+        n_neighbors: int = 5,
         *,
         mode: str = "distance",
-        n_neighbors: int = 5,
         metric: str = "euclidean",
         device: str = "auto",
         n_jobs: int | None = None,
