@@ -10,6 +10,7 @@
 #include "exit_codes.hpp"
 #include "info_command.hpp"
 #include "knn_command.hpp"
+#include "range_command.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -34,6 +35,7 @@ struct Typed {
   RunOptions run;
   InfoOptions info;
   KnnOptions knn;
+  RangeOptions range;
   ConvertOptions convert;
   EvalOptions eval;
 };
@@ -64,6 +66,27 @@ void add_memory_limit(CLI::App& command, Typed& typed) {
       ->type_name("SIZE");
 }
 
+void add_metric(CLI::App& command, Typed& typed) {
+  command
+      .add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product, cosine, l1, linf, chi_square or hamming")
+      ->type_name("NAME");
+  command.add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
+}
+
+void add_filter(CLI::App& command, std::string& filter) {
+  command
+      .add_option("--filter", filter,
+                  "Which base rows may be found: their numbers (.ibin, .ivecs, .npy), or one byte for each row, 0 for "
+                  "those left out (.u8bin, .npy)")
+      ->type_name("FILE");
+}
+
+void add_threads(CLI::App& command, Typed& typed) {
+  command.add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
+      ->check(decimal())
+      ->type_name("N");
+}
+
 CLI::App* add_info(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("info", "Show this program and machine, or what files hold");
   command->add_option("files", typed.info.files, "Files of vectors or ids")->type_name("FILE");
@@ -78,23 +101,46 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--queries", typed.knn.queries, "Vectors to search for")->required()->type_name("FILE");
   command->add_option("-k", typed.knn.params.k, "Neighbours per query")->check(decimal())->type_name("N");
-  command->add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product or cosine")->type_name("NAME");
+  add_metric(*command, typed);
+  add_filter(*command, typed.knn.filter);
   command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)")
       ->type_name("FILE");
   command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
-  command->add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
   command
       ->add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
       ->type_name("NAME");
-  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
-      ->check(decimal())
-      ->type_name("N");
+  add_threads(*command, typed);
   add_memory_limit(*command, typed);
   command
       ->add_option("--device-memory-limit", typed.device_memory_limit,
                    "Largest memory to take on a GPU (default: no limit)")
       ->type_name("SIZE");
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_range(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("range", "Find all base rows within a radius of every query");
+  command->add_option("--base", typed.range.base, "Vectors to search")->required()->type_name("FILE");
+  command->add_option("--queries", typed.range.queries, "Vectors to search for")->required()->type_name("FILE");
+  command
+      ->add_option("--radius", typed.range.params.radius,
+                   "Largest distance, in the metric's unit; for inner_product the smallest product")
+      ->required()
+      ->type_name("X");
+  add_metric(*command, typed);
+  add_filter(*command, typed.range.filter);
+  command->add_option("--out-offsets", typed.range.out_offsets, "Where each query's rows begin: a column of ids")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out-ids", typed.range.out_ids, "Where the rows go: .ibin (int32) or .npy (int64), a column")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out-distances", typed.range.out_distances, "Where their distances go: a column")
+      ->type_name("FILE");
+  add_threads(*command, typed);
+  add_memory_limit(*command, typed);
   add_output_options(*command, typed);
   return command;
 }
@@ -150,6 +196,8 @@ void interpret(Typed& typed) {
   typed.run.device = parse_device(typed.device);
   typed.knn.params.metric = parse_metric(typed.metric);
   typed.knn.params.check_finite = !typed.no_check_finite;
+  typed.range.params.metric = typed.knn.params.metric;
+  typed.range.params.check_finite = typed.knn.params.check_finite;
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
@@ -168,6 +216,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.footer("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.");
   const CLI::App* info = add_info(app, typed);
   const CLI::App* knn = add_knn(app, typed);
+  const CLI::App* range = add_range(app, typed);
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
 
@@ -193,6 +242,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
+  if (range->parsed()) line.command = [typed] { return run_range(typed.range, typed.run); };
   if (convert->parsed()) line.command = [typed] { return run_convert(typed.convert, typed.run); };
   if (eval->parsed()) line.command = [typed] { return run_eval(typed.eval, typed.run); };
   return line;

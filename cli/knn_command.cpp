@@ -3,6 +3,8 @@
 #include <kith/error.hpp>
 
 #include "exit_codes.hpp"
+#include "file_report.hpp"
+#include "filter_file.hpp"
 #include "output_paths.hpp"
 #include "process_memory.hpp"
 #include "stopwatch.hpp"
@@ -50,13 +52,10 @@ std::vector<NamedPath> outputs_of(const KnnOptions& options) {
   return outputs;
 }
 
-JsonObject describe_file(const VectorFile& file) {
-  JsonObject json;
-  json.text("path", file.path())
-      .text("dtype", name_of(file.dtype()))
-      .number("rows", file.rows())
-      .number("cols", file.cols());
-  return json;
+std::vector<NamedPath> inputs_of(const KnnOptions& options) {
+  std::vector<NamedPath> inputs{{"--base", options.base}, {"--queries", options.queries}};
+  if (!options.filter.empty()) inputs.push_back({"--filter", options.filter});
+  return inputs;
 }
 
 }  // namespace
@@ -65,7 +64,7 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   const Stopwatch total;
   const std::vector<NamedPath> outputs = outputs_of(options);
   options.params.validate();
-  check_outputs(outputs, {{"--base", options.base}, {"--queries", options.queries}});
+  check_outputs(outputs, inputs_of(options));
 
   const VectorFile base(options.base);
   const VectorFile queries(options.queries);
@@ -76,9 +75,12 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
+    const FilterFile filter(options.filter, resources);
+    KnnParams params = options.params;
+    params.filter = filter.rows();
     const Stopwatch search;
     knn(
-        queries, base, [&](int64_t, const NeighborsView& part) { results.append(part); }, options.params, resources);
+        queries, base, [&](int64_t, const NeighborsView& part) { results.append(part); }, params, resources);
     search_seconds = search.seconds();
     results.commit();
   });
@@ -97,7 +99,8 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   for (const std::string& line : log) report.text += line + "\n";
 
   JsonObject result;
-  result.object("base", describe_file(base)).object("queries", describe_file(queries));
+  result.object("base", describe_vectors(base)).object("queries", describe_vectors(queries));
+  if (!options.filter.empty()) result.text("filter", options.filter);
   result.number("k", options.params.k).text("metric", name_of(options.params.metric));
   result.text("device", device).number("threads", threads);
   if (!options.out_ids.empty()) result.text("out_ids", options.out_ids);

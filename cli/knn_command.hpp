@@ -13,6 +13,7 @@ namespace kith::cli {
 struct KnnOptions {
   std::string base;
   std::string queries;
+  std::string filter;   // empty: all rows
   std::string out_ids;  // either may be empty, not both
   std::string out_distances;
   KnnParams params;

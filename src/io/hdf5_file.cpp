@@ -43,6 +43,21 @@ std::string link_names(const Hdf5Session& hdf5, hid_t file) {
   return names.empty() ? "nothing" : names;
 }
 
+// Whether there are links all the way to `name`. Asked before anything is opened: once libhdf5 has stumbled over a
+// damaged file, asking it more of that file is how it crashes.
+bool is_linked(const Hdf5Session& hdf5, hid_t file, const FileName& name) {
+  size_t end = 0;
+  do {
+    const bool below_another = end > 0;
+    end = name.dataset.find('/', end + 1);
+    const htri_t found = hdf5->H5Lexists(file, name.dataset.substr(0, end).c_str(), H5P_DEFAULT);
+    if (found < 0 && below_another) return false;  // below what is no group
+    if (found < 0) throw_corrupt(name.path, 0, fmt::format("libhdf5 cannot look up the dataset: {}", hdf5.reason()));
+    if (found == 0) return false;
+  } while (end != std::string::npos);
+  return true;
+}
+
 herr_t follow_no_other_file(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 
 // How datasets are opened. The cache holds the chunks that a row passes through where they are of the usual size.
@@ -60,14 +75,14 @@ OpenDataset open_dataset(const Hdf5Session& hdf5, const FileDescriptor& opened, 
   if (!open.file.valid()) {
     throw_corrupt(name.path, 0, fmt::format("libhdf5 cannot open the file: {}", hdf5.reason()));
   }
+  if (!is_linked(hdf5, open.file.get(), name)) {
+    throw InvalidArgument(fmt::format("'{}' has no dataset '{}'; it holds: {}. Name one as {}::DATASET", name.file,
+                                      name.dataset, link_names(hdf5, open.file.get()), name.file));
+  }
   const Hdf5Id access = access_list(hdf5);  // kept over the error below: giving it back would clear the reason
   open.dataset = Hdf5Id(hdf5->H5Dopen2(open.file.get(), name.dataset.c_str(), access.get()));
   if (!open.dataset.valid()) {
-    const std::string reason = hdf5.reason();
-    throw InvalidArgument(
-        fmt::format("'{}' has no dataset '{}' that libhdf5 can open ({}); it holds: {}. Name one as "
-                    "{}::DATASET",
-                    name.file, name.dataset, reason, link_names(hdf5, open.file.get()), name.file));
+    throw InvalidArgument(fmt::format("'{}' is no dataset that libhdf5 can open: {}", name.path, hdf5.reason()));
   }
   open.type = Hdf5Id(hdf5->H5Dget_type(open.dataset.get()));
   if (!open.type.valid()) throw_corrupt(name.path, 0, fmt::format("the dataset has no type: {}", hdf5.reason()));

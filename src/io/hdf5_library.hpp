@@ -13,17 +13,17 @@
 
 namespace kith {
 
-#define KITH_HDF5_FUNCTIONS(use)                                                                                       \
-  use(H5Dclose) use(H5Dcreate2) use(H5Dget_create_plist) use(H5Dget_offset) use(H5Dget_space) use(H5Dget_type)         \
-      use(H5Dopen2) use(H5Dread) use(H5Eclear2) use(H5Eget_auto2) use(H5Eset_auto2) use(H5Ewalk2) use(H5Fcreate)       \
-          use(H5Fget_create_plist) use(H5Fopen) use(H5Gget_info) use(H5Idec_ref) use(H5Lget_name_by_idx)               \
-              use(H5Pall_filters_avail) use(H5Pcreate) use(H5Pget_chunk) use(H5Pget_external_count) use(H5Pget_layout) \
-                  use(H5Pget_userblock) use(H5Pset_alloc_time) use(H5Pset_chunk_cache)                                 \
-                      use(H5Pset_create_intermediate_group) use(H5Pset_elink_cb) use(H5Pset_fill_time)                 \
-                          use(H5Pset_layout) use(H5Pset_obj_track_times) use(H5Screate_simple)                         \
-                              use(H5Sget_simple_extent_dims) use(H5Sget_simple_extent_ndims) use(H5Sselect_hyperslab)  \
-                                  use(H5Tcopy) use(H5Tequal) use(H5Tget_class) use(H5Tget_order) use(H5Tget_sign)      \
-                                      use(H5Tget_size) use(H5Tset_ebias) use(H5Tset_fields) use(H5Tset_precision)      \
+#define KITH_HDF5_FUNCTIONS(use)                                                                                      \
+  use(H5Dclose) use(H5Dcreate2) use(H5Dget_create_plist) use(H5Dget_offset) use(H5Dget_space) use(H5Dget_type)        \
+      use(H5Dopen2) use(H5Dread) use(H5Eclear2) use(H5Eget_auto2) use(H5Eset_auto2) use(H5Ewalk2) use(H5Fcreate)      \
+          use(H5Fget_create_plist) use(H5Fopen) use(H5Gget_info) use(H5Idec_ref) use(H5Lexists)                       \
+              use(H5Lget_name_by_idx) use(H5Pall_filters_avail) use(H5Pcreate) use(H5Pget_chunk)                      \
+                  use(H5Pget_external_count) use(H5Pget_layout) use(H5Pget_userblock) use(H5Pset_alloc_time)          \
+                      use(H5Pset_chunk_cache) use(H5Pset_create_intermediate_group) use(H5Pset_elink_cb)              \
+                          use(H5Pset_fill_time) use(H5Pset_layout) use(H5Pset_obj_track_times) use(H5Screate_simple)  \
+                              use(H5Sget_simple_extent_dims) use(H5Sget_simple_extent_ndims) use(H5Sselect_hyperslab) \
+                                  use(H5Tcopy) use(H5Tequal) use(H5Tget_class) use(H5Tget_order) use(H5Tget_sign)     \
+                                      use(H5Tget_size) use(H5Tset_ebias) use(H5Tset_fields) use(H5Tset_precision)     \
                                           use(H5Tset_size) use(H5open)
 // Identifiers that stand behind names such as H5T_IEEE_F32LE, set by H5open.
 #define KITH_HDF5_VARIABLES(use)                                                                  \

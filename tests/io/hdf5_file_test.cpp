@@ -74,6 +74,8 @@ TEST(Hdf5File, ReadsTheDatasetsOfAnnBenchmarks) {
   neighbors.read(0, 2, ids.data());
   EXPECT_EQ(ids, (std::vector<int64_t>{1, 0, 0, 1}));
   expect_refusal<InvalidArgument>(opening(path + "::neighbors"), "holds ids (i32), not vectors");
+  expect_refusal<InvalidArgument>(opening(path + "::train/nothing"), "has no dataset 'train/nothing'");
+  expect_refusal<InvalidArgument>(opening(path + "::nothing/train"), "has no dataset 'nothing/train'");
   expect_refusal<InvalidArgument>(opening(path + "::nothing"),
                                   "it holds: distances, neighbors, test, train. Name one as");
   EXPECT_EQ(file_info(path + "::test").file_bytes, static_cast<int64_t>(std::filesystem::file_size(path)));
@@ -92,8 +94,9 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
   refuse("bool", "holds an enumeration");
   refuse("one_axis", "the dataset has 1 dimensions");
   refuse("huge_chunk", "chunks of 16384 x 1024 values take 64 MiB; at most 16 MiB");
-  refuse("group", "has no dataset 'train'");
-  refuse("external_link", "has no dataset 'train'");
+  refuse("group", "is no dataset that libhdf5 can open: not a dataset");
+  refuse("external_link", "is no dataset that libhdf5 can open: ");
+  refuse("no_train", "has no dataset 'train'; it holds: test. Name one as");
   refuse("external_values", "lie in other files");
 }
 

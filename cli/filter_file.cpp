@@ -1,0 +1,31 @@
+#include "filter_file.hpp"
+
+#include <kith/error.hpp>
+#include <kith/vector_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith::cli {
+
+FilterFile::FilterFile(const std::string& path, const Resources& resources) {
+  if (path.empty()) return;
+  if (content_of(path) == FileContent::ids) {
+    const IdFile file(path);
+    const int64_t count = file.rows() * file.cols();
+    ids_ = HostBuffer(count * static_cast<int64_t>(sizeof(int64_t)), "the filter's rows", resources);
+    file.read(0, file.rows(), ids_.as<int64_t>());
+    filter_ = RowFilter::ids(ids_.as<int64_t>(), count);
+    return;
+  }
+  const VectorFile file(path);
+  if (file.dtype() != DType::u8 || std::min(file.rows(), file.cols()) > 1) {
+    throw InvalidArgument(fmt::format("--filter {} holds {} x {} {}; a mask is one row or column of u8", path,
+                                      file.rows(), file.cols(), name_of(file.dtype())));
+  }
+  mask_ = read_vectors(path, {}, resources);
+  filter_ = RowFilter::mask(static_cast<const uint8_t*>(mask_.view().data()), file.rows() * file.cols());
+}
+
+}  // namespace kith::cli

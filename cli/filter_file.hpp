@@ -1,0 +1,26 @@
+// A filter in a file: row numbers, or one byte for each row.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/row_filter.hpp>
+
+#include <string>
+
+namespace kith::cli {
+
+class FilterFile {
+ public:
+  // An empty path filters nothing. The file is read whole.
+  FilterFile(const std::string& path, const Resources& resources);
+
+  // Valid as long as this.
+  const RowFilter& rows() const { return filter_; }
+
+ private:
+  HostBuffer ids_;
+  MatrixBuffer mask_;
+  RowFilter filter_;
+};
+
+}  // namespace kith::cli

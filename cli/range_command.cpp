@@ -1,0 +1,125 @@
+#include "range_command.hpp"
+
+#include <kith/error.hpp>
+
+#include "file_report.hpp"
+#include "filter_file.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+std::vector<NamedPath> outputs_of(const RangeOptions& options) {
+  std::vector<NamedPath> outputs{{"--out-offsets", options.out_offsets}, {"--out-ids", options.out_ids}};
+  if (!options.out_distances.empty()) outputs.push_back({"--out-distances", options.out_distances});
+  return outputs;
+}
+
+std::vector<NamedPath> inputs_of(const RangeOptions& options) {
+  std::vector<NamedPath> inputs{{"--base", options.base}, {"--queries", options.queries}};
+  if (!options.filter.empty()) inputs.push_back({"--filter", options.filter});
+  return inputs;
+}
+
+// How many rows there are is known in the end, and a file's header comes first: the results wait in memory.
+struct Found {
+  struct Part {
+    HostBuffer ids;
+    HostBuffer distances;
+    int64_t size;
+  };
+  std::vector<int64_t> offsets{0};
+  std::vector<Part> parts;
+
+  void add(const RangeView& view, const Resources& resources) {
+    const int64_t before = offsets.back();
+    for (int64_t q = 1; q <= view.queries; ++q) offsets.push_back(before + view.offsets[q]);
+    const int64_t size = view.size();
+    Part part{HostBuffer(size * static_cast<int64_t>(sizeof(int64_t)), "the ids of the rows in range", resources),
+              HostBuffer(size * static_cast<int64_t>(sizeof(float)), "the distances of the rows in range", resources),
+              size};
+    std::copy_n(view.ids, size, part.ids.as<int64_t>());
+    std::copy_n(view.distances, size, part.distances.as<float>());
+    parts.push_back(std::move(part));
+  }
+};
+
+void write_files(const RangeOptions& options, const Found& found) {
+  const int64_t total = found.offsets.back();
+  IdFileWriter offsets(options.out_offsets, static_cast<int64_t>(found.offsets.size()), 1);
+  offsets.append(found.offsets.data(), static_cast<int64_t>(found.offsets.size()));
+  IdFileWriter ids(options.out_ids, total, 1);
+  std::optional<VectorFileWriter> distances;
+  if (!options.out_distances.empty()) distances.emplace(options.out_distances, DType::f32, total, 1);
+  for (const Found::Part& part : found.parts) {
+    ids.append(part.ids.as<int64_t>(), part.size);
+    if (distances) distances->append(MatrixView(part.distances.as<float>(), part.size, 1));
+  }
+  // First everything that can fail: either all files are new or none is.
+  offsets.sync();
+  ids.sync();
+  if (distances) distances->sync();
+  offsets.commit();
+  ids.commit();
+  if (distances) distances->commit();
+}
+
+}  // namespace
+
+Report run_range(const RangeOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const std::vector<NamedPath> outputs = outputs_of(options);
+  options.params.validate();
+  check_outputs(outputs, inputs_of(options));
+  const VectorFile base(options.base);
+  const VectorFile queries(options.queries);
+  Found found;
+  double search_seconds = 0;
+  int threads = 0;
+  with_resources(run, [&](const Resources& resources) {
+    threads = resources.threads();
+    const FilterFile filter(options.filter, resources);
+    RangeParams params = options.params;
+    params.filter = filter.rows();
+    const Stopwatch search;
+    range_search(
+        queries, base, [&](int64_t, const RangeView& part) { found.add(part, resources); }, params, resources);
+    search_seconds = search.seconds();
+    write_files(options, found);
+  });
+
+  std::string written;
+  for (const NamedPath& output : outputs) written += (written.empty() ? "" : ", ") + output.path;
+  Report report;
+  report.text = fmt::format(
+      "{} queries, {} base rows of {} values ({}), radius {}, metric {}\n"
+      "{} rows in range, {} threads: {:.3f} s\n"
+      "wrote {}\n",
+      queries.rows(), base.rows(), base.cols(), name_of(base.dtype()), options.params.radius,
+      name_of(options.params.metric), found.offsets.back(), threads, search_seconds, written);
+  JsonObject result;
+  result.object("base", describe_vectors(base)).object("queries", describe_vectors(queries));
+  if (!options.filter.empty()) result.text("filter", options.filter);
+  result.real("radius", options.params.radius).text("metric", name_of(options.params.metric));
+  result.number("found", found.offsets.back()).number("threads", threads);
+  result.text("out_offsets", options.out_offsets).text("out_ids", options.out_ids);
+  if (!options.out_distances.empty()) result.text("out_distances", options.out_distances);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("search_seconds", search_seconds).real("total_seconds", total.seconds());
+  report.json.text("command", "range").object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings));
+  return report;
+}
+
+}  // namespace kith::cli
