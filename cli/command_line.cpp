@@ -9,6 +9,7 @@
 #include "eval_command.hpp"
 #include "exit_codes.hpp"
 #include "info_command.hpp"
+#include "kmeans_command.hpp"
 #include "knn_command.hpp"
 #include "range_command.hpp"
 
@@ -36,6 +37,8 @@ struct Typed {
   InfoOptions info;
   KnnOptions knn;
   RangeOptions range;
+  KMeansOptions kmeans;
+  std::string init = "kmeans++";
   ConvertOptions convert;
   EvalOptions eval;
 };
@@ -145,6 +148,41 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
   return command;
 }
 
+CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
+  KMeansParams& params = typed.kmeans.params;
+  CLI::App* command = app.add_subcommand("kmeans", "Find centres of the rows of a file, and the centre of each row");
+  const auto number = [&](const char* name, int64_t& value, const char* help) {
+    command->add_option(name, value, help)->check(decimal())->type_name("N");
+  };
+  command->add_option("--data", typed.kmeans.data, "Vectors, in any format; may be larger than memory")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", typed.kmeans.out, "Where the centres go: a format that holds f32")->required()->type_name("FILE");
+  command->add_option("--out-labels", typed.kmeans.out_labels, "Where each row's centre goes: a format that holds ids")
+      ->type_name("FILE");
+  number("-k,--clusters", params.clusters, "Centres");
+  number("--iterations", params.iterations, "Most passes over the rows");
+  command->add_option("--tol", params.tol, "Stop when the centres' squared moves are below this share of the variance")
+      ->type_name("X");
+  number("--n-init", params.n_init, "Runs from different starts; the best is kept");
+  command->add_option("--init", typed.init, "kmeans++, random, or given with --centres")->type_name("NAME");
+  command->add_option("--centres", typed.kmeans.given, "Centres to begin with")->type_name("FILE");
+  command->add_option("--seed", params.seed, "Of the random numbers")->check(decimal())->type_name("N");
+  command->add_option("--weights", typed.kmeans.weights, "A column of f32, how much each row counts: .npy or .fbin")
+      ->type_name("FILE");
+  command->add_flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
+  number("--batch-size", params.batch_size, "Rows of a mini-batch; 0: whole passes");
+  number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
+  number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
+  command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
+  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
+      ->check(decimal())
+      ->type_name("N");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
 CLI::App* add_convert(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand(
       "convert", "Write vectors or ids in another format or dtype, or some of their rows; endings tell the formats");
@@ -198,6 +236,8 @@ void interpret(Typed& typed) {
   typed.knn.params.check_finite = !typed.no_check_finite;
   typed.range.params.metric = typed.knn.params.metric;
   typed.range.params.check_finite = typed.knn.params.check_finite;
+  typed.kmeans.params.check_finite = !typed.no_check_finite;
+  typed.kmeans.params.init = parse_kmeans_init(typed.init);
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
@@ -217,6 +257,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* info = add_info(app, typed);
   const CLI::App* knn = add_knn(app, typed);
   const CLI::App* range = add_range(app, typed);
+  const CLI::App* kmeans = add_kmeans(app, typed);
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
 
@@ -243,6 +284,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
   if (range->parsed()) line.command = [typed] { return run_range(typed.range, typed.run); };
+  if (kmeans->parsed()) line.command = [typed] { return run_kmeans(typed.kmeans, typed.run); };
   if (convert->parsed()) line.command = [typed] { return run_convert(typed.convert, typed.run); };
   if (eval->parsed()) line.command = [typed] { return run_eval(typed.eval, typed.run); };
   return line;

@@ -45,6 +45,11 @@ JsonObject& JsonObject::object(std::string_view key, JsonObject value) {
   return *this;
 }
 
+JsonObject& JsonObject::reals(std::string_view key, const std::vector<double>& values) {
+  impl_->set(key, values);
+  return *this;
+}
+
 JsonObject& JsonObject::texts(std::string_view key, const std::vector<std::string>& values) {
   impl_->set(key, values);
   return *this;

@@ -7,6 +7,7 @@
 #include <kith/error.hpp>
 #include <kith/file_info.hpp>
 #include <kith/index.hpp>
+#include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>
 #include <kith/mapped_vectors.hpp>

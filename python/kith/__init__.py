@@ -32,6 +32,7 @@ from kith._files import read_vectors, write_vectors
 from kith._index import Index
 from kith._info import CudaDevice, Info, info
 from kith._kith import version as _version
+from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
 from kith._pairwise_distances import pairwise_distances
@@ -45,6 +46,7 @@ __all__ = [
     "CudaDevice",
     "Index",
     "Info",
+    "KMeans",
     "KnnGraph",
     "Neighbors",
     "RangeNeighbors",

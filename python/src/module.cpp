@@ -14,6 +14,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_info(module);
   kith::python::bind_row_filter(module);
   kith::python::bind_index(module);
+  kith::python::bind_kmeans(module);
   kith::python::bind_knn(module);
   kith::python::bind_knn_graph(module);
   kith::python::bind_pairwise_distances(module);

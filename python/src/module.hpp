@@ -14,6 +14,7 @@ void bind_files(nb::module_& module);
 void bind_gil();
 void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
+void bind_kmeans(nb::module_& module);
 void bind_knn(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
 void bind_pairwise_distances(nb::module_& module);

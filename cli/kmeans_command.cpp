@@ -1,0 +1,131 @@
+#include "kmeans_command.hpp"
+
+#include <kith/error.hpp>
+
+#include "exit_codes.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+std::vector<NamedPath> outputs_of(const KMeansOptions& options) {
+  std::vector<NamedPath> outputs{{"--out", options.out}};
+  if (!options.out_labels.empty()) outputs.push_back({"--out-labels", options.out_labels});
+  return outputs;
+}
+
+// A column of f32, one for each row of the data.
+MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources& resources) {
+  MatrixBuffer weights = read_vectors(path, {}, resources);
+  if (weights.dtype() != DType::f32 || weights.cols() != 1 || weights.rows() != rows) {
+    throw InvalidArgument(fmt::format("--weights {} holds {} x {} {}; it must be {} x 1 f32, a number for each row",
+                                      path, weights.rows(), weights.cols(), name_of(weights.dtype()), rows));
+  }
+  return weights;
+}
+
+void write_labels(const KMeans& model, IdFileWriter& writer) {
+  const VectorView<const int32_t> labels = model.labels();
+  constexpr int64_t kAtOnce = 8192;
+  int64_t ids[kAtOnce];
+  for (int64_t first = 0; first < labels.size; first += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, labels.size - first);
+    std::copy_n(labels.data + first, count, ids);
+    writer.append(ids, count);
+  }
+}
+
+JsonObject describe_params(const KMeansParams& params) {
+  JsonObject json;
+  json.number("clusters", params.clusters).number("iterations", params.iterations).real("tol", params.tol);
+  json.number("n_init", params.n_init).text("init", name_of(params.init));
+  json.number("seed", static_cast<int64_t>(params.seed)).flag("spherical", params.spherical);
+  json.number("batch_size", params.batch_size).number("max_points_per_centre", params.max_points_per_centre);
+  json.number("init_points_per_centre", params.init_points_per_centre);
+  return json;
+}
+
+}  // namespace
+
+Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  KMeansParams params = options.params;
+  params.compute_labels = true;  // the objective that is reported is that of the centres that are written
+  if (!options.given.empty()) params.init = KMeansInit::given;
+  if (params.init == KMeansInit::given && options.given.empty()) {
+    throw UsageError("--init given needs --centres FILE, the centres to begin with");
+  }
+  params.validate();
+  std::vector<NamedPath> inputs{{"--data", options.data}};
+  if (!options.weights.empty()) inputs.push_back({"--weights", options.weights});
+  if (!options.given.empty()) inputs.push_back({"--centres", options.given});
+  check_outputs(outputs_of(options), inputs);
+
+  const VectorFile data(options.data);
+  VectorFileWriter centres_file(options.out, DType::f32, params.clusters, data.cols());
+  std::optional<IdFileWriter> labels_file;
+  if (!options.out_labels.empty()) labels_file.emplace(options.out_labels, data.rows(), 1);
+  KMeans model(params);
+  double seconds = 0;
+  int threads = 0;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    threads = resources.threads();
+    MatrixBuffer weights;
+    MatrixBuffer given;
+    KMeansInput input;
+    if (!options.weights.empty()) {
+      weights = read_weights(options.weights, data.rows(), resources);
+      input.weights = {static_cast<const float*>(weights.view().data()), data.rows(), {}};
+    }
+    if (!options.given.empty()) {
+      given = read_vectors(options.given, {}, resources);
+      input.centres = given.view();
+    }
+    const Stopwatch work;
+    model.fit(data, input, resources);
+    seconds = work.seconds();
+    centres_file.append(model.centres());
+    if (labels_file) write_labels(model, *labels_file);
+    // First everything that can fail: either both files are new or neither is.
+    centres_file.sync();
+    if (labels_file) labels_file->sync();
+    centres_file.commit();
+    if (labels_file) labels_file->commit();
+  });
+
+  Report report;
+  report.text = fmt::format(
+      "{} rows of {} values ({}) to {} centres, {} iterations\n"
+      "objective {:.8g}, {} threads: {:.3f} s\n"
+      "wrote {}{}\n",
+      data.rows(), data.cols(), name_of(data.dtype()), params.clusters, model.iterations(), model.objective(), threads,
+      seconds, options.out, options.out_labels.empty() ? "" : ", " + options.out_labels);
+  for (const std::string& line : log) report.text += line + "\n";
+
+  JsonObject file;
+  file.text("path", data.path()).text("dtype", name_of(data.dtype()));
+  file.number("rows", data.rows()).number("cols", data.cols());
+  JsonObject result;
+  result.object("data", std::move(file)).object("params", describe_params(params));
+  result.real("objective", model.objective()).number("iterations", model.iterations());
+  result.reals("history", model.history()).number("threads", threads).text("out", options.out);
+  if (!options.out_labels.empty()) result.text("out_labels", options.out_labels);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("fit_seconds", seconds).real("total_seconds", total.seconds());
+  report.json.text("command", "kmeans").object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,105 @@
+// k-means: centres such that the sum of squared distances of all rows to their nearest centre is small.
+//
+// Lloyd's algorithm: assign every row to its nearest centre, move every centre to the mean of its rows, and again.
+// Assignments are exact: a row's centre is the first of all centres ordered by (squared distance, centre), where a
+// distance is computed in float64 from the stored values and rounded once to f32. Means are added up in float64 in an
+// order fixed by the row numbers. So the same input, parameters and seed give the same bytes for any number of threads,
+// under any memory limit, on every processor, and from a file as from memory.
+//
+// Host inputs and outputs; every function returns when its result is complete.
+#pragma once
+
+#include <kith/export.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+enum class KMeansInit : uint8_t {
+  kmeans_plus_plus,  // rows drawn one after the other, far ones more likely (greedy k-means++)
+  random,            // distinct rows, each as likely
+  given,             // KMeansInput::centres
+};
+
+// "kmeans++", "random", "given".
+KITH_EXPORT std::string_view name_of(KMeansInit init);
+KITH_EXPORT KMeansInit parse_kmeans_init(std::string_view name);
+
+struct KMeansParams {
+  int64_t clusters = 8;
+  int64_t iterations = 25;  // at most; with mini-batches, passes over as many rows as there are
+  double tol = 1e-4;   // stop when the centres' squared moves add up to at most tol times the columns' mean variance
+  int64_t n_init = 1;  // runs from different starts; the one with the lowest objective is kept
+  KMeansInit init = KMeansInit::kmeans_plus_plus;
+  uint64_t seed = 0;
+  int64_t max_points_per_centre = 0;    // train on a sample of so many rows for each centre; 0: on all rows
+  int64_t init_points_per_centre = 32;  // k-means++ looks at a sample of so many rows for each centre; 0: at all rows
+  bool spherical = false;      // centres of length 1; a row belongs to the centre with the largest inner product
+  int64_t batch_size = 0;      // rows of a mini-batch; 0: whole passes (Lloyd)
+  bool compute_labels = true;  // a last pass, so that labels and objective are those of the final centres
+  bool check_finite = true;    // refuse NaN and infinities, naming the row; without it the result is undefined
+
+  KITH_EXPORT void validate() const;
+};
+
+// What may come with the rows.
+struct KMeansInput {
+  VectorView<const float> weights;  // one for each row, at least 0; none: each row counts once
+  MatrixView centres;               // for KMeansInit::given: clusters x cols
+};
+
+// A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
+// labels(), counts() and history() return is valid until the next fit.
+class KITH_EXPORT KMeans {
+ public:
+  // Throws InvalidArgument for parameters that make no sense.
+  explicit KMeans(KMeansParams params);
+  ~KMeans();
+  KMeans(KMeans&&) noexcept;
+  KMeans& operator=(KMeans&&) noexcept;
+
+  // After an exception the former state stays.
+  void fit(const MatrixView& rows, const KMeansInput& input = {}, const Resources& resources = Resources());
+  // The file may be larger than the memory limit: it is read in pieces, once for each pass.
+  void fit(const VectorFile& rows, const KMeansInput& input = {}, const Resources& resources = Resources());
+
+  // One mini-batch. The first call chooses the centres from its rows (or takes input.centres).
+  void partial_fit(const MatrixView& rows, const KMeansInput& input = {}, const Resources& resources = Resources());
+
+  // The nearest centre of each row and how far it is: the distance, or the inner product for spherical. Either output
+  // may be null.
+  void predict(const MatrixView& rows, int32_t* labels, float* distances,
+               const Resources& resources = Resources()) const;
+  using LabelSink =
+      std::function<void(int64_t first_row, int64_t count, const int32_t* labels, const float* distances)>;
+  void predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources = Resources()) const;
+
+  // The distance of each row to every centre (inner products for spherical): rows x clusters, f32.
+  void transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources = Resources()) const;
+
+  // Takes centres that were made before, clusters x cols.
+  void set_centres(const MatrixView& centres, const Resources& resources = Resources());
+
+  const KMeansParams& params() const;
+  bool fitted() const;
+  MatrixView centres() const;                  // clusters x cols, f32; InvalidState before the first fit
+  VectorView<const int32_t> labels() const;    // of the last fit's rows; empty without compute_labels
+  VectorView<const double> counts() const;     // the weight that each centre has seen
+  double objective() const;                    // sum of weight x squared distance (spherical: minus inner product)
+  const std::vector<double>& history() const;  // the objective at each iteration, before the centres moved
+  int64_t iterations() const;                  // done; mini-batches count by passes, partial_fit by calls
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kith

@@ -1,0 +1,275 @@
+"""k-means: centres of vectors, and the centre of each vector."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, SupportsIndex, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from kith import _kith
+from kith._arrays import Matrix, VectorsLike, as_vectors, to_numpy
+from kith._files import path_bytes
+from kith._options import call_options, flag, text, whole_number
+from kith._progress import Progress, reporting
+
+PathLike = Union[str, "os.PathLike[str]"]
+Labels = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+
+class KMeans:
+    """k-means clustering, exact and reproducible.
+
+    The same input, parameters and seed give the same bytes for any number of threads, under any memory limit and on
+    every processor, from a file as from an array.
+
+    Parameters
+    ----------
+    clusters : int, default 8
+        How many centres.
+    iterations : int, default 25
+        The most passes over the vectors. With `batch_size`, passes over as many vectors as there are.
+    tol : float, default 1e-4
+        Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns, as
+        scikit-learn does; 0 goes on until nothing moves.
+    n_init : int, default 1
+        Runs from different starts; the one with the lowest objective is kept.
+    init : {"kmeans++", "random"} or array_like (clusters, dimension), default "kmeans++"
+        Where to begin: rows drawn by greedy k-means++, distinct rows at random, or centres of yours.
+    seed : int, default 0
+        Of the random numbers; not negative.
+    max_points_per_centre : int, default 0
+        Train on a random sample of so many vectors for each centre (FAISS's default is 256); 0 trains on all.
+    init_points_per_centre : int, default 32
+        k-means++ looks at a random sample of so many vectors for each centre; 0 looks at all.
+    spherical : bool, default False
+        Centres of length 1; a vector belongs to the centre with the largest inner product.
+    batch_size : int, default 0
+        Mini-batches of so many vectors drawn at random instead of whole passes; 0 for whole passes.
+    compute_labels : bool, default True
+        A last pass, so that `labels_` and `inertia_` are those of the final centres. Without it there are no labels,
+        and `inertia_` is that of the last iteration before its centres moved.
+    device : str, default "auto"
+        ``"cpu"`` or ``"auto"``; k-means has no CUDA backend yet.
+    check_finite : bool, default True
+        Refuse NaN and infinities, naming the row.
+
+    Attributes
+    ----------
+    cluster_centers_ : numpy.ndarray of float32, (clusters, dimension)
+    labels_ : numpy.ndarray of int32
+        The centre of each vector of the last fit.
+    inertia_ : float
+        The sum of (weight times) squared distances to the nearest centre; for spherical, minus the inner products.
+    n_iter_ : int
+        Iterations done.
+    objective_history_ : numpy.ndarray of float64
+        The inertia at each iteration, before the centres moved. It never rises but by rounding.
+    counts_ : numpy.ndarray of float64
+        The weight that each centre has been given.
+
+    Notes
+    -----
+    Vectors are taken as `kith.knn` takes them: float32 and uint8 arrays with contiguous columns where they lie, others
+    by one copy to float32. `predict` may run in many threads at once, also while one fits. The GIL is released, and
+    Ctrl-C stops a fit.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.array([[0], [1], [10], [11]], dtype=np.float32)
+    >>> model = kith.KMeans(2, seed=1).fit(x)
+    >>> np.sort(model.cluster_centers_[:, 0])
+    array([ 0.5, 10.5], dtype=float32)
+    >>> bool(model.predict([[2.0]])[0] == model.labels_[0])
+    True
+    """
+
+    cluster_centers_: Floats
+    labels_: Labels
+    inertia_: float
+    n_iter_: int
+    objective_history_: npt.NDArray[np.float64]
+    counts_: npt.NDArray[np.float64]
+
+    def __init__(
+        self,
+        clusters: SupportsIndex = 8,
+        *,
+        iterations: SupportsIndex = 25,
+        tol: float = 1e-4,
+        n_init: SupportsIndex = 1,
+        init: str | VectorsLike = "kmeans++",
+        seed: SupportsIndex = 0,
+        max_points_per_centre: SupportsIndex = 0,
+        init_points_per_centre: SupportsIndex = 32,
+        spherical: bool = False,
+        batch_size: SupportsIndex = 0,
+        compute_labels: bool = True,
+        device: str = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        call_options(device=device)  # a wrong name is told here, not at the first fit
+        self._device = device
+        self._given: Matrix | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
+        number = whole_number(seed, "seed")
+        if number < 0:
+            raise ValueError(f"seed = {number}; it must not be negative")
+        self._clusters = whole_number(clusters, "clusters")
+        if isinstance(init, str) and text(init, "init") == "given":
+            raise ValueError("init: pass the array of centres itself, or 'kmeans++' or 'random'")
+        self._model = _kith.KMeans(
+            self._clusters,
+            whole_number(iterations, "iterations"),
+            _real(tol, "tol"),
+            whole_number(n_init, "n_init"),
+            init if isinstance(init, str) else "given",
+            number,
+            whole_number(max_points_per_centre, "max_points_per_centre"),
+            whole_number(init_points_per_centre, "init_points_per_centre"),
+            flag(spherical, "spherical"),
+            whole_number(batch_size, "batch_size"),
+            flag(compute_labels, "compute_labels"),
+            flag(check_finite, "check_finite"),
+        )
+        self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
+
+    def fit(
+        self,
+        x: VectorsLike | PathLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> KMeans:
+        """Find the centres of `x`.
+
+        Parameters
+        ----------
+        x : array_like (rows, dimension), or path
+            The vectors, or a file of them (see `read_vectors`), which may be larger than `memory_limit`: it is read in
+            pieces, once for each iteration, with the same result.
+        sample_weight : array_like (rows,), optional
+            How much each vector counts; not negative.
+        threads, memory_limit, progress
+            As in `knn`.
+
+        Returns
+        -------
+        KMeans
+            This object.
+        """
+        weights = _weights(sample_weight)
+        with self._fitting, reporting(progress) as report:
+            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+            if isinstance(x, (str, os.PathLike)):
+                self._model.fit_file(path_bytes(x), weights, self._given, options)
+            else:
+                self._model.fit(as_vectors(x, "x")[0], weights, self._given, options)
+            self._take_results()
+        return self
+
+    def partial_fit(
+        self,
+        x: VectorsLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> KMeans:
+        """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
+
+        The first call chooses the centres from its vectors, or takes those of `init`. Parameters are those of `fit`,
+        without files.
+        """
+        weights = _weights(sample_weight)
+        with self._fitting, reporting(progress) as report:
+            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+            self._model.partial_fit(as_vectors(x, "x")[0], weights, self._given, options)
+            self._take_results()
+        return self
+
+    def predict(
+        self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Labels:
+        """The nearest centre of each vector of an array or a file; of equally near ones the first."""
+        return self.assign(x, threads=threads, memory_limit=memory_limit, progress=progress)[0]
+
+    def assign(
+        self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> tuple[Labels, Floats]:
+        """The nearest centre of each vector and its distance (the inner product for spherical)."""
+        with reporting(progress) as report:
+            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+            if isinstance(x, (str, os.PathLike)):
+                return self._model.predict_file(path_bytes(x), options)
+            return self._model.predict(as_vectors(x, "x")[0], options)
+
+    def transform(
+        self,
+        x: VectorsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Floats:
+        """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
+        with reporting(progress) as report:
+            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+            return self._model.transform(as_vectors(x, "x")[0], options)
+
+    def fit_predict(
+        self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
+    ) -> Labels:
+        """`fit`, and the labels of `x`."""
+        self.fit(x, sample_weight, **options)
+        return self.labels_ if self.labels_.size else self.predict(x, **options)
+
+    def fit_transform(self, x: VectorsLike, sample_weight: npt.ArrayLike | None = None, **options: Any) -> Floats:
+        """`fit`, and the distances of `x` to every centre."""
+        return self.fit(x, sample_weight, **options).transform(x, **options)
+
+    def _take_results(self) -> None:
+        model = self._model
+        self.cluster_centers_ = model.centres()
+        self.labels_ = model.labels()
+        self.counts_ = model.counts()
+        self.inertia_ = model.objective()
+        self.n_iter_ = model.iterations()
+        self.objective_history_ = np.array(model.history(), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"kith.KMeans({self._clusters})"
+
+
+def _weights(weights: npt.ArrayLike | None) -> Floats | None:
+    if weights is None:
+        return None
+    array = to_numpy(weights, "sample_weight")
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight has {array.ndim} axes (shape {array.shape}); it must be 1-D, one for each row")
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"sample_weight is {array.dtype}; it must be real numbers")
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _real(value: float, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}; it must be a number") from None

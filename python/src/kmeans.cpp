@@ -1,0 +1,179 @@
+// The library's KMeans, as the package's class of that name uses it.
+#include <kith/kmeans.hpp>
+
+#include "array.hpp"
+#include "call.hpp"
+#include "module.hpp"
+
+#include <kith/vector_file.hpp>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace kith::python {
+namespace {
+
+using WeightArray = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Weights = std::optional<WeightArray>;
+using Centres = std::optional<VectorArray>;
+
+#define KITH_PY_WEIGHTS "numpy.typing.NDArray[numpy.float32] | None"
+
+KMeansInput input_of(const Weights& weights, const Centres& centres) {
+  KMeansInput input;
+  if (weights) input.weights = {weights->data(), static_cast<int64_t>(weights->shape(0)), {}};
+  if (centres) input.centres = view_of(*centres, "init");
+  return input;
+}
+
+// Kith's memory, counted against the call's limit, as an array of one axis.
+template <typename T>
+nb::object owning_vector(HostBuffer buffer, int64_t size) {
+  auto* kept = new HostBuffer(std::move(buffer));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<HostBuffer*>(pointer); });
+  const size_t shape[] = {static_cast<size_t>(size)};
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->template as<T>(), 1, shape, owner).cast();
+}
+
+template <typename T>
+nb::object copied_vector(const VectorView<const T>& from) {
+  HostBuffer buffer(from.size * static_cast<int64_t>(sizeof(T)), "a copy for Python", Resources());
+  std::copy_n(from.data, from.size, buffer.as<T>());
+  return owning_vector<T>(std::move(buffer), from.size);
+}
+
+KMeans make_kmeans(int64_t clusters, int64_t iterations, double tol, int64_t n_init, const std::string& init,
+                   uint64_t seed, int64_t max_points_per_centre, int64_t init_points_per_centre, bool spherical,
+                   int64_t batch_size, bool compute_labels, bool check_finite) {
+  KMeansParams params;
+  params.clusters = clusters;
+  params.iterations = iterations;
+  params.tol = tol;
+  params.n_init = n_init;
+  params.init = parse_kmeans_init(init);
+  params.seed = seed;
+  params.max_points_per_centre = max_points_per_centre;
+  params.init_points_per_centre = init_points_per_centre;
+  params.spherical = spherical;
+  params.batch_size = batch_size;
+  params.compute_labels = compute_labels;
+  params.check_finite = check_finite;
+  return KMeans(params);
+}
+
+void fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centres& centres,
+         const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  const KMeansInput input = input_of(weights, centres);
+  Call call(options);
+  call.run([&] { self.fit(rows, input, call.resources()); });
+}
+
+void fit_file(KMeans& self, const nb::bytes& path, const Weights& weights, const Centres& centres,
+              const CallOptions& options) {
+  const VectorFile file(std::string(path.c_str(), path.size()));
+  const KMeansInput input = input_of(weights, centres);
+  Call call(options);
+  call.run([&] { self.fit(file, input, call.resources()); });
+}
+
+void partial_fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centres& centres,
+                 const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  const KMeansInput input = input_of(weights, centres);
+  Call call(options);
+  call.run([&] { self.partial_fit(rows, input, call.resources()); });
+}
+
+std::pair<nb::object, nb::object> predict(const KMeans& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  Call call(options);
+  HostBuffer labels(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
+  HostBuffer distances(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
+  call.run([&] { self.predict(rows, labels.as<int32_t>(), distances.as<float>(), call.resources()); });
+  return {owning_vector<int32_t>(std::move(labels), rows.rows()),
+          owning_vector<float>(std::move(distances), rows.rows())};
+}
+
+std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
+  const VectorFile file(std::string(path.c_str(), path.size()));
+  Call call(options);
+  HostBuffer labels(file.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
+  HostBuffer distances(file.rows() * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
+  call.run([&] {
+    self.predict(
+        file,
+        [&](int64_t first, int64_t count, const int32_t* l, const float* d) {
+          std::copy_n(l, count, labels.as<int32_t>() + first);
+          std::copy_n(d, count, distances.as<float>() + first);
+        },
+        call.resources());
+  });
+  return {owning_vector<int32_t>(std::move(labels), file.rows()),
+          owning_vector<float>(std::move(distances), file.rows())};
+}
+
+nb::object transform(const KMeans& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  Call call(options);
+  MatrixBuffer out(DType::f32, rows.rows(), self.centres().rows(), "the distances to all centres", call.resources());
+  call.run([&] { self.transform(rows, out.mutable_view(), call.resources()); });
+  return vectors_array(std::move(out));
+}
+
+nb::object centres(const KMeans& self) {
+  const MatrixView from = self.centres();
+  MatrixBuffer copy(DType::f32, from.rows(), from.cols(), "a copy for Python", Resources());
+  std::copy_n(static_cast<const float*>(from.data()), from.rows() * from.cols(),
+              static_cast<float*>(copy.mutable_view().data()));
+  return vectors_array(std::move(copy));
+}
+
+}  // namespace
+
+void bind_kmeans(nb::module_& module) {
+  nb::class_<KMeans>(module, "KMeans")
+      .def(nb::new_(&make_kmeans), nb::arg("clusters"), nb::arg("iterations"), nb::arg("tol"), nb::arg("n_init"),
+           nb::arg("init"), nb::arg("seed"), nb::arg("max_points_per_centre"), nb::arg("init_points_per_centre"),
+           nb::arg("spherical"), nb::arg("batch_size"), nb::arg("compute_labels"), nb::arg("check_finite"))
+      .def("fit", &fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
+           nb::arg("centres").noconvert().none(), nb::arg("options"),
+           nb::sig("def fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
+                   " | None, options: CallOptions) -> None"))
+      .def("fit_file", &fit_file, nb::arg("path"), nb::arg("weights").noconvert().none(),
+           nb::arg("centres").noconvert().none(), nb::arg("options"),
+           nb::sig("def fit_file(self, path: bytes, weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
+                   " | None, options: CallOptions) -> None"))
+      .def("partial_fit", &partial_fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
+           nb::arg("centres").noconvert().none(), nb::arg("options"),
+           nb::sig("def partial_fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS
+                   ", centres: " KITH_PY_VECTORS " | None, options: CallOptions) -> None"))
+      .def("predict", &predict, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def predict(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> "
+                   "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
+      .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
+           nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
+                   "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
+      .def("transform", &transform, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def transform(self, x: " KITH_PY_VECTORS
+                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
+      .def("centres", &centres, nb::sig("def centres(self) -> numpy.typing.NDArray[numpy.float32]"))
+      .def(
+          "labels", [](const KMeans& self) { return copied_vector(self.labels()); },
+          nb::sig("def labels(self) -> numpy.typing.NDArray[numpy.int32]"))
+      .def(
+          "counts", [](const KMeans& self) { return copied_vector(self.counts()); },
+          nb::sig("def counts(self) -> numpy.typing.NDArray[numpy.float64]"))
+      .def("objective", &KMeans::objective)
+      .def("history", [](const KMeans& self) { return std::vector<double>(self.history()); })
+      .def("iterations", &KMeans::iterations);
+}
+
+}  // namespace kith::python

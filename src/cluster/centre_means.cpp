@@ -1,0 +1,69 @@
+#include "cluster/centre_means.hpp"
+
+#include "kernels/distance/canonical.hpp"
+
+#include <vector>
+
+namespace kith {
+namespace {
+
+float* row_of_centre(const MutableMatrixView& centres, int64_t i) { return reinterpret_cast<float*>(centres.row(i)); }
+
+// `mean` as it is, or scaled to length 1; false where that cannot be.
+bool write_centre(std::vector<double>& mean, bool spherical, float* out, double* squared_move) {
+  double inverse = 1;
+  if (spherical) {
+    inverse = canonical_inverse_norm(canonical_squared_norm(mean.data(), static_cast<int64_t>(mean.size())));
+    if (!(inverse > 0)) return false;
+  }
+  for (size_t c = 0; c < mean.size(); ++c) {
+    const auto value = static_cast<float>(mean[c] * inverse);
+    const double move = static_cast<double>(value) - static_cast<double>(out[c]);
+    *squared_move += move * move;
+    out[c] = value;
+  }
+  return true;
+}
+
+}  // namespace
+
+void normalise_centres(const MutableMatrixView& centres) {
+  std::vector<double> values(static_cast<size_t>(centres.cols()));
+  double ignored = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    float* const centre = row_of_centre(centres, i);
+    for (size_t c = 0; c < values.size(); ++c) values[c] = centre[c];
+    write_centre(values, true, centre, &ignored);
+  }
+}
+
+double move_to_means(const SumsView& sums, const MutableMatrixView& centres, bool spherical) {
+  std::vector<double> mean(static_cast<size_t>(centres.cols()));
+  double squared_moves = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    if (!(sums.weights[i] > 0)) continue;
+    for (size_t c = 0; c < mean.size(); ++c) {
+      mean[c] = sums.sums[i * centres.cols() + static_cast<int64_t>(c)] / sums.weights[i];
+    }
+    write_centre(mean, spherical, row_of_centre(centres, i), &squared_moves);
+  }
+  return squared_moves;
+}
+
+void move_by_batch(const SumsView& sums, const MutableMatrixView& centres, double* counts, bool spherical) {
+  std::vector<double> mean(static_cast<size_t>(centres.cols()));
+  double ignored = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    if (!(sums.weights[i] > 0)) continue;
+    float* const centre = row_of_centre(centres, i);
+    const double total = counts[i] + sums.weights[i];
+    for (size_t c = 0; c < mean.size(); ++c) {
+      const double before = static_cast<double>(centre[c]) * counts[i];
+      mean[c] = (before + sums.sums[i * centres.cols() + static_cast<int64_t>(c)]) / total;
+    }
+    write_centre(mean, spherical, centre, &ignored);
+    counts[i] = total;
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,89 @@
+#include "cluster/centre_panels.hpp"
+
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kith {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kWidestPanel = 64;
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestByteColumns = 16;
+
+int64_t padded(int64_t clusters) { return (clusters + kWidestPanel - 1) / kWidestPanel * kWidestPanel + kWidestPanel; }
+
+}  // namespace
+
+bool CentrePanels::takes_bytes(int64_t cols) {
+  return cols >= kFewestByteColumns && cols <= kMostRoundedColumns && has_rounded_product();
+}
+
+int64_t CentrePanels::bytes_for(int64_t clusters, int64_t cols) {
+  return (padded(clusters) * (cols + 4) + 5 * 64 + kWidestPanel * cols) * static_cast<int64_t>(sizeof(float));
+}
+
+CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const Resources& resources)
+    : kind_(kind),
+      bytes_(takes_bytes(cols)),
+      cols_(cols),
+      width_(bytes_ ? kRoundedPanelRows : f32_panel_shape().rows_per_panel) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t rows = padded(clusters);
+  values_ = HostBuffer(bytes_ ? rows * rounded_words(cols) * 4 : rows * cols * kFloat, "the packed centres", resources);
+  terms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
+  norms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
+  scales_ = HostBuffer(rows * kFloat, "the packed centres", resources);
+  residuals_ = HostBuffer(rows * kFloat, "the packed centres", resources);
+  scratch_ = HostBuffer(kWidestPanel * cols * kFloat, "packing the centres", resources);
+}
+
+RoundedBase CentrePanels::rounded_panels() const {
+  return {values_.as<int8_t>(), terms_.as<float>(),     scales_.as<float>(),
+          norms_.as<float>(),   residuals_.as<float>(), cols_};
+}
+
+void CentrePanels::pack(const MatrixView& centres, const std::vector<float>& origin) {
+  centres_ = centres;
+  origin_ = origin;
+  for (int64_t panel = 0; panel < panel_count(); ++panel) pack_one(panel);
+}
+
+void CentrePanels::pack_one(int64_t panel) {
+  const int64_t first = panel * width_;
+  const int64_t count = std::min(width_, this->count() - first);
+  float* const scratch = scratch_.as<float>();
+  float* const terms = terms_.as<float>() + first;
+  float* const scales = scales_.as<float>() + first;
+  int8_t* const bytes = values_.as<int8_t>() + first * rounded_words(cols_) * 4;
+  float largest = 0;
+  float residual = 0;
+  if (bytes_) std::fill_n(bytes, width_ * rounded_words(cols_) * 4, int8_t{0});
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = scratch + i * cols_;
+    widen_row(centres_, first + i, row);
+    if (has_differences(kind_)) {
+      for (int64_t c = 0; c < cols_; ++c) row[c] -= origin_[static_cast<size_t>(c)];
+    }
+    const double squared = canonical_squared_norm_cpu(row, cols_);
+    terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
+    largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
+    if (!bytes_) continue;
+    const RoundedRow rounded = round_to_bytes(row, cols_, width_, bytes + i * 4);
+    scales[i] = rounded.scale;
+    residual = std::max(residual, std::isfinite(rounded.residual) ? rounded.residual : kInfinity);
+  }
+  std::fill(terms + count, terms + width_, kInfinity);
+  std::fill(scales + count, scales + width_, 0.0f);
+  norms_.as<float>()[panel] = largest;
+  residuals_.as<float>()[panel] = residual;
+  if (bytes_) return;
+  pack_units(scratch_.as<uint32_t>(), cols_, count, cols_, width_, values_.as<uint32_t>() + first * cols_);
+}
+
+}  // namespace kith

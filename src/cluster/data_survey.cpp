@@ -1,0 +1,93 @@
+#include "cluster/data_survey.hpp"
+
+#include "cluster/centre_sums.hpp"
+#include "exact/finite_check.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kOriginSample = 256;
+constexpr int64_t kDouble = sizeof(double);
+constexpr int64_t kFloat = sizeof(float);
+
+int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
+
+}  // namespace
+
+std::vector<float> choose_origin(RowReader& source, int64_t cols) {
+  std::vector<float> origin(static_cast<size_t>(cols), 0.0f);
+  std::vector<double> sums(origin.size(), 0.0);
+  std::vector<float> row(origin.size());
+  const int64_t samples = std::min(kOriginSample, source.rows());
+  for (int64_t s = 0; s < samples; ++s) {
+    widen_row(source.fetch(s * source.rows() / samples, 1), 0, row.data());
+    for (size_t c = 0; c < row.size(); ++c) sums[c] += row[c];
+  }
+  for (size_t c = 0; c < origin.size(); ++c) {
+    const auto mean = static_cast<float>(sums[c] / static_cast<double>(samples));
+    if (std::isfinite(mean)) origin[c] = mean;
+  }
+  return origin;
+}
+
+int64_t DataSurvey::bytes_for(int64_t piece_rows, int64_t cols, int threads) {
+  return blocks_in(piece_rows) * cols * 2 * kDouble + threads * cols * kFloat;
+}
+
+DataSurvey::DataSurvey(const std::vector<float>& origin, int64_t piece_rows, const Resources& resources)
+    : origin_(origin),
+      sums_(origin.size() * 2, 0.0),
+      blocks_(blocks_in(piece_rows) * static_cast<int64_t>(origin.size()) * 2 * kDouble, "the columns' variances",
+              resources),
+      row_(resources.threads() * static_cast<int64_t>(origin.size()) * kFloat, "the columns' variances", resources) {}
+
+void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter,
+                     const Resources& resources) {
+  const int64_t cols = rows.cols();
+  std::atomic<int64_t> first_bad{INT64_MAX};
+  parallel_for(blocks_in(rows.rows()), meter, resources, [&](int64_t block, int slot) {
+    double* const sums = blocks_.as<double>() + block * cols * 2;
+    double* const squares = sums + cols;
+    float* const row = row_.as<float>() + slot * cols;
+    std::fill_n(sums, cols * 2, 0.0);
+    const int64_t end = std::min((block + 1) * kSumBlock, rows.rows());
+    for (int64_t i = block * kSumBlock; i < end; ++i) {
+      widen_row(rows, i, row);
+      for (int64_t c = 0; c < cols; ++c) {
+        const double value = static_cast<double>(row[c]) - static_cast<double>(origin_[static_cast<size_t>(c)]);
+        sums[c] += value;
+        squares[c] += value * value;
+      }
+    }
+    if (!check_finite || std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) return;
+    int64_t i = block * kSumBlock;
+    while (i < end && row_is_finite(rows, i)) ++i;
+    int64_t seen = first_bad.load();
+    while (i < end && i < seen && !first_bad.compare_exchange_weak(seen, i)) {
+    }
+  });
+  if (first_bad != INT64_MAX) throw_not_finite("data", first + first_bad);
+  for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
+    const double* const sums = blocks_.as<double>() + block * cols * 2;
+    for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];
+  }
+  rows_ += rows.rows();
+}
+
+double DataSurvey::variance() const {
+  const size_t cols = sums_.size() / 2;
+  const auto n = static_cast<double>(rows_);
+  double total = 0;
+  for (size_t c = 0; c < cols; ++c) {
+    const double mean = sums_[c] / n;
+    total += std::max(sums_[cols + c] / n - mean * mean, 0.0);
+  }
+  return cols == 0 ? 0 : total / static_cast<double>(cols);
+}
+
+}  // namespace kith

@@ -1,0 +1,42 @@
+// What is learnt of the data before k-means begins: a vector near their mean, whether all values are finite, and the
+// columns' variances, which the tolerance is relative to.
+//
+// Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
+// however the rows are cut into pieces. Cost: one read of the data.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "cluster/row_reader.hpp"
+#include "core/parallel_for.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// The mean of a few rows spread over the data, not finite values left out.
+std::vector<float> choose_origin(RowReader& source, int64_t cols);
+
+class DataSurvey {
+ public:
+  static int64_t bytes_for(int64_t piece_rows, int64_t cols, int threads);
+  // Of rows moved by `origin`, so that a mean far larger than the spread costs no digits.
+  DataSurvey(const std::vector<float>& origin, int64_t piece_rows, const Resources& resources);
+
+  // The next rows, from row `first` on. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
+  void add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter, const Resources& resources);
+
+  // The mean of the columns' variances.
+  double variance() const;
+
+ private:
+  const std::vector<float>& origin_;
+  int64_t rows_ = 0;
+  std::vector<double> sums_;  // of values, then of their squares
+  HostBuffer blocks_;         // the same for each block of a piece
+  HostBuffer row_;            // one for each thread
+};
+
+}  // namespace kith

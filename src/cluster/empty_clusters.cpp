@@ -1,0 +1,72 @@
+#include "cluster/empty_clusters.hpp"
+
+#include "core/ordered_key.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+#include <queue>
+
+namespace kith {
+namespace {
+
+// Larger is farther; of equally far rows the first.
+uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key), ~static_cast<uint32_t>(row)); }
+
+// The farthest rows that may leave their centres, farthest first. Twice as many as wanted, since some are the last of
+// their centre.
+std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& outcome, int64_t wanted) {
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> kept;
+  const auto most = static_cast<size_t>(2 * wanted);
+  for (int64_t i = 0; i < run.problem.rows; ++i) {
+    const float key = outcome.keys[i];
+    if (run.weights != nullptr && !(run.weights[i] > 0)) continue;
+    if (!run.params.spherical && !(key > 0)) continue;
+    const uint64_t far = farness(key, i);
+    if (kept.size() == most && far < kept.top()) continue;
+    if (kept.size() == most) kept.pop();
+    kept.push(far);
+  }
+  std::vector<int64_t> rows(kept.size());
+  for (size_t i = rows.size(); i > 0; --i) {
+    rows[i - 1] = static_cast<int64_t>(~row_of(kept.top()));
+    kept.pop();
+  }
+  return rows;
+}
+
+}  // namespace
+
+int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, const SumsView& sums) {
+  const int64_t cols = run.problem.cols;
+  std::vector<int64_t> empty;
+  for (int64_t c = 0; c < run.problem.clusters; ++c) {
+    if (!(sums.weights[c] > 0)) empty.push_back(c);
+  }
+  if (empty.empty()) return 0;
+
+  std::vector<int64_t> members(static_cast<size_t>(run.problem.clusters), 0);
+  for (int64_t i = 0; i < run.problem.rows; ++i) {
+    if (run.weights == nullptr || run.weights[i] > 0) ++members[static_cast<size_t>(outcome.labels[i])];
+  }
+  std::vector<float> values(static_cast<size_t>(cols));
+  size_t filled = 0;
+  for (const int64_t row : farthest_rows(run, outcome, static_cast<int64_t>(empty.size()))) {
+    if (filled == empty.size()) break;
+    const int64_t old = outcome.labels[row];
+    if (members[static_cast<size_t>(old)] <= 1) continue;
+    --members[static_cast<size_t>(old)];
+    const int64_t centre = empty[filled++];
+    const double weight = run.weights == nullptr ? 1.0 : static_cast<double>(run.weights[row]);
+    widen_row(run.source.fetch(row, 1), 0, values.data());
+    for (int64_t c = 0; c < cols; ++c) {
+      const double value = weight * static_cast<double>(values[static_cast<size_t>(c)]);
+      sums.sums[old * cols + c] -= value;
+      sums.sums[centre * cols + c] = value;
+    }
+    sums.weights[old] -= weight;
+    sums.weights[centre] = weight;
+  }
+  return static_cast<int64_t>(filled);
+}
+
+}  // namespace kith

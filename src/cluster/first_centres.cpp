@@ -1,0 +1,65 @@
+#include "cluster/first_centres.hpp"
+
+#include "cluster/centre_means.hpp"
+#include "cluster/kmeans_plus_plus.hpp"
+#include "cluster/kmeans_run.hpp"
+#include "cluster/row_sample.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+void choose_by_plus_plus(const KMeansParams& params, const FirstCentresInput& input, int64_t attempt, float* centres,
+                         const Resources& resources) {
+  const int64_t rows = input.source.rows();
+  const int64_t count = rows_to_choose_from(params, rows);
+  const std::vector<uint32_t> drawn =
+      sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample), rows, count, resources);
+  MatrixBuffer sample(DType::f32, count, input.cols, "the rows to choose centres from", resources);
+  auto* const values = static_cast<float*>(sample.mutable_view().data());
+  gather_as_floats(input.source, drawn, values);
+  std::vector<float> weights;
+  if (input.weights != nullptr) {
+    for (const uint32_t row : drawn) weights.push_back(input.weights[row]);
+    // A sample in which nothing has weight is as good as one in which all have the same.
+    if (std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) weights.clear();
+  }
+  ProgressMeter meter("kmeans++", count * params.clusters, resources);
+  KMeansPlusPlus chooser(sample.view(), std::move(weights), params.clusters, resources);
+  const std::vector<uint32_t> chosen =
+      chooser.choose(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::choose), meter, resources);
+  meter.finish();
+  for (size_t c = 0; c < chosen.size(); ++c) {
+    std::copy_n(values + chosen[c] * input.cols, input.cols, centres + static_cast<int64_t>(c) * input.cols);
+  }
+}
+
+}  // namespace
+
+int64_t rows_to_choose_from(const KMeansParams& params, int64_t rows) {
+  if (params.init != KMeansInit::kmeans_plus_plus) return 0;
+  const int64_t per_centre = params.init_points_per_centre;
+  return per_centre == 0 || per_centre > rows / params.clusters ? rows : per_centre * params.clusters;
+}
+
+void choose_first_centres(const KMeansParams& params, const FirstCentresInput& input, int64_t attempt,
+                          const MutableMatrixView& centres, const Resources& resources) {
+  auto* const out = static_cast<float*>(centres.data());
+  switch (params.init) {
+    case KMeansInit::given:
+      for (int64_t c = 0; c < params.clusters; ++c) widen_row(input.given, c, out + c * input.cols);
+      break;
+    case KMeansInit::random:
+      gather_as_floats(input.source,
+                       sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample),
+                                   input.source.rows(), params.clusters, resources),
+                       out);
+      break;
+    case KMeansInit::kmeans_plus_plus: choose_by_plus_plus(params, input, attempt, out, resources); break;
+  }
+  if (params.spherical) normalise_centres(centres);
+}
+
+}  // namespace kith

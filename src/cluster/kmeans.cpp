@@ -1,0 +1,245 @@
+#include <kith/kmeans.hpp>
+
+#include <kith/error.hpp>
+
+#include "cluster/centre_means.hpp"
+#include "cluster/data_survey.hpp"
+#include "cluster/first_centres.hpp"
+#include "cluster/kmeans_checks.hpp"
+#include "cluster/kmeans_fit.hpp"
+#include "cluster/kmeans_run.hpp"
+#include "cluster/nearest_centre.hpp"
+#include "core/float_mode.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <numeric>
+
+namespace kith {
+
+// The model is immutable and replaced as a whole: a prediction keeps the one that it began with.
+struct KMeans::State {
+  const KMeansParams params;
+  std::mutex mutex;
+  std::shared_ptr<const KMeansModel> model = std::make_shared<KMeansModel>();
+
+  explicit State(const KMeansParams& given) : params(given) {}
+  std::shared_ptr<const KMeansModel> current() {
+    const std::lock_guard lock(mutex);
+    return model;
+  }
+  std::shared_ptr<const KMeansModel> current_fitted() {
+    std::shared_ptr<const KMeansModel> now = current();
+    if (now->centres.rows() > 0) return now;
+    throw InvalidState("this KMeans has no centres yet; call fit, partial_fit or set_centres first");
+  }
+  void publish(KMeansModel next) {
+    auto made = std::make_shared<const KMeansModel>(std::move(next));
+    const std::lock_guard lock(mutex);
+    model.swap(made);
+  }
+};
+
+namespace {
+
+// From keys to what is reported: the distance, or the inner product.
+float distance_of(float key, bool spherical) { return spherical ? 0.0f - key : std::sqrt(key); }
+
+RowsInfo info_of(const MatrixView& rows) { return {rows.rows(), rows.cols(), rows.dtype()}; }
+
+void check_same_columns(int64_t rows, int64_t centres) {
+  if (rows == centres) return;
+  throw InvalidArgument(
+      fmt::format("the rows have {} columns and the centres {}; they must be the same", rows, centres));
+}
+
+}  // namespace
+
+KMeans::KMeans(KMeansParams params) {
+  params.validate();
+  state_ = std::make_unique<State>(params);
+}
+KMeans::~KMeans() = default;
+KMeans::KMeans(KMeans&&) noexcept = default;
+KMeans& KMeans::operator=(KMeans&&) noexcept = default;
+
+void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_kmeans_input(params(), info_of(rows), input);
+  check_host_readable("rows", rows);
+  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
+}
+
+void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_kmeans_input(params(), {rows.rows(), rows.cols(), rows.dtype()}, input);
+  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
+}
+
+void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& outer) {
+  const DefaultFloatMode mode;
+  check_host_readable("rows", rows);
+  KMeansParams params = this->params();
+  const std::shared_ptr<const KMeansModel> former = state_->current();
+  const bool begins = former->centres.rows() == 0;
+  if (!begins) {
+    check_same_columns(rows.cols(), former->centres.cols());
+    params.clusters = 1;  // a later batch may be smaller than the number of centres
+    params.init = KMeansInit::random;
+  }
+  check_kmeans_input(params, info_of(rows), input);
+  params = this->params();
+
+  KMeansProblem problem;
+  problem.rows = rows.rows();
+  problem.cols = rows.cols();
+  problem.clusters = params.clusters;
+  problem.dtype = rows.dtype();
+  problem.spherical = params.spherical;
+  problem.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
+  // Changed aside and put in place at the end, so that an exception leaves the former state.
+  KMeansModel next;
+  next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
+  next.counts = HostBuffer(params.clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", outer);
+  next.labels = HostBuffer(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", outer);
+  next.label_count = rows.rows();
+  const PlannedKMeans planned = plan_kmeans(problem, outer);
+  const Resources& resources = planned.memory->resources();
+  ProgressMeter meter("kmeans", rows.rows(), resources);
+  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+
+  ViewReader source(rows);
+  const MutableMatrixView centres = next.centres.mutable_view();
+  if (begins) {
+    choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);
+    std::fill_n(next.counts.as<double>(), params.clusters, 0.0);
+  } else {
+    const MatrixView old = former->centres.view();
+    std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
+    std::copy_n(former->counts.as<double>(), params.clusters, next.counts.as<double>());
+  }
+  const std::unique_ptr<KMeansBackend> backend =
+      make_kmeans_backend(problem, planned.plan, choose_origin(source, rows.cols()), resources);
+  const HostBuffer keys(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", resources);
+  int32_t* const labels = next.labels.as<int32_t>();
+  std::fill_n(labels, rows.rows(), kNoLabel);
+  backend->set_centres(centres);
+  backend->assign(rows, labels, keys.as<float>(), meter);
+  backend->add(rows, labels, input.weights.data, meter);
+  next.objective = objective_of(keys.as<float>(), input.weights.data, rows.rows());
+  next.history = former->history;
+  next.history.push_back(next.objective);
+  next.iterations = former->iterations + 1;
+  move_by_batch(backend->sums(), centres, next.counts.as<double>(), params.spherical);
+  meter.finish();
+  state_->publish(std::move(next));
+}
+
+void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, const Resources& resources) const {
+  const DefaultFloatMode mode;
+  check_kmeans_rows("rows", info_of(rows));
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  check_same_columns(rows.cols(), model->centres.cols());
+  check_host_readable("rows", rows);
+  assign_kmeans(
+      params(), model->centres.view(), rows_of(rows),
+      [&](int64_t first, int64_t count, const int32_t* found, const float* keys) {
+        for (int64_t i = 0; i < count; ++i) {
+          if (labels != nullptr) labels[first + i] = found[i];
+          if (distances != nullptr) distances[first + i] = distance_of(keys[i], params().spherical);
+        }
+      },
+      resources);
+}
+
+void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
+  const DefaultFloatMode mode;
+  check_kmeans_rows("rows", {rows.rows(), rows.cols(), rows.dtype()});
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  check_same_columns(rows.cols(), model->centres.cols());
+  if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
+  std::vector<float> distances;
+  assign_kmeans(
+      params(), model->centres.view(), rows_of(rows),
+      [&](int64_t first, int64_t count, const int32_t* labels, const float* keys) {
+        constexpr int64_t kAtOnce = 4096;
+        for (int64_t at = 0; at < count; at += kAtOnce) {
+          const int64_t part = std::min(kAtOnce, count - at);
+          distances.resize(static_cast<size_t>(part));
+          for (int64_t i = 0; i < part; ++i) {
+            distances[static_cast<size_t>(i)] = distance_of(keys[at + i], params().spherical);
+          }
+          sink(first + at, part, labels + at, distances.data());
+        }
+      },
+      resources);
+}
+
+void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
+  const DefaultFloatMode mode;
+  check_kmeans_rows("rows", info_of(rows));
+  check_host_readable("rows", rows);
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  const MatrixView all = model->centres.view();
+  check_same_columns(rows.cols(), all.cols());
+  if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
+    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
+                                      name_of(out.dtype()), rows.rows(), all.rows()));
+  }
+  ProgressMeter meter("transform", rows.rows(), resources);
+  if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
+  std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
+  std::iota(every.begin(), every.end(), 0u);
+  const KeyKind kind = params().spherical ? KeyKind::inner_product : KeyKind::l2;
+  const HostBuffer scratch(resources.threads() * rows.cols() * static_cast<int64_t>(sizeof(float)), "rows as f32",
+                           resources);
+  parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
+    float* const row = scratch.as<float>() + slot * rows.cols();
+    auto* const keys = reinterpret_cast<float*>(out.row(i));
+    widen_row(rows, i, row);
+    canonical_keys_cpu(kind, {row, 0.0}, all, every.data(), all.rows(), keys);
+    for (int64_t c = 0; params().spherical && c < all.rows(); ++c) keys[c] = 0.0f - keys[c];
+    meter.add(1);
+  });
+  meter.finish();
+}
+
+void KMeans::set_centres(const MatrixView& centres, const Resources& resources) {
+  const DefaultFloatMode mode;
+  KMeansParams given = params();
+  given.init = KMeansInit::given;
+  KMeansInput input;
+  input.centres = centres;
+  check_kmeans_input(given, info_of(centres), input);
+  KMeansModel model;
+  model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
+  model.counts = HostBuffer(given.clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", resources);
+  std::fill_n(model.counts.as<double>(), given.clusters, 0.0);
+  auto* const out = static_cast<float*>(model.centres.mutable_view().data());
+  for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
+  if (given.spherical) normalise_centres(model.centres.mutable_view());
+  state_->publish(std::move(model));
+}
+
+const KMeansParams& KMeans::params() const { return state_->params; }
+bool KMeans::fitted() const { return state_->current()->centres.rows() > 0; }
+MatrixView KMeans::centres() const { return state_->current_fitted()->centres.view(); }
+VectorView<const int32_t> KMeans::labels() const {
+  const std::shared_ptr<const KMeansModel> model = state_->current();
+  return {model->labels.as<int32_t>(), model->label_count, {}};
+}
+VectorView<const double> KMeans::counts() const {
+  const std::shared_ptr<const KMeansModel> model = state_->current();
+  return {model->counts.as<double>(), model->centres.rows(), {}};
+}
+double KMeans::objective() const { return state_->current()->objective; }
+const std::vector<double>& KMeans::history() const { return state_->current()->history; }
+int64_t KMeans::iterations() const { return state_->current()->iterations; }
+
+}  // namespace kith

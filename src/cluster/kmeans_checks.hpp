@@ -1,0 +1,22 @@
+// What k-means checks before it plans.
+#pragma once
+
+#include <kith/kmeans.hpp>
+
+#include "core/parallel_for.hpp"
+#include "exact/knn_checks.hpp"
+
+#include <string_view>
+
+namespace kith {
+
+// Rows that can be widened to f32, and as many as row numbers reach.
+void check_kmeans_rows(std::string_view what, const RowsInfo& rows);
+
+// That so many rows can be clustered, with weights and centres that fit them.
+void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const KMeansInput& input);
+
+// InvalidArgument, naming the first row, counted from `first`, that holds a NaN or an infinity.
+void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,53 @@
+// A whole fit, from memory or from a file: sample, survey, first centres, loop, the best of n_init runs.
+#pragma once
+
+#include <kith/kmeans.hpp>
+
+#include "cluster/kmeans_plan.hpp"
+#include "cluster/row_reader.hpp"
+#include "core/reservation.hpp"
+#include "exact/knn_checks.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+// Rows that a fit or a prediction can open, with room for so many at a time.
+struct KMeansRows {
+  RowsInfo info;
+  bool in_memory = true;
+  std::function<std::unique_ptr<RowReader>(int64_t most, const Resources& resources)> open;
+};
+KMeansRows rows_of(const MatrixView& view);
+KMeansRows rows_of(const VectorFile& file);
+
+// What a model keeps.
+struct KMeansModel {
+  MatrixBuffer centres;
+  HostBuffer counts;  // doubles
+  HostBuffer labels;  // int32
+  int64_t label_count = 0;
+  double objective = 0;
+  std::vector<double> history;
+  int64_t iterations = 0;
+};
+
+// A plan with the memory that it needs.
+struct PlannedKMeans {
+  KMeansPlan plan;
+  std::unique_ptr<Reservation> memory;
+};
+PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources);
+
+// Everything has been checked but the rows' values.
+KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
+                       const Resources& resources);
+
+// Hands out the labels and keys of consecutive rows. The values are checked where `check_finite`.
+using KeySink = std::function<void(int64_t first, int64_t count, const int32_t* labels, const float* keys)>;
+void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
+                   const Resources& resources);
+
+}  // namespace kith

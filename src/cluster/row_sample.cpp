@@ -1,0 +1,48 @@
+#include "cluster/row_sample.hpp"
+
+#include <kith/host_buffer.hpp>
+
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace kith {
+
+std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources) {
+  const int64_t words = (rows + 63) / 64;
+  const HostBuffer memory(words * 8, "drawing rows", resources);
+  auto* const taken = memory.as<uint64_t>();
+  std::fill_n(taken, words, uint64_t{0});
+  for (int64_t j = rows - count; j < rows; ++j) {
+    int64_t row = rng.below(static_cast<uint64_t>(j), static_cast<uint32_t>(j + 1));
+    if ((taken[row / 64] >> (row % 64) & 1) != 0) row = j;
+    taken[row / 64] |= uint64_t{1} << (row % 64);
+  }
+  std::vector<uint32_t> drawn;
+  drawn.reserve(static_cast<size_t>(count));
+  for (int64_t word = 0; word < words; ++word) {
+    for (uint64_t rest = taken[word]; rest != 0; rest &= rest - 1) {
+      drawn.push_back(static_cast<uint32_t>(word * 64 + std::countr_zero(rest)));
+    }
+  }
+  return drawn;
+}
+
+void gather_as_floats(RowReader& source, const std::vector<uint32_t>& rows, float* out) {
+  for (const uint32_t row : rows) {
+    const MatrixView one = source.fetch(row, 1);
+    widen_row(one, 0, out);
+    out += one.cols();
+  }
+}
+
+void gather(RowReader& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const MatrixView one = source.fetch(rows[i], 1);
+    std::memcpy(out.row(static_cast<int64_t>(i)), one.row(0), static_cast<size_t>(one.cols() * size_of(one.dtype())));
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,22 @@
+// Distinct rows drawn at random, each set as likely, and rows gathered from wherever they lie.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+
+#include "cluster/row_reader.hpp"
+#include "core/random.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// `count` of `rows` row numbers, ascending (Floyd's algorithm). A bit for each row.
+std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
+
+// The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.
+void gather_as_floats(RowReader& source, const std::vector<uint32_t>& rows, float* out);
+void gather(RowReader& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out);
+
+}  // namespace kith

@@ -1,0 +1,70 @@
+// A blocked product of vectors rounded to signed bytes: a filter at up to four times the f32 rate.
+//
+// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding e. With the lengths of the roundings
+// known,
+// |<x, c> - s_x s_c <b_x, b_c>| <= |e_x| |c| + |x_b| |e_c|   (e and x_b = s b in the vectors' own unit)
+// bounds the error, so that what the filter drops is provably no answer; what it keeps is computed anew by the caller.
+//
+//   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
+//
+// Panels are as in panel_product.hpp, four columns (a word of four bytes) where that has one. Integer sums are exact.
+// There is a kernel for ARM's dot products; where has_rounded_product() is false nothing here may be called.
+//
+// Cost: 2 operations for each query, row and column; a byte for each packed value.
+#pragma once
+
+#include "kernels/product/panel_product.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int64_t kRoundedPanelRows = 12;
+inline constexpr int64_t kRoundedPanelQueries = 8;
+// Sums of 127 x 127 fit 31 bits up to here.
+inline constexpr int64_t kMostRoundedColumns = 1 << 16;
+
+// Whether this machine has the instructions and the instruction set in use (cpu_target.hpp) is the one they belong to.
+bool has_rounded_product();
+
+constexpr int64_t rounded_words(int64_t cols) { return (cols + 3) / 4; }
+
+struct RoundedRow {
+  float scale = 0;     // x is about scale * bytes
+  float residual = 0;  // at least the length of x - scale * bytes
+};
+
+// Rounds a row; word w of it goes to out + w * width * 4. Of a row that is not finite neither means anything, nor may a
+// bound be claimed.
+RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out);
+
+struct RoundedBase {
+  const int8_t* panels = nullptr;
+  const float* terms = nullptr;      // one for each row, +inf for those that only fill up
+  const float* scales = nullptr;     // likewise, 0
+  const float* norms = nullptr;      // the largest norm in each panel
+  const float* residuals = nullptr;  // the largest residual in each panel
+  int64_t cols = 0;
+};
+
+// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt.
+struct RoundedQueries {
+  const int8_t* panels = nullptr;
+  int64_t count = 0;
+  float* limits = nullptr;  // on_hit may lower them; padded, as all below, to whole panels
+  const float* factors = nullptr;
+  const float* constant = nullptr;
+  const float* linear = nullptr;
+  const float* quadratic = nullptr;
+  const float* tilt = nullptr;
+
+  float bound(int64_t q, float norm, float residual) const {
+    return constant[q] + norm * (linear[q] + norm * quadratic[q]) + residual * tilt[q];
+  }
+};
+
+// As scan_panels: calls on_hit for a query and a panel in which some value passed.
+void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                         PanelHits& hits);
+
+}  // namespace kith

@@ -1,0 +1,48 @@
+// A fitted model as plain vectors, to be compared byte by byte.
+#pragma once
+
+#include <kith/kmeans.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct Fitted {
+  std::vector<float> centres;
+  std::vector<int32_t> labels;
+  std::vector<double> counts;
+  std::vector<double> history;
+  double objective = 0;
+  int64_t iterations = 0;
+  bool operator==(const Fitted&) const = default;
+};
+
+inline Fitted taken(const KMeans& model) {
+  const MatrixView c = model.centres();
+  const auto* values = static_cast<const float*>(c.data());
+  return {{values, values + c.rows() * c.cols()},
+          {model.labels().data, model.labels().data + model.labels().size},
+          {model.counts().data, model.counts().data + model.counts().size},
+          model.history(),
+          model.objective(),
+          model.iterations()};
+}
+
+inline Resources cpu_resources(int threads, int64_t limit = kNoLimit) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = threads;
+  options.host_memory_limit = limit;
+  return Resources(options);
+}
+
+template <typename Rows>
+Fitted fit(const Rows& rows, const KMeansParams& params, const KMeansInput& input = {},
+           const Resources& resources = cpu_resources(2)) {
+  KMeans model(params);
+  model.fit(rows, input, resources);
+  return taken(model);
+}
+
+}  // namespace kith

@@ -1,0 +1,288 @@
+#include <kith/kmeans.hpp>
+
+#include "cluster/fitted.hpp"
+#include "core/half.hpp"
+#include "kernels/forced_target.hpp"
+#include "reference/data.hpp"
+#include "reference/lloyd.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+// Centres taken from the rows, so that both sides begin alike.
+template <typename T>
+reference::Matrix<float> some_rows(const reference::Matrix<T>& rows, int64_t count) {
+  reference::Matrix<float> centres(count, rows.cols);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < rows.cols; ++c) {
+      centres.row(i)[c] = static_cast<float>(rows.row(i * rows.rows / count)[c]);
+    }
+  }
+  return centres;
+}
+
+KMeansParams lloyd_from_given(int64_t clusters, int64_t iterations) {
+  KMeansParams params;
+  params.clusters = clusters;
+  params.iterations = iterations;
+  params.tol = 0;
+  params.init = KMeansInit::given;
+  return params;
+}
+
+template <typename T>
+void expect_equals_reference(const reference::Matrix<T>& rows, const reference::Matrix<float>& first,
+                             const std::vector<float>& weights, bool spherical, int iterations) {
+  KMeansParams params = lloyd_from_given(first.rows, iterations);
+  params.spherical = spherical;
+  KMeansInput input;
+  input.centres = first.view();
+  if (!weights.empty()) input.weights = {weights.data(), rows.rows, {}};
+  const Fitted found = fit(rows.view(), params, input);
+  // A fit that has settled stops; the reference goes on without changing anything.
+  const auto truth = reference::lloyd(rows, first, weights, spherical, static_cast<int>(found.iterations));
+  EXPECT_EQ(found.centres, truth.centres.values);
+  EXPECT_EQ(found.labels, truth.labels);
+  EXPECT_EQ(found.history, truth.history);
+  if (found.iterations < iterations) {
+    EXPECT_EQ(reference::lloyd(rows, first, weights, spherical, iterations).centres.values, found.centres);
+  }
+}
+
+class KMeansOnShapes : public ::testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(All, KMeansOnShapes, ::testing::ValuesIn(reference::kAllShapes));
+
+TEST_P(KMeansOnShapes, EqualsTheReference) {
+  for (const auto& [rows, cols, clusters] :
+       {std::tuple<int64_t, int64_t, int64_t>{1500, 20, 30}, {70, 1, 5}, {65, 3, 65}}) {
+    SCOPED_TRACE(rows);
+    const auto data = make_floats(GetParam(), rows, cols, 1);
+    expect_equals_reference(data, some_rows(data, clusters), {}, false, 4);
+  }
+}
+
+TEST_P(KMeansOnShapes, SphericalEqualsTheReference) {
+  const auto data = make_floats(GetParam(), 1100, 18, 2);
+  expect_equals_reference(data, some_rows(data, 25), {}, true, 3);
+}
+
+TEST(KMeans, EqualsTheReferenceWithEveryInstructionSet) {
+  const auto floats = make_floats(Shape::gaussian, 2100, 64, 3);
+  const auto bytes = make_bytes(2100, 33, 4);
+  const auto few_values = make_bytes(600, 16, 5, 2);  // many rows are equally near to several centres
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    expect_equals_reference(floats, some_rows(floats, 50), {}, false, 3);
+    expect_equals_reference(bytes, some_rows(bytes, 49), {}, false, 3);
+    expect_equals_reference(few_values, some_rows(few_values, 40), {}, false, 3);
+  }
+}
+
+TEST(KMeans, WeightsCountRowsSoManyTimes) {
+  const auto data = make_floats(Shape::gaussian, 1300, 17, 6);
+  std::vector<float> weights;
+  for (int i = 0; i < 1300; ++i) weights.push_back(static_cast<float>(i % 4));
+  expect_equals_reference(data, some_rows(data, 20), weights, false, 4);
+
+  const std::vector<float> ones(1300, 1.0f);
+  KMeansInput weighted;
+  weighted.weights = {ones.data(), 1300, {}};
+  KMeansParams params;
+  params.clusters = 20;
+  EXPECT_EQ(fit(data.view(), params), fit(data.view(), params, weighted));
+}
+
+TEST(KMeans, EveryDtypeIsClusteredAsTheFloatsItStandsFor) {
+  const auto bytes = make_bytes(900, 24, 21, 100);
+  reference::Matrix<float> floats(900, 24);
+  std::vector<uint16_t> halves, brains;
+  std::vector<int8_t> small;
+  for (size_t i = 0; i < bytes.values.size(); ++i) {
+    floats.values[i] = static_cast<float>(bytes.values[i]);
+    halves.push_back(half_of(floats.values[i]).bits);
+    brains.push_back(bfloat16_of(floats.values[i]).bits);
+    small.push_back(static_cast<int8_t>(bytes.values[i]));
+  }
+  KMeansParams params;
+  params.clusters = 13;
+  const Fitted truth = fit(floats.view(), params);
+  const MatrixShape shape{900, 24, 24};
+  EXPECT_EQ(fit(bytes.view(), params), truth);
+  EXPECT_EQ(fit(MatrixView(halves.data(), DType::f16, shape), params), truth);
+  EXPECT_EQ(fit(MatrixView(brains.data(), DType::bf16, shape), params), truth);
+  EXPECT_EQ(fit(MatrixView(small.data(), DType::i8, shape), params), truth);
+}
+
+// Whatever runs it, the bytes are the same.
+TEST(KMeans, TheSameBytesForAnyThreadsAndInstructionSet) {
+  const auto data = make_floats(Shape::mixed_norms, 5000, 40, 7);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    for (const int64_t batch : {0, 300}) {
+      KMeansParams params;
+      params.clusters = 60;
+      params.iterations = 5;
+      params.init = init;
+      params.batch_size = batch;
+      params.n_init = 2;
+      params.seed = 11;
+      const Fitted one = fit(data.view(), params, {}, cpu_resources(1));
+      EXPECT_EQ(fit(data.view(), params, {}, cpu_resources(2)), one);
+      EXPECT_EQ(fit(data.view(), params, {}, cpu_resources(5)), one);
+      for (const std::string& target : cpu_targets()) {
+        const ForcedTarget forced(target);
+        EXPECT_EQ(fit(data.view(), params), one) << target;
+      }
+    }
+  }
+}
+
+TEST(KMeans, AnEmptyClusterGetsTheFarthestRow) {
+  reference::Matrix<float> rows(7, 1);
+  rows.values = {0, 1, 2, 3, 100, 101, 60};
+  reference::Matrix<float> first(3, 1);
+  first.values = {1, 100, 1};  // the third is a double of the first: no row is nearest to it
+  KMeansParams params = lloyd_from_given(3, 20);
+  KMeansInput input;
+  input.centres = first.view();
+  const Fitted found = fit(rows.view(), params, input);
+  EXPECT_EQ(found.labels, (std::vector<int32_t>{0, 0, 0, 0, 1, 1, 2}));
+  EXPECT_EQ(found.centres, (std::vector<float>{1.5f, 100.5f, 60.0f}));
+  expect_equals_reference(rows, first, {}, false, 20);
+}
+
+TEST(KMeans, OneCentreIsTheMean) {
+  reference::Matrix<float> rows(3, 2);
+  rows.values = {0, 0, 3, 6, 6, 3};
+  KMeansParams params;
+  params.clusters = 1;
+  const Fitted found = fit(rows.view(), params);
+  EXPECT_EQ(found.centres, (std::vector<float>{3, 3}));
+  EXPECT_EQ(found.objective, 18 + 9 + 9);
+  EXPECT_EQ(found.counts, (std::vector<double>{3}));
+}
+
+TEST(KMeans, AsManyCentresAsRowsLeaveNothing) {
+  const auto rows = make_floats(Shape::gaussian, 40, 8, 8);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    KMeansParams params;
+    params.clusters = 40;
+    params.init = init;
+    EXPECT_EQ(fit(rows.view(), params).objective, 0);
+  }
+}
+
+TEST(KMeans, RowsThatAreAllEqual) {
+  const auto rows = make_floats(Shape::all_equal, 50, 6, 9);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    KMeansParams params;
+    params.clusters = 7;
+    params.init = init;
+    const Fitted found = fit(rows.view(), params);
+    EXPECT_EQ(found.objective, 0);
+    EXPECT_EQ(found.labels, std::vector<int32_t>(50, 0));
+    EXPECT_LE(found.iterations, 2);
+  }
+}
+
+TEST(KMeans, StopsWhereTheToleranceSays) {
+  const auto rows = make_floats(Shape::gaussian, 3000, 8, 10);
+  KMeansParams params;
+  params.clusters = 20;
+  params.iterations = 300;
+  params.tol = 0;
+  const Fitted to_the_end = fit(rows.view(), params);
+  EXPECT_LT(to_the_end.iterations, 300);
+  params.tol = 1e-2;
+  const Fitted early = fit(rows.view(), params);
+  EXPECT_LT(early.iterations, to_the_end.iterations);
+  EXPECT_GT(early.iterations, 1);
+  params.tol = 1e9;
+  EXPECT_EQ(fit(rows.view(), params).iterations, 1);
+}
+
+TEST(KMeans, ASampleTrainsAndAllRowsAreLabelled) {
+  const auto rows = make_floats(Shape::gaussian, 4000, 12, 11);
+  KMeansParams params;
+  params.clusters = 10;
+  params.max_points_per_centre = 50;
+  KMeans model(params);
+  model.fit(rows.view(), {}, cpu_resources(2));
+  ASSERT_EQ(model.labels().size, 4000);
+  std::vector<int32_t> labels(4000);
+  std::vector<float> distances(4000);
+  model.predict(rows.view(), labels.data(), distances.data(), cpu_resources(2));
+  EXPECT_EQ(taken(model).labels, labels);
+  double sum = 0;
+  for (const float distance : distances) sum += static_cast<double>(distance) * static_cast<double>(distance);
+  EXPECT_NEAR(model.objective() / sum, 1, 1e-5);
+  double counted = 0;
+  for (int64_t c = 0; c < 10; ++c) counted += model.counts()[c];
+  EXPECT_EQ(counted, 500);
+}
+
+TEST(KMeans, PredictAndTransformAgree) {
+  const auto rows = make_floats(Shape::gaussian, 300, 24, 12);
+  for (const bool spherical : {false, true}) {
+    KMeansParams params;
+    params.clusters = 15;
+    params.spherical = spherical;
+    KMeans model(params);
+    model.fit(rows.view(), {}, cpu_resources(2));
+    std::vector<int32_t> labels(300);
+    std::vector<float> nearest(300);
+    model.predict(rows.view(), labels.data(), nearest.data(), cpu_resources(2));
+    EXPECT_EQ(taken(model).labels, labels);
+    reference::Matrix<float> all(300, 15);
+    model.transform(rows.view(), {all.values.data(), 300, 15}, cpu_resources(2));
+    for (int64_t i = 0; i < 300; ++i) {
+      const float* row = all.row(i);
+      const float best = spherical ? *std::max_element(row, row + 15) : *std::min_element(row, row + 15);
+      EXPECT_EQ(row[labels[static_cast<size_t>(i)]], best);
+      EXPECT_FLOAT_EQ(nearest[static_cast<size_t>(i)], best);
+    }
+    if (!spherical) continue;
+    for (int64_t c = 0; c < 15; ++c) {
+      const auto* centre = static_cast<const float*>(model.centres().data()) + c * 24;
+      EXPECT_NEAR(canonical_squared_norm(centre, 24), 1, 1e-6);
+    }
+  }
+}
+
+RC_GTEST_PROP(KMeansProperty, TheObjectiveNeverRises, ()) {
+  const auto shape = *rc::gen::elementOf(std::vector<Shape>{Shape::gaussian, Shape::far_mean, Shape::near_duplicates,
+                                                            Shape::with_zeros, Shape::mixed_norms, Shape::sorted});
+  const auto rows = make_floats(shape, *rc::gen::inRange<int64_t>(20, 600), *rc::gen::inRange<int64_t>(1, 40),
+                                *rc::gen::arbitrary<uint32_t>());
+  KMeansParams params;
+  params.clusters = *rc::gen::inRange<int64_t>(1, 20);
+  params.spherical = *rc::gen::arbitrary<bool>();
+  params.init = *rc::gen::element(KMeansInit::random, KMeansInit::kmeans_plus_plus);
+  params.tol = 0;
+  params.seed = *rc::gen::arbitrary<uint32_t>();
+  const Fitted found = fit(rows.view(), params);
+  double largest = 0;
+  for (const double objective : found.history) largest = std::max(largest, std::abs(objective));
+  for (size_t i = 1; i < found.history.size(); ++i) {
+    // Centres are rounded to f32: for rows far from the origin that alone moves them by a share of their length.
+    double slack = 1e-6 * largest;
+    for (const float value : rows.values) slack += 1e-12 * static_cast<double>(value) * static_cast<double>(value);
+    RC_ASSERT(found.history[i] <= found.history[i - 1] + slack);
+  }
+  RC_ASSERT(found.objective <= found.history.back() + 1e-6 * largest);
+  double counted = 0;
+  for (const double count : found.counts) counted += count;
+  RC_ASSERT(counted == static_cast<double>(rows.rows));
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,144 @@
+"""kith.KMeans: the same results however it is run, and the shapes and errors that people meet."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import kith
+
+
+@pytest.fixture
+def blobs(rng):
+    """Vectors around ten far centres."""
+    return (rng.integers(0, 10, (3000, 1)) * 50 + rng.standard_normal((3000, 12))).astype(np.float32)
+
+
+def same(a, b):
+    return a.cluster_centers_.tobytes() == b.cluster_centers_.tobytes() and a.labels_.tobytes() == b.labels_.tobytes()
+
+
+def test_finds_far_groups(blobs):
+    model = kith.KMeans(10, iterations=10, seed=1).fit(blobs)
+    assert model.cluster_centers_.shape == (10, 12) and model.cluster_centers_.dtype == np.float32
+    assert model.labels_.shape == (3000,) and model.labels_.dtype == np.int32
+    assert model.inertia_ < 1.1 * 3000 * 12
+    assert len(model.objective_history_) == model.n_iter_ <= 10
+    assert (np.diff(model.objective_history_) <= 1e-6 * model.inertia_).all()
+    assert model.counts_.sum() == 3000
+    for c in range(10):
+        np.testing.assert_allclose(model.cluster_centers_[c], blobs[model.labels_ == c].mean(axis=0), rtol=1e-4)
+
+
+def test_labels_are_the_nearest_centres(blobs):
+    model = kith.KMeans(25, seed=3).fit(blobs)
+    every = np.sqrt(((blobs[:, None].astype(np.float64) - model.cluster_centers_[None]) ** 2).sum(axis=2))
+    labels, distances = model.assign(blobs)
+    assert (labels == model.labels_).all() and (model.predict(blobs) == labels).all()
+    np.testing.assert_allclose(distances, every.min(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(model.transform(blobs), every, rtol=1e-4, atol=1e-4)
+    assert model.inertia_ == pytest.approx((every.min(axis=1) ** 2).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("make", [lambda x: x.astype(np.float64), np.asfortranarray, lambda x: np.repeat(x, 2, 0)[::2]])
+def test_other_arrays_are_converted(make, blobs):
+    assert same(kith.KMeans(5).fit(make(blobs)), kith.KMeans(5).fit(blobs))
+
+
+def test_threads_and_limits_change_nothing(blobs, tmp_path):
+    path = tmp_path / "x.fbin"
+    kith.write_vectors(path, blobs)
+    truth = kith.KMeans(20, seed=5).fit(blobs, threads=1)
+    assert same(kith.KMeans(20, seed=5).fit(blobs, threads=3), truth)
+    assert same(kith.KMeans(20, seed=5).fit(path, memory_limit=400_000), truth)
+    assert (truth.predict(path) == truth.labels_).all()
+    with pytest.raises(MemoryError):
+        kith.KMeans(20).fit(path, memory_limit=1000)
+
+
+def test_given_centres_and_weights():
+    x = np.array([[0.0], [2], [10], [20]], np.float32)
+    model = kith.KMeans(2, init=[[0.0], [20.0]], tol=0).fit(x, sample_weight=[1, 3, 0, 2])
+    assert model.cluster_centers_.tolist() == [[1.5], [20.0]] and model.labels_.tolist() == [0, 0, 0, 1]
+    assert model.inertia_ == 1.5**2 + 3 * 0.5**2
+
+
+def test_fit_predict_and_fit_transform(blobs):
+    model = kith.KMeans(6, compute_labels=False)
+    labels = model.fit_predict(blobs, threads=2)
+    assert model.labels_.size == 0 and labels.shape == (3000,)
+    assert kith.KMeans(6).fit_transform(blobs).shape == (3000, 6)
+
+
+def test_partial_fit_sees_every_batch(blobs):
+    model = kith.KMeans(10, seed=2)
+    for batch in np.split(blobs, 10):
+        assert model.partial_fit(batch) is model
+    assert model.n_iter_ == 10 and model.counts_.sum() == 3000
+    assert ((model.assign(blobs)[1] ** 2).sum()) < 1.3 * 3000 * 12
+
+
+def test_mini_batches_and_spherical(blobs):
+    assert kith.KMeans(10, batch_size=200, seed=1).fit(blobs).inertia_ < 2 * 3000 * 12
+    unit = blobs / np.linalg.norm(blobs, axis=1, keepdims=True)
+    model = kith.KMeans(10, spherical=True).fit(unit)
+    np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, rtol=1e-6)
+    assert model.inertia_ == pytest.approx(-model.assign(unit)[1].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments, error, says",
+    [
+        ({"clusters": 0}, ValueError, "clusters = 0"),
+        ({"clusters": 2.5}, TypeError, "clusters"),
+        ({"init": "best"}, ValueError, "kmeans\\+\\+"),
+        ({"init": "given"}, ValueError, "array of centres"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"tol": "small"}, TypeError, "tol"),
+        ({"spherical": 1}, TypeError, "spherical"),
+        ({"device": "gpu"}, ValueError, "cuda:N"),
+    ],
+)
+def test_arguments_that_are_refused(arguments, error, says):
+    with pytest.raises(error, match=says):
+        kith.KMeans(**arguments)
+
+
+def test_data_that_are_refused(blobs):
+    with pytest.raises(ValueError, match="cannot be split into 4000"):
+        kith.KMeans(4000).fit(blobs)
+    broken = blobs.copy()
+    broken[17, 3] = np.nan
+    with pytest.raises(ValueError, match="row 17"):
+        kith.KMeans(3).fit(broken)
+    with pytest.raises(ValueError, match="weights for 3000 rows"):
+        kith.KMeans(3).fit(blobs, sample_weight=np.ones(2))
+    with pytest.raises(ValueError, match="must be 3 x 12"):
+        kith.KMeans(3, init=np.zeros((3, 4), np.float32)).fit(blobs)
+    with pytest.raises(RuntimeError, match="fit"):
+        kith.KMeans(3).predict(blobs)
+
+
+def test_progress_is_told_and_may_stop(blobs):
+    stages = []
+    kith.KMeans(5).fit(blobs, progress=lambda stage, done, total: stages.append(stage))
+    assert {"survey", "kmeans++", "kmeans"} <= set(stages)
+
+    def stop(stage, done, total):
+        raise KeyError("enough")
+
+    model = kith.KMeans(5)
+    with pytest.raises(KeyError, match="enough"):
+        model.fit(blobs, progress=stop)
+    assert not hasattr(model, "cluster_centers_")
+
+
+def test_predicts_while_it_is_fitted(blobs):
+    model = kith.KMeans(20).fit(blobs)
+    fitter = threading.Thread(target=lambda: [model.fit(blobs) for _ in range(10)])
+    fitter.start()
+    while fitter.is_alive():
+        assert (model.predict(blobs[:50]) == model.labels_[:50]).all()
+    fitter.join()
