@@ -3,7 +3,9 @@
 Prints, for each metric and k, the best time of each over some rounds and their ratio: 1,000 queries at once, and one query
 at a time. The floor is the matrix product alone at the rate that numpy reaches here.
 
-    .venv/bin/python bench/exact_vs_faiss.py [--threads 2] [--rows 100000] [--cols 128] [--json FILE]
+    .venv/bin/python bench/exact_vs_faiss.py [--threads 2] [--rows 100000] [--cols 128] [--data mixture] [--dtype u8] [--json FILE]
+
+faiss searches bytes as the same numbers in f32: its flat indexes take nothing else.
 
 Needs the package kith; installs faiss-cpu and threadpoolctl beside it where they are missing.
 """
@@ -40,6 +42,18 @@ def best_of_both(rounds: int, ours: Callable[[], object], theirs: Callable[[], o
     return min(times[0]), min(times[1])
 
 
+def make_data(kind: str, rows: int, cols: int, rng: np.random.Generator) -> np.ndarray:
+    """gaussian: independent values. mixture: 2,000 centres, points around them that spread in 16 directions; 0 to 255."""
+    if kind == "gaussian":
+        return rng.standard_normal((rows, cols), dtype=np.float32)
+    fixed = np.random.default_rng(7)
+    centres = 40 * np.abs(fixed.standard_normal((2000, cols), dtype=np.float32))
+    directions = 6 * fixed.standard_normal((16, cols), dtype=np.float32)
+    points = centres[rng.integers(0, 2000, rows)] + 3 * rng.standard_normal((rows, cols), dtype=np.float32)
+    points += rng.standard_normal((rows, 16), dtype=np.float32) @ directions
+    return np.clip(points, 0, 255)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="exact search: kith against faiss-cpu")
     parser.add_argument("--threads", type=int, default=2)
@@ -48,6 +62,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", choices=("gaussian", "mixture"), default="gaussian")
+    parser.add_argument("--dtype", choices=("f32", "u8"), default="f32", help="u8: the mixture, rounded")
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE too")
     options = parser.parse_args()
 
@@ -58,8 +74,13 @@ def main() -> None:
 
     faiss.omp_set_num_threads(options.threads)
     rng = np.random.default_rng(options.seed)
-    base = rng.standard_normal((options.rows, options.cols), dtype=np.float32)
-    queries = rng.standard_normal((options.queries, options.cols), dtype=np.float32)
+    if options.dtype == "u8":
+        options.data = "mixture"
+    base = make_data(options.data, options.rows, options.cols, rng)
+    queries = make_data(options.data, options.queries, options.cols, rng)
+    if options.dtype == "u8":
+        base, queries = np.rint(base), np.rint(queries)
+    own_base, own_queries = (base.astype(np.uint8), queries.astype(np.uint8)) if options.dtype == "u8" else (base, queries)
 
     with threadpoolctl.threadpool_limits(options.threads):
         product = min(
@@ -67,7 +88,7 @@ def main() -> None:
             best_of_both(3, lambda: np.matmul(base, queries.T), lambda: None)[0],
         )
     info = kith.info()
-    print(f"{options.queries} queries in {options.rows} x {options.cols} f32, {options.threads} threads")
+    print(f"{options.queries} queries in {options.rows} x {options.cols} {options.dtype} ({options.data}), {options.threads} threads")
     print(f"{info['cpu']}, {info['instruction_set']}; faiss {faiss.__version__}, kith {kith.__version__}")
     print(f"the matrix product alone, by numpy: {product * 1e3:.0f} ms\n")
     print(f"{'metric':14} {'k':>4} {'what':18} {'kith':>10} {'faiss':>10} {'ratio':>6}")
@@ -75,23 +96,23 @@ def main() -> None:
     results = []
     for metric, peer_type in (("sqeuclidean", faiss.IndexFlatL2), ("inner_product", faiss.IndexFlatIP)):
         ours = kith.Index("Flat", metric=metric, device="cpu")
-        ours.add(base)
+        ours.add(own_base)
         peer = peer_type(options.cols)
         peer.add(base)
         for k in (10, 100):
             threads = {"threads": options.threads}
             cases = (
-                ("all at once", options.rounds, lambda: ours.search(queries, k, **threads), lambda: peer.search(queries, k)),
+                ("all at once", options.rounds, lambda: ours.search(own_queries, k, **threads), lambda: peer.search(queries, k)),
                 (
                     "all, from arrays",
                     options.rounds,
-                    lambda: kith.knn(queries, base, k, metric, device="cpu", **threads),
+                    lambda: kith.knn(own_queries, own_base, k, metric, device="cpu", **threads),
                     lambda: faiss.knn(queries, base, k, metric=peer.metric_type),
                 ),
                 (
                     "one at a time",
                     50,
-                    lambda: ours.search(queries[0], k, **threads),
+                    lambda: ours.search(own_queries[0], k, **threads),
                     lambda: peer.search(queries[:1], k),
                 ),
             )
@@ -99,7 +120,7 @@ def main() -> None:
                 mine, theirs = best_of_both(rounds, run_ours, run_theirs)
                 print(f"{metric:14} {k:4} {what:18} {mine * 1e3:7.2f} ms {theirs * 1e3:7.2f} ms {theirs / mine:5.2f}x")
                 results.append({"metric": metric, "k": k, "what": what, "kith": mine, "faiss": theirs, "ratio": theirs / mine})
-            found, expected = ours.search(queries, k, **threads).ids, peer.search(queries, k)[1]
+            found, expected = ours.search(own_queries, k, **threads).ids, peer.search(queries, k)[1]
             print(f"{'':19} ids in common: {np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, expected)]) / k:.6f}")
 
     if options.json:

@@ -51,6 +51,7 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
   }
   parallel_for(queries_.size(), meter, resources_, [&](int64_t query, int slot) {
     for (int64_t split = 0; split < plan_.row_splits; ++split) {
+      context.exchange_threshold(query, &context.list(query, split));
       user.finish(&context.list(query, split), query, static_cast<uint32_t>(first_row), slot, context.scorer(query));
     }
   });

@@ -26,6 +26,8 @@ constexpr int64_t kFastQueryBlock = 256;
 constexpr int64_t kFastBlockBytes = 128 << 10;
 // Enough tasks that the last one does not leave the other threads idle for long.
 constexpr int64_t kTasksPerThread = 16;
+// Of faster products: every split of the rows has lists of its own to fill and to finish, which costs more beside them.
+constexpr int64_t kFastTasksPerThread = 4;
 constexpr int64_t kRowsPerSplit = 4096;
 constexpr int64_t kPackedBytes = 16 << 20;  // packed at a time: within the last-level cache
 constexpr int64_t kListBytes = 128 << 20;   // for the candidates of a batch
@@ -68,7 +70,8 @@ void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, int64_t m
   }
   plan->query_block = largest_block(problem, *plan);
   const int64_t blocks = (plan->query_batch + plan->query_block - 1) / plan->query_block;
-  const int64_t wanted = budget.threads == 1 ? 1 : (kTasksPerThread * budget.threads + blocks - 1) / blocks;
+  const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
+  const int64_t wanted = budget.threads == 1 ? 1 : (tasks * budget.threads + blocks - 1) / blocks;
   plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
 }
 

@@ -86,6 +86,16 @@ def test_base_four_times_the_limit(kith_unsanitized, large, unlimited, tmp_path,
     assert limited() == unlimited
 
 
+def test_bytes_keep_the_limit(kith_unsanitized, tmp_path):
+    rows = np.random.default_rng(13).integers(0, 256, (400_000, 128), np.uint8)  # 49 MiB
+    base, queries = write_matrix(tmp_path / "b.u8bin", rows), write_matrix(tmp_path / "q.u8bin", rows[:100])
+    arguments, free = search(base, queries, tmp_path, "free")
+    kith_unsanitized.ok(*arguments)
+    arguments, limited = search(base, queries, tmp_path, "limited", "--memory-limit", "24M")
+    assert peak_memory(kith_unsanitized, *arguments) <= 24 * MIB
+    assert limited() == free()
+
+
 def test_queries_and_results_larger_than_the_limit(kith_unsanitized, tmp_path):
     random = np.random.default_rng(11)
     base = write_matrix(tmp_path / "b.fbin", random.standard_normal((300, 16)))

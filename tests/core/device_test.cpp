@@ -39,5 +39,17 @@ TEST(CpuTarget, CanBeForcedAndGivenBack) {
   EXPECT_EQ(cpu_target_name(), before);
 }
 
+TEST(CpuTarget, ATargetHasItsExtensionsAndNoOthers) {
+  for (const std::string& name : cpu_targets()) {
+    force_cpu_target(name);
+    const CpuExtensions extensions = cpu_extensions();
+    EXPECT_EQ(extensions.amx, name == "AMX") << name;
+    EXPECT_EQ(extensions.vnni, name == "AMX" || name == "VNNI") << name;
+    EXPECT_EQ(extensions.dotprod, name == "DOTPROD") << name;
+  }
+  force_cpu_target("");
+  EXPECT_EQ(cpu_targets().front(), cpu_target_name());
+}
+
 }  // namespace
 }  // namespace kith

@@ -24,13 +24,16 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
   p.k = std::min(p.k, p.rows);
   p.base_prepared = *rc::gen::arbitrary<bool>();
   p.base_dtype = *rc::gen::element(DType::f32, DType::u8);
+  p.query_dtype = *rc::gen::element(DType::f32, DType::u8);
   p.base_in_memory = *rc::gen::arbitrary<bool>();
   p.queries_in_memory = *rc::gen::arbitrary<bool>();
   p.results_in_memory = *rc::gen::arbitrary<bool>();
   const int threads = *rc::gen::inRange(1, 65);
   const int64_t budget = int64_t{1} << *rc::gen::inRange(14, 40);
+  const CpuExtensions cpu =
+      *rc::gen::element(CpuExtensions{}, CpuExtensions{true, false, false}, CpuExtensions{false, true, true});
   try {
-    const KnnPlan plan = plan_knn_cpu(p, {budget, 0, threads});
+    const KnnPlan plan = plan_knn_cpu(p, {budget, 0, threads, cpu});
     RC_ASSERT(plan.host_bytes <= budget);
     RC_ASSERT(plan.query_batch >= 1 && plan.query_batch <= p.queries);
     RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.rows);
@@ -38,7 +41,7 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
     RC_ASSERT(plan.row_splits >= 1);
   } catch (const OutOfMemory& error) {
     RC_ASSERT(error.bytes_needed() > budget);
-    RC_ASSERT(plan_knn_cpu(p, {error.bytes_needed(), 0, threads}).host_bytes <= error.bytes_needed());
+    RC_ASSERT(plan_knn_cpu(p, {error.bytes_needed(), 0, threads, cpu}).host_bytes <= error.bytes_needed());
   }
 }
 
@@ -72,6 +75,19 @@ TEST(KnnPlan, ManyQueriesAreMultiplied) {
   const KnnPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
   EXPECT_EQ(plan.engine, CpuEngine::product);
   EXPECT_EQ(plan.query_batch, 1000);
+}
+
+TEST(KnnPlan, BytesArePackedAsBytesWhereTheCpuMultipliesThem) {
+  KnnProblem p = problem(1000, 100000, 128, 10);
+  p.query_dtype = p.base_dtype = DType::u8;
+  const KnnPlan floats = plan_knn_cpu(p, {kNoLimit, 0, 2, {}});
+  EXPECT_EQ(floats.format, PanelFormat::f32);
+  const KnnPlan bytes = plan_knn_cpu(p, {kNoLimit, 0, 2, {false, true, true}});
+  EXPECT_EQ(bytes.format, PanelFormat::u8);
+  EXPECT_EQ(bytes.panel_rows, 100000);
+  EXPECT_EQ(bytes.query_block % kMostQueriesPerPanel, 0);
+  p.query_dtype = DType::f32;
+  EXPECT_EQ(plan_knn_cpu(p, {kNoLimit, 0, 2, {false, true, true}}).format, PanelFormat::bf16);
 }
 
 TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {

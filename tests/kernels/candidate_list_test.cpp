@@ -47,6 +47,58 @@ std::vector<uint64_t> expected(const std::vector<float>& keys, int64_t k) {
   return all;
 }
 
+// The same in exact mode, which must never ask for a key; counts the rows that were pushed.
+std::vector<uint64_t> select_exactly(const std::vector<float>& keys, int64_t k, int64_t* pushed) {
+  std::vector<float> memory(
+      static_cast<size_t>(CandidateList::capacity_for(k) * CandidateList::kBytesPerCandidate / 4));
+  std::vector<uint64_t> scratch_memory(static_cast<size_t>(CandidateScratch::bytes_for(k) / 8 + 1));
+  const CandidateScratch scratch(scratch_memory.data(), k);
+  CandidateList list(memory.data(), k);
+  list.reset(INFINITY, CandidateList::Keys::exact);
+  const RowScorer score = [&](const uint32_t*, int64_t, float*) { ADD_FAILURE() << "a key was asked for"; };
+  *pushed = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] > list.limit()) continue;
+    list.push_exact(keys[i], static_cast<uint32_t>(i));
+    ++*pushed;
+    if (!list.has_room()) list.make_room(scratch, score);
+  }
+  std::vector<uint64_t> best(static_cast<size_t>(k), kPadding);
+  list.finish(best.data(), 0, scratch, score);
+  return best;
+}
+
+RC_GTEST_PROP(CandidateList, FindsTheKNearestOfExactKeys, (uint64_t seed)) {
+  const int64_t k = *rc::gen::inRange<int64_t>(1, 80);
+  const int64_t rows = *rc::gen::inRange<int64_t>(0, 2000);
+  const auto levels = *rc::gen::inRange<uint32_t>(1, 1000);
+  const CounterRng rng(seed, 0);
+  std::vector<float> keys;
+  for (int64_t i = 0; i < rows; ++i) keys.push_back(static_cast<float>(rng.below(static_cast<uint64_t>(i), levels)));
+  int64_t pushed = 0;
+  RC_ASSERT(select_exactly(keys, k, &pushed) == expected(keys, k));
+}
+
+TEST(CandidateList, EqualExactKeysCostNothing) {
+  const std::vector<float> keys(10000, 3.0f);
+  int64_t pushed = 0;
+  EXPECT_EQ(select_exactly(keys, 10, &pushed), expected(keys, 10));
+  EXPECT_LE(pushed, CandidateList::capacity_for(10));
+}
+
+TEST(CandidateList, AnotherListsThresholdLeavesTies) {
+  std::vector<float> memory(
+      static_cast<size_t>(CandidateList::capacity_for(4) * CandidateList::kBytesPerCandidate / 4));
+  CandidateList list(memory.data(), 4);
+  list.reset(INFINITY, CandidateList::Keys::exact);
+  list.share_threshold(5.0f);
+  EXPECT_EQ(list.limit(), 5.0f);  // the rows that gave it may come later
+  list.reset(5.0f, CandidateList::Keys::exact_after_ties);
+  EXPECT_LT(list.limit(), 5.0f);  // those came before
+  list.reset(5.0f);
+  EXPECT_EQ(list.limit(), 5.0f);
+}
+
 RC_GTEST_PROP(CandidateList, FindsTheKNearestWithAnyBounds, (uint64_t seed)) {
   const int64_t k = *rc::gen::inRange<int64_t>(1, 80);
   const int64_t rows = *rc::gen::inRange<int64_t>(0, 2000);

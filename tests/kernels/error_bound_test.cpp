@@ -4,6 +4,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
+#include "kernels/product/panel_format.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -57,6 +58,45 @@ TEST(ErrorBound, HoldsForInnerProducts) {
     const float truth = reference::canonical(Metric::inner_product, q, x, cols);
     const ErrorBound bound = inner_product_bound(std::sqrt(canonical_squared_norm(q, cols)), cols);
     EXPECT_LE(std::abs(key - truth), bound.at(static_cast<float>(std::sqrt(canonical_squared_norm(x, cols)))));
+  });
+}
+
+// The bf16 parts of a vector, high or low, as floats.
+std::vector<float> bf16_part(const float* values, int64_t cols, float scale, int part) {
+  const int64_t units = units_per_part(PanelFormat::bf16, cols);
+  std::vector<uint32_t> packed(static_cast<size_t>(2 * units));
+  encode_floats(PanelFormat::bf16, values, cols, scale, packed.data());
+  std::vector<float> floats(static_cast<size_t>(cols));
+  for (int64_t c = 0; c < cols; ++c) {
+    const uint32_t unit = packed[static_cast<size_t>(part * units + c / 2)];
+    floats[static_cast<size_t>(c)] = float_of_bits(c % 2 == 0 ? unit << 16 : unit & 0xFFFF0000u);
+  }
+  return floats;
+}
+
+// What tiles compute: the high parts' product, then with both mixed ones added.
+TEST(ErrorBound, HoldsForProductsOfParts) {
+  for_pairs([](const float* q, const float* x, int64_t cols) {
+    const double qq = canonical_squared_norm(q, cols);
+    const double xx = canonical_squared_norm(x, cols);
+    const auto norm = static_cast<float>(std::sqrt(xx));
+    const std::vector<float> high_x = bf16_part(x, cols, 1.0f, 0);
+    const std::vector<float> low_x = bf16_part(x, cols, 1.0f, 1);
+    for (const bool differences : {false, true}) {
+      const float scale = differences ? -2.0f : -1.0f;
+      const std::vector<float> high_q = bf16_part(q, cols, scale, 0);
+      const std::vector<float> low_q = bf16_part(q, cols, scale, 1);
+      const float truth = reference::canonical(differences ? Metric::sqeuclidean : Metric::inner_product, q, x, cols);
+      const float offset = differences ? static_cast<float>(qq) : 0.0f;
+      const float high =
+          plain_product(high_q.data(), high_x.data(), cols, differences ? static_cast<float>(xx) : 0.0f, 1);
+      const ErrorBound wide = tile_product_bound(differences, std::sqrt(qq), cols, kHighPartsError);
+      EXPECT_LE(std::abs(high + offset - truth), wide.at(norm));
+      const float mixed = plain_product(high_q.data(), low_x.data(), cols, high, 1);
+      const float all = plain_product(low_q.data(), high_x.data(), cols, mixed, 1);
+      const ErrorBound narrow = tile_product_bound(differences, std::sqrt(qq), cols, kBothPartsError);
+      EXPECT_LE(std::abs(all + offset - truth), narrow.at(norm));
+    }
   });
 }
 

@@ -20,10 +20,47 @@ int64_t columns_per_unit(PanelFormat format) {
   }
 }
 
-// To nearest, ties to even. What a NaN becomes does not matter: nothing is claimed of such rows.
-uint32_t bf16_bits(float value) {
+// To nearest, ties to even, in the upper half. What a NaN becomes does not matter: nothing is claimed of such rows.
+uint32_t bf16_above(float value) {
   const uint32_t bits = bits_of_float(value);
-  return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+  return (bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u;
+}
+
+// Two values as a unit of either part.
+struct Bf16Units {
+  uint32_t high;
+  uint32_t low;
+};
+Bf16Units bf16_units(float first, float second) {
+  const uint32_t a = bf16_above(first);
+  const uint32_t b = bf16_above(second);
+  const uint32_t rest_a = bf16_above(first - float_of_bits(a));
+  const uint32_t rest_b = bf16_above(second - float_of_bits(b));
+  return {a >> 16 | b, rest_a >> 16 | rest_b};
+}
+
+using Four = uint32_t __attribute__((vector_size(16)));
+
+Four load_four(const uint32_t* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
+}
+
+// Four units of four rows.
+void transpose_four(const uint32_t* rows, int64_t stride, int64_t width, uint32_t* out) {
+  const Four a = load_four(rows);
+  const Four b = load_four(rows + stride);
+  const Four c = load_four(rows + 2 * stride);
+  const Four d = load_four(rows + 3 * stride);
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four columns[] = {
+      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int u = 0; u < 4; ++u) std::memcpy(out + u * width, &columns[u], sizeof(Four));
 }
 
 }  // namespace
@@ -71,8 +108,16 @@ int64_t packed_bytes(PanelFormat format, int64_t cols) {
 }
 
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
+  const int64_t whole_rows = count / 4 * 4;
+  const int64_t whole_units = units / 4 * 4;
+  for (int64_t u = 0; u < whole_units; u += 4) {
+    for (int64_t i = 0; i < whole_rows; i += 4) {
+      transpose_four(rows + i * stride + u, stride, width, out + u * width + i);
+    }
+  }
   for (int64_t u = 0; u < units; ++u) {
-    for (int64_t i = 0; i < count; ++i) out[u * width + i] = rows[i * stride + u];
+    const int64_t first = u < whole_units ? whole_rows : 0;
+    for (int64_t i = first; i < count; ++i) out[u * width + i] = rows[i * stride + u];
     std::fill(out + u * width + count, out + (u + 1) * width, 0u);
   }
 }
@@ -83,16 +128,18 @@ void encode_floats(PanelFormat format, const float* values, int64_t cols, float 
     return;
   }
   const int64_t units = units_per_part(format, cols);
-  auto* const high = reinterpret_cast<uint16_t*>(out);
-  auto* const low = reinterpret_cast<uint16_t*>(out + units);
-  for (int64_t c = 0; c < cols; ++c) {
-    const float value = values[c] * scale;
-    const uint32_t rounded = bf16_bits(value);
-    high[c] = static_cast<uint16_t>(rounded);
-    low[c] = static_cast<uint16_t>(bf16_bits(value - float_of_bits(rounded << 16)));
+  const int64_t whole = cols / 2;
+  uint32_t* const low = out + units;
+  for (int64_t u = 0; u < whole; ++u) {
+    const Bf16Units both = bf16_units(values[2 * u] * scale, values[2 * u + 1] * scale);
+    out[u] = both.high;
+    low[u] = both.low;
   }
-  std::fill(high + cols, high + 2 * units, uint16_t{0});
-  std::fill(low + cols, low + 2 * units, uint16_t{0});
+  for (int64_t u = whole; u < units; ++u) {
+    const Bf16Units both = bf16_units(2 * u < cols ? values[2 * u] * scale : 0.0f, 0.0f);
+    out[u] = both.high;
+    low[u] = both.low;
+  }
 }
 
 }  // namespace kith

@@ -107,6 +107,7 @@ void CandidateList::finish(uint64_t* best, uint32_t first_row, const CandidateSc
     const float kth = key_of_ordered(ordered_of(best[k_ - 1]));
     if (kth < threshold_) threshold_ = kth;
   }
+  drop_above_threshold();  // before any key is computed
   lower_threshold(scratch.keys);
   collect(first_row, scratch, score);
   merge_neighbors(best, k_, scratch.neighbors, count_, scratch.neighbors + capacity_);

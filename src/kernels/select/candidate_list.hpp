@@ -15,8 +15,10 @@
 #include "kernels/distance/error_bound.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -46,7 +48,7 @@ class CandidateList {
   static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
   // Candidates that can come together.
   static constexpr int64_t kLargestGroup = 64;
-  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 48 + kLargestGroup; }
+  static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 24 + kLargestGroup; }
 
   // Of a list and its candidates.
   static constexpr int64_t bytes_for(int64_t k);
@@ -105,24 +107,24 @@ class CandidateList {
     bool root = false;
   };
 
-  // Pushes those of `count` consecutive rows whose values are not above the limit. Without branches: which lanes of a
-  // tile pass cannot be predicted. The list must have room.
+  // Pushes those of `count` consecutive rows whose values are not above the limit. Few are, and which cannot be
+  // predicted: all are compared at once, without branches. The list must have room.
   void push_group(const float* values, int64_t count, float limit, const GroupKeys& keys, uint32_t first_row) {
-    const int64_t first = count_;
-    int64_t end = count_;
-    for (int64_t i = 0; i < count; ++i) {
-      const float key = values[i] + keys.offset;
-      const float error = keys.bound + keys.relative * key;
-      lower_[end] = key - error;  // a NaN stays one, and bounds nothing
-      upper_[end] = key + error;
-      rows_[end] = first_row + static_cast<uint32_t>(i);
-      end += !(values[i] > limit);
-    }
-    count_ = end;
-    if (!keys.root) return;
-    for (int64_t i = first; i < end; ++i) {
-      lower_[i] = root_below(lower_[i]);
-      upper_[i] = root_above(upper_[i]);
+    static_assert(std::endian::native == std::endian::little);
+    alignas(8) uint8_t passes[kLargestGroup] = {};
+    for (int64_t i = 0; i < count; ++i) passes[i] = !(values[i] > limit);  // a NaN passes
+    for (int64_t first = 0; first < count; first += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, passes + first, sizeof eight);
+      for (; eight != 0; eight &= eight - 1) {
+        const int64_t i = first + std::countr_zero(eight) / 8;
+        const float key = values[i] + keys.offset;
+        const float error = keys.bound + keys.relative * key;
+        const float lower = key - error;  // a NaN stays one, and bounds nothing
+        const float upper = key + error;
+        push(keys.root ? root_below(lower) : lower, keys.root ? root_above(upper) : upper,
+             first_row + static_cast<uint32_t>(i));
+      }
     }
   }
 

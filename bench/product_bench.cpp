@@ -1,0 +1,180 @@
+// The products of exact search on the CPU, by format and instruction set: rates of the kernels alone, without
+// candidates, and of whole searches, each beside the rate of f32.
+//
+//   product_bench [--rows 100000] [--cols 128] [--queries 1000] [--k 10] [--threads 2] [--rounds 5] [--target AMX]
+//                 [--out FILE]
+#include <kith/index.hpp>
+#include <kith/knn.hpp>
+
+#include "core/cpu_target.hpp"
+#include "core/float_mode.hpp"
+#include "core/random.hpp"
+#include "exact/packed_base.hpp"
+#include "exact/query_set.hpp"
+#include "table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+struct Options {
+  int64_t rows = 100000;
+  int64_t cols = 128;
+  int64_t queries = 1000;
+  int64_t k = 10;
+  int threads = 2;
+  int rounds = 5;
+  std::string target;  // all of them
+  std::string out;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const std::string value = argv[i + 1];
+    if (name == "--rows") options.rows = std::atoll(value.c_str());
+    if (name == "--cols") options.cols = std::atoll(value.c_str());
+    if (name == "--queries") options.queries = std::atoll(value.c_str());
+    if (name == "--k") options.k = std::atoll(value.c_str());
+    if (name == "--threads") options.threads = std::atoi(value.c_str());
+    if (name == "--rounds") options.rounds = std::atoi(value.c_str());
+    if (name == "--target") options.target = value;
+    if (name == "--out") options.out = value;
+  }
+  return options;
+}
+
+double best_seconds(int rounds, const std::function<void()>& work) {
+  double best = HUGE_VAL;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+// A mixture of Gaussians: centres, points around them, and a few directions in which all of them spread. Values from 0
+// to 255.
+std::vector<float> mixture(int64_t rows, int64_t cols, uint64_t seed) {
+  constexpr int64_t kCentres = 2000;
+  constexpr int64_t kDirections = 16;
+  const auto normal = [](const CounterRng& rng, int64_t index) {
+    const float u = rng.uniform(static_cast<uint64_t>(2 * index)) + 0x1p-25f;
+    return std::sqrt(-2.0f * std::log(u)) * std::cos(6.2831853f * rng.uniform(static_cast<uint64_t>(2 * index + 1)));
+  };
+  const CounterRng shape(7, 0);
+  const CounterRng rng(seed, 1);
+  std::vector<float> centres(static_cast<size_t>(kCentres * cols));
+  for (size_t i = 0; i < centres.size(); ++i) centres[i] = 40 * std::abs(normal(shape, static_cast<int64_t>(i)));
+  std::vector<float> directions(static_cast<size_t>(kDirections * cols));
+  for (size_t i = 0; i < directions.size(); ++i) directions[i] = 6 * normal(shape, 1000000 + static_cast<int64_t>(i));
+  std::vector<float> values(static_cast<size_t>(rows * cols));
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t first = r * (cols + kDirections + 1);
+    const auto centre = static_cast<int64_t>(rng.uniform(static_cast<uint64_t>(2 * first)) * kCentres);
+    float z[kDirections];
+    for (int64_t j = 0; j < kDirections; ++j) z[j] = normal(rng, first + 1 + j);
+    for (int64_t c = 0; c < cols; ++c) {
+      float value = centres[static_cast<size_t>(centre * cols + c)] + 3 * normal(rng, first + 1 + kDirections + c);
+      for (int64_t j = 0; j < kDirections; ++j) value += z[j] * directions[static_cast<size_t>(j * cols + c)];
+      values[static_cast<size_t>(r * cols + c)] = std::clamp(value, 0.0f, 255.0f);
+    }
+  }
+  return values;
+}
+
+class Nothing final : public PanelHits, public BytePanelHits {
+ public:
+  void on_hit(int64_t, int64_t, const float*) override { ++hits; }
+  void on_hit(int64_t, int64_t, uint64_t, const int32_t*) override { ++hits; }
+  int64_t hits = 0;
+};
+
+// One thread's rate over rows that stay in the cache, in multiplications and additions per second; nothing passes.
+double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixView& base, const Options& options) {
+  const Resources resources;
+  const DefaultFloatMode mode;
+  const int64_t rows = std::min<int64_t>(base.rows(), 4096);
+  const int64_t count = std::min<int64_t>(queries.rows(), 256);
+  ProgressMeter meter("bench", 1, resources);
+  PackedBase packed(KeyKind::squared_l2, format, std::vector<float>(static_cast<size_t>(options.cols)), rows,
+                    resources);
+  packed.pack(base.slice(0, rows), false, 0, 0, meter, resources);
+  QuerySet set(KeyKind::squared_l2, count, options.cols, format, resources);
+  set.load(queries.slice(0, count), false, 0);
+  set.pack(packed.centre(), meter, resources);
+  std::vector<float> limits(512, -HUGE_VALF);
+  std::vector<int32_t> byte_limits(512, kSmallestLimit);
+  Nothing hits;
+  const double seconds = best_seconds(10 * options.rounds, [&] {
+    if (holds_bytes(format)) {
+      scan_byte_panels(set.byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0, packed.panel_count(),
+                       hits);
+    } else {
+      scan_panels(set.panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
+    }
+  });
+  return 2.0 * static_cast<double>(rows * count * options.cols) / seconds;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const Table table(options.out);
+  ResourceOptions limits;
+  limits.device = Device::cpu();
+  limits.threads = options.threads;
+  const Resources resources(limits);
+
+  const std::vector<float> base = mixture(options.rows, options.cols, 1);
+  const std::vector<float> queries = mixture(options.queries, options.cols, 2);
+  const auto bytes_of = [](const std::vector<float>& values) {
+    std::vector<uint8_t> bytes(values.size());
+    std::transform(values.begin(), values.end(), bytes.begin(),
+                   [](float value) { return static_cast<uint8_t>(std::lround(value)); });
+    return bytes;
+  };
+  const std::vector<uint8_t> byte_base = bytes_of(base);
+  const std::vector<uint8_t> byte_queries = bytes_of(queries);
+  const auto view = [&](const auto& values, DType dtype, int64_t rows) {
+    return MatrixView(values.data(), dtype, {rows, options.cols, options.cols});
+  };
+
+  table.line(fmt::format("{} queries in {} x {}, k = {}, {} threads, {}", options.queries, options.rows, options.cols,
+                         options.k, options.threads, cpu_info().name));
+  table.line(fmt::format("{:8} {:6} {:>16} {:>14} {:>14} {:>14}", "target", "data", "kernel GOP/s", "index ms",
+                         "index GOP/s", "arrays ms"));
+  const double operations = 2.0 * static_cast<double>(options.queries * options.rows * options.cols);
+  for (const std::string& target : cpu_targets()) {
+    if (!options.target.empty() && target != options.target) continue;
+    force_cpu_target(target);
+    for (const DType dtype : {DType::f32, DType::u8}) {
+      const bool bytes = dtype == DType::u8;
+      const MatrixView b = bytes ? view(byte_base, dtype, options.rows) : view(base, dtype, options.rows);
+      const MatrixView q = bytes ? view(byte_queries, dtype, options.queries) : view(queries, dtype, options.queries);
+      const PanelFormat format = choose_panel_format(KeyKind::squared_l2, dtype, dtype, options.cols, cpu_extensions());
+      const double rate = kernel_rate(format, q, b, options);
+      Index index("Flat", {Metric::sqeuclidean});
+      index.add(b, Ownership::borrow, resources);
+      const double indexed = best_seconds(options.rounds, [&] { index.search(q, options.k, resources); });
+      const double arrays = best_seconds(options.rounds, [&] {
+        knn(q, b, {options.k, Metric::sqeuclidean}, resources);
+      });
+      table.line(fmt::format("{:8} {:6} {:16.0f} {:14.2f} {:14.0f} {:14.2f}", target, name_of(dtype), rate / 1e9,
+                             indexed * 1e3, operations / indexed / 1e9, arrays * 1e3));
+    }
+  }
+}
