@@ -126,6 +126,8 @@ def main() -> None:
 
     results = []
     for init, seeds in (("random", options.seeds), ("kmeans++", options.plus_plus_seeds)):
+        if seeds == 0:
+            continue
         runs: dict[str, list[tuple[float, float, float]]] = {"kith": [], "faiss": [], "scikit-learn": []}
         for seed in range(seeds):
             for name, run in (("kith", ours), ("faiss", faiss_kmeans), ("scikit-learn", sklearn_kmeans)):

@@ -36,9 +36,9 @@ struct Typed {
   RunOptions run;
   InfoOptions info;
   KnnOptions knn;
-  RangeOptions range;
   KMeansOptions kmeans;
   std::string init = "kmeans++";
+  RangeOptions range;
   ConvertOptions convert;
   EvalOptions eval;
 };
@@ -157,7 +157,9 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   command->add_option("--data", typed.kmeans.data, "Vectors, in any format; may be larger than memory")
       ->required()
       ->type_name("FILE");
-  command->add_option("--out", typed.kmeans.out, "Where the centres go: a format that holds f32")->required()->type_name("FILE");
+  command->add_option("--out", typed.kmeans.out, "Where the centres go: a format that holds f32")
+      ->required()
+      ->type_name("FILE");
   command->add_option("--out-labels", typed.kmeans.out_labels, "Where each row's centre goes: a format that holds ids")
       ->type_name("FILE");
   number("-k,--clusters", params.clusters, "Centres");
@@ -175,9 +177,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
   number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
-  command->add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
-      ->check(decimal())
-      ->type_name("N");
+  add_threads(*command, typed);
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
   return command;
@@ -234,10 +234,10 @@ void interpret(Typed& typed) {
   typed.run.device = parse_device(typed.device);
   typed.knn.params.metric = parse_metric(typed.metric);
   typed.knn.params.check_finite = !typed.no_check_finite;
-  typed.range.params.metric = typed.knn.params.metric;
-  typed.range.params.check_finite = typed.knn.params.check_finite;
   typed.kmeans.params.check_finite = !typed.no_check_finite;
   typed.kmeans.params.init = parse_kmeans_init(typed.init);
+  typed.range.params.metric = typed.knn.params.metric;
+  typed.range.params.check_finite = typed.knn.params.check_finite;
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
