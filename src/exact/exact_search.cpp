@@ -12,7 +12,7 @@ namespace {
 double mask_from(const KnnProblem& problem) {
   if (cpu_engine(problem) == CpuEngine::product) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
-  constexpr double kCopy = 7;
+  constexpr double kCopy = 10;
   const auto queries = static_cast<double>(problem.queries);
   return queries / (queries + kCopy);
 }
