@@ -1,33 +1,49 @@
-// How fast exact search is on a GPU: random rows, all neighbours by squared L2, beside the floor of the hardware.
+// How fast exact search is on a GPU, with data, queries and results in its memory: the mixture of mixture.hpp, squared
+// L2, beside the floor of the hardware and what other libraries take.
 //
-//   exact_cuda_bench [--rows N] [--queries N] [--cols N] [--seconds S] [--clock GHZ] [--out FILE]
+//   exact_cuda_bench [--rows N] [--queries N] [--cols N] [--runs N] [--only NAME] [--graph 0|1] [--out FILE]
 //
-// "index" searches vectors that lie on the GPU, "knn" brings them there first; both include queries in and results out.
-// The floor is the arithmetic alone: two double-precision instructions for each (query, row, column). GFLOP/s counts 2,
-// a multiplication and an addition, as for a matrix product. The best of three runs is shown; where a run would take
-// longer than --seconds, fewer queries are searched.
+// Times are CUDA events around whole calls, from raw arrays unless the name says "index": the medians of the runs. The
+// floor is the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192), or one read of
+// the base for one query, or its copy from the host.
 #include <kith/kith.hpp>
 
+#include "mixture.hpp"
+#include "peers_h200.hpp"
 #include "table.hpp"
 
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <random>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace {
 
+using namespace kith;
+
+constexpr double kHalfFlops = 731e12;
+constexpr double kByteFlops = 1462e12;
+constexpr double kReadBytes = 4.2e12;
+constexpr double kCopyBytes = 55e9;  // from the host
+
+void check(cudaError_t error) {
+  if (error != cudaSuccess) throw DeviceError(cudaGetErrorString(error));
+}
+
 struct Settings {
   int64_t rows = 1000000;
   int64_t queries = 10000;
   int64_t cols = 128;
-  double seconds = 10;
-  double clock = 1.98;  // GHz, an H200's highest
+  int64_t runs = 7;
+  bool graph = true;
+  std::string only;
   std::string out;
 };
 
@@ -42,101 +58,225 @@ Settings parse(int argc, char** argv) {
       settings.queries = std::atoll(value);
     else if (value != nullptr && name == "--cols")
       settings.cols = std::atoll(value);
-    else if (value != nullptr && name == "--seconds")
-      settings.seconds = std::atof(value);
-    else if (value != nullptr && name == "--clock")
-      settings.clock = std::atof(value);
+    else if (value != nullptr && name == "--runs")
+      settings.runs = std::max(1LL, std::atoll(value));
+    else if (value != nullptr && name == "--graph")
+      settings.graph = std::atoi(value) != 0;
+    else if (value != nullptr && name == "--only")
+      settings.only = value;
     else if (value != nullptr && name == "--out")
       settings.out = value;
     else
-      throw kith::InvalidArgument("unknown option or no value: " + name);
+      throw InvalidArgument("unknown option or no value: " + name);
   }
   return settings;
 }
 
-// Double-precision instructions that one multiprocessor starts in a clock; 2 on the GPUs made for graphics.
-int f64_lanes(int compute_capability) {
-  switch (compute_capability) {
-    case 80: return 32;
-    case 90:
-    case 100: return 64;
-    default: return 2;
+// Memory on the device, filled once.
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
+  template <typename T>
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size() * sizeof(T)) {
+    check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
-}
+  ~DeviceArray() { (void)cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
 
-template <typename Call>
-double seconds_of(const Call& call) {
-  const auto start = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+ private:
+  void* data_ = nullptr;
+};
 
-template <typename Call>
-double best_of_three(const Call& call) {
-  return std::min({seconds_of(call), seconds_of(call), seconds_of(call)});
-}
+class Bench {
+ public:
+  explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
+    check(cudaStreamCreate(&stream_));
+    check(cudaEventCreate(&start_));
+    check(cudaEventCreate(&stop_));
+    ResourceOptions options;
+    options.device = Device::cuda(0);
+    options.stream = stream_;
+    options.log = [this](LogLevel, std::string_view text) { log_ = text; };
+    resources_ = Resources(options);
+    const DeviceInfo device = cuda_devices().front();
+    table_.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " +
+                std::to_string(settings.cols) + " by sqeuclidean, " + std::to_string(settings.queries) +
+                " queries; milliseconds");
+    table_.line("what                     best    median     floor   ratio     FAISS      cuVS      goal");
+  }
 
-template <typename T>
-std::vector<T> random_values(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<T> values(static_cast<size_t>(count));
-  for (T& value : values) value = static_cast<T>(random() >> 24);
-  return values;
-}
+  void run() {
+    const std::vector<float> base = mixture_.points(settings_.rows, 11);
+    const std::vector<float> queries = mixture_.points(settings_.queries, 12);
+    floats("", base, queries, {10, 100, 1000});
+    from_host(base, queries);
+    cosine(base, queries);
+    if (wanted("f32 far mean k=10")) {
+      const auto moved = [](std::vector<float> values) {
+        for (float& value : values) value = 1e5f + value;
+        return values;
+      };
+      floats(" far mean", moved(base), moved(queries), {10});
+    }
+    if (wanted("f32 outlier k=10")) {
+      std::vector<float> with_outlier = base;  // which widens the bounds of all
+      for (int64_t c = 0; c < settings_.cols; ++c) with_outlier[static_cast<size_t>(777 * settings_.cols + c)] *= 100;
+      floats(" outlier", with_outlier, queries, {10});
+    }
+    halves(base, queries);
+    one_query(base, queries);
+    bytes(base, queries);
+  }
 
-template <typename T>
-void measure(const char* dtype, const Settings& settings, double floor_rate, const Table& table) {
-  using namespace kith;
-  const std::vector<T> base = random_values<T>(settings.rows * settings.cols, 1);
-  const std::vector<T> queries = random_values<T>(settings.queries * settings.cols, 2);
-  const MatrixView base_view(base.data(), settings.rows, settings.cols);
-  const MatrixView all_queries(queries.data(), settings.queries, settings.cols);
-  ResourceOptions options;
-  options.device = Device::cuda(0);
-  const Resources resources(options);
-  Index index("Flat", {.metric = Metric::sqeuclidean});
-  index.add(base_view, Ownership::borrow, resources);
+ private:
+  bool wanted(const std::string& name) const { return settings_.only.empty() || name == settings_.only; }
 
-  for (const int64_t k : {10, 100}) {
-    const int64_t few = std::min<int64_t>(settings.queries, 1000);
-    const MatrixView first = all_queries.slice(0, few);
-    index.search(first, k, resources);  // wakes the GPU
-    const double per_query = seconds_of([&] { index.search(first, k, resources); }) / static_cast<double>(few);
-    const int64_t count = std::clamp(static_cast<int64_t>(settings.seconds / per_query), int64_t{1}, settings.queries);
-    const MatrixView part = all_queries.slice(0, count);
-    const double elements =
-        static_cast<double>(count) * static_cast<double>(settings.rows) * static_cast<double>(settings.cols);
-    const double floor = 2 * elements / floor_rate;
-    const auto show = [&](const char* what, double seconds) {
-      char text[160];
-      std::snprintf(text, sizeof text, "%-5s %-5s %5lld %8lld %10.3f %10.0f %10.3f %8.1fx", what, dtype,
-                    static_cast<long long>(k), static_cast<long long>(count), seconds, 2e-9 * elements / seconds, floor,
-                    seconds / floor);
-      table.line(text);
+  void measure(const std::string& name, double floor, const std::function<void()>& call) {
+    if (!wanted(name)) return;
+    call();
+    std::vector<double> times;
+    for (int64_t i = 0; i < settings_.runs; ++i) {
+      check(cudaEventRecord(start_, stream_));
+      call();
+      check(cudaEventRecord(stop_, stream_));
+      check(cudaEventSynchronize(stop_));
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, start_, stop_));
+      times.push_back(milliseconds);
+    }
+    std::sort(times.begin(), times.end());
+    const double median = times[times.size() / 2];
+    PeerTimes peers{name, 0, 0, 0};
+    for (const PeerTimes& known : kExactPeers) {
+      if (known.name == name) peers = known;
+    }
+    char text[200];
+    std::snprintf(text, sizeof text, "%-20s %9.3f %9.3f %9.3f %6.1fx %9.1f %9.2f %9.1f  %s", name.c_str(),
+                  times.front(), median, floor, median / floor, peers.faiss, peers.cuvs, peers.goal, log_.c_str());
+    table_.line(text);
+    log_.clear();
+  }
+
+  double product_floor(int64_t queries, double rate) const {
+    return 2e3 * static_cast<double>(queries) * static_cast<double>(settings_.rows) *
+           static_cast<double>(settings_.cols) / rate;
+  }
+
+  MatrixView on_device(const DeviceArray& array, DType dtype, int64_t rows) const {
+    return {array.as<void>(), dtype, {rows, settings_.cols, settings_.cols}, MemorySpace::cuda(0)};
+  }
+
+  void search(const std::string& name, double floor, const MatrixView& queries, const MatrixView& base,
+              const KnnParams& params) {
+    const DeviceArray ids(static_cast<size_t>(queries.rows() * params.k) * 8);
+    const DeviceArray distances(static_cast<size_t>(queries.rows() * params.k) * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), queries.rows(), params.k, MemorySpace::cuda(0)};
+    measure(name, floor, [&] { knn(queries, base, out, params, resources_); });
+  }
+
+  void floats(const std::string& what, const std::vector<float>& base, const std::vector<float>& queries,
+              const std::vector<int64_t>& ks) {
+    const DeviceArray device_base(base);
+    const DeviceArray device_queries(queries);
+    const MatrixView base_view = on_device(device_base, DType::f32, settings_.rows);
+    const MatrixView query_view = on_device(device_queries, DType::f32, settings_.queries);
+    for (const int64_t k : ks) {
+      search("f32" + what + " k=" + std::to_string(k), product_floor(settings_.queries, kHalfFlops), query_view,
+             base_view, {.k = k, .metric = Metric::sqeuclidean});
+    }
+    if (!what.empty() || !settings_.graph) return;
+    search("f32 graph k=10", product_floor(settings_.rows, kHalfFlops), base_view, base_view,
+           {.k = 11, .metric = Metric::sqeuclidean});
+  }
+
+  // All of it in ordinary host memory: the floor is the copy.
+  void from_host(const std::vector<float>& base, const std::vector<float>& queries) {
+    const double floor = 1e3 * static_cast<double>(base.size() * sizeof(float)) / kCopyBytes;
+    measure("f32 k=10 from host", floor, [&] {
+      knn({queries.data(), settings_.queries, settings_.cols}, {base.data(), settings_.rows, settings_.cols},
+          {.k = 10, .metric = Metric::sqeuclidean}, resources_);
+    });
+  }
+
+  void cosine(const std::vector<float>& base, const std::vector<float>& queries) {
+    const DeviceArray device_base(base);
+    const DeviceArray device_queries(queries);
+    search("f32 cosine k=10", product_floor(settings_.queries, kHalfFlops),
+           on_device(device_queries, DType::f32, settings_.queries), on_device(device_base, DType::f32, settings_.rows),
+           {.k = 10, .metric = Metric::cosine});
+  }
+
+  void halves(const std::vector<float>& base, const std::vector<float>& queries) {
+    const auto rounded = [](const std::vector<float>& values) {
+      std::vector<__half> halves(values.size());
+      std::transform(values.begin(), values.end(), halves.begin(), [](float value) { return __float2half(value); });
+      return halves;
     };
-    show("index", best_of_three([&] { index.search(part, k, resources); }));
-    show("knn", best_of_three([&] { knn(part, base_view, {.k = k, .metric = Metric::sqeuclidean}, resources); }));
+    const DeviceArray device_base(rounded(base));
+    const DeviceArray device_queries(rounded(queries));
+    search("f16 k=10", product_floor(settings_.queries, kHalfFlops),
+           on_device(device_queries, DType::f16, settings_.queries), on_device(device_base, DType::f16, settings_.rows),
+           {.k = 10, .metric = Metric::sqeuclidean});
   }
-}
+
+  void bytes(const std::vector<float>& base, const std::vector<float>& queries) {
+    const auto rounded = [](const std::vector<float>& values) {
+      std::vector<uint8_t> bytes(values.size());
+      std::transform(values.begin(), values.end(), bytes.begin(),
+                     [](float value) { return static_cast<uint8_t>(std::clamp(std::round(value), 0.0f, 255.0f)); });
+      return bytes;
+    };
+    const DeviceArray device_base(rounded(base));
+    const DeviceArray device_queries(rounded(queries));
+    const MatrixView base_view = on_device(device_base, DType::u8, settings_.rows);
+    const MatrixView query_view = on_device(device_queries, DType::u8, settings_.queries);
+    for (const int64_t k : {10, 100, 1000}) {
+      search("u8 k=" + std::to_string(k), product_floor(settings_.queries, kByteFlops), query_view, base_view,
+             {.k = k, .metric = Metric::sqeuclidean});
+    }
+    if (!settings_.graph) return;
+    search("u8 graph k=10", product_floor(settings_.rows, kByteFlops), base_view, base_view,
+           {.k = 11, .metric = Metric::sqeuclidean});
+  }
+
+  void one_query(const std::vector<float>& base, const std::vector<float>& queries) {
+    if (!wanted("f32 1 query index")) return;
+    Index index("Flat", {.metric = Metric::sqeuclidean});
+    index.add({base.data(), settings_.rows, settings_.cols}, Ownership::borrow, resources_);
+    const DeviceArray device_queries(queries);
+    const DeviceArray ids(10 * 8);
+    const DeviceArray distances(10 * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), 1, 10, MemorySpace::cuda(0)};
+    const double read = 1e3 * static_cast<double>(settings_.rows * settings_.cols) * 2 / kReadBytes;
+    measure("f32 1 query index", read,
+            [&] { index.search(on_device(device_queries, DType::f32, 1), out, {}, resources_); });
+  }
+
+  Settings settings_;
+  Table table_;
+  Mixture mixture_;
+  Resources resources_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+  std::string log_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
-    const std::vector<kith::DeviceInfo> devices = kith::cuda_devices();
-    if (devices.empty()) {
+    if (cuda_devices().empty()) {
       std::fprintf(stderr, "exact_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
-    const kith::DeviceInfo& device = devices.front();
-    const double floor_rate = 1e9 * settings.clock * device.multiprocessors * f64_lanes(device.compute_capability);
-    const Table table(settings.out);
-    table.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " +
-               std::to_string(settings.cols) + ", sqeuclidean");
-    table.line("what  dtype     k  queries    seconds    GFLOP/s      floor    ratio");
-    measure<float>("f32", settings, floor_rate, table);
-    measure<uint8_t>("u8", settings, floor_rate, table);
+    Bench(settings).run();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "exact_cuda_bench: %s\n", error.what());

@@ -2,10 +2,10 @@
 
 The images are Fashion-MNIST, from Debian's package dataset-fashion-mnist; without it a small set of drawn letters takes
 their place. The search is done by the program `kith`; numpy checks a sample of it in float64, and `kith eval` compares.
+Then `kith kmeans` puts the 60,000 images into twenty clusters, whose mean images are drawn too.
 """
 
 import argparse
-import gzip
 import json
 import subprocess
 from dataclasses import dataclass
@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import glyphs
-from neighbour_picture import Row, draw
+from neighbour_picture import Centre, Row, draw
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 FASHION_NAMES = ["T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"]
 K = 10
 CHECKED = 100  # queries that numpy searches too
+CLUSTERS = 20
 
 
 @dataclass
@@ -37,18 +38,9 @@ class Images:
     title: str
 
 
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """An IDX file: two zero bytes, the type (8: bytes), the number of axes, their big-endian lengths, the values."""
-    data = gzip.decompress(path.read_bytes())
-    if data[:3] != b"\0\0\x08":
-        raise ValueError(f"{path} is not an IDX file of bytes")
-    shape = np.frombuffer(data, ">u4", count=data[3], offset=4)
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape[0], -1)
-
-
 def load_images(folder: Path) -> Images:
     if (folder / "train-images-idx3-ubyte.gz").exists():
-        parts = [read_idx(folder / f"{part}-ubyte.gz")
+        parts = [kith.read_vectors(folder / f"{part}-ubyte.gz")
                  for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")]
         return Images(parts[0], parts[1][:, 0], parts[2], parts[3][:, 0], FASHION_NAMES, "Fashion-MNIST")
     print(f"Fashion-MNIST is not in {folder} (Debian's package dataset-fashion-mnist could not be had): "
@@ -92,6 +84,21 @@ def picture_rows(images: Images, found: kith.Neighbors) -> list[Row]:
     return rows
 
 
+def find_centres(program: Path, images: Images, out: Path) -> tuple[list[Centre], Any]:
+    """The clusters of the images, the largest first, and what the program said of them."""
+    answer = run(program, "kmeans", "--data", out / "base.u8bin", "-k", CLUSTERS, "--iterations", 20, "--seed", 1,
+                 "--out", out / "centres.fbin", "--out-labels", out / "labels.ibin")
+    means = kith.read_vectors(out / "centres.fbin")
+    labels = kith.read_vectors(out / "labels.ibin")[:, 0]
+    side = round(images.base.shape[1] ** 0.5)
+    centres = []
+    for cluster in np.argsort(-np.bincount(labels, minlength=CLUSTERS), kind="stable"):
+        classes = np.bincount(images.base_labels[labels == cluster], minlength=len(images.names))
+        mean = means[cluster].round().clip(0, 255).astype(np.uint8).reshape(side, side)
+        centres.append(Centre(mean, int(classes.sum()), images.names[int(classes.argmax())]))
+    return centres, answer
+
+
 def check(program: Path, images: Images, found: kith.Neighbors, out: Path) -> tuple[float, bool]:
     """The recall of a sample against numpy, and whether Python finds the same bytes as the program did."""
     sample = np.linspace(0, len(images.queries) - 1, CHECKED).astype(int)
@@ -126,7 +133,9 @@ def main() -> None:
     recall, same = check(program, images, found, out)
     accuracy = np.mean(images.base_labels[found.ids[:, 0]] == images.query_labels)
     picture = out / "neighbours.png"
-    draw(picture_rows(images, found), f"its {K} nearest neighbours, with their l2 distances", picture)
+    centres, clustering = find_centres(program, images, out)
+    draw(picture_rows(images, found), f"its {K} nearest neighbours, with their l2 distances", centres,
+         f"the centres of {CLUSTERS} clusters, with their sizes and commonest classes", picture)
 
     timings, threads = answer["timings"], answer["result"]["threads"]
     print(f"""
@@ -134,6 +143,7 @@ def main() -> None:
   recall     {K}-recall@{K} = {recall:.4f} on {CHECKED} queries, against numpy in float64
   Python     kith.knn gives {"the same bytes as" if same else "OTHER RESULTS THAN"} the program
   labels     the nearest neighbour's class is right for {accuracy:.2%} of the queries
+  clusters   {CLUSTERS} centres of {count:,} images in {clustering["timings"]["fit_seconds"]:.2f} s
   picture    {picture}
 """)
     if recall < 1 or not same:

@@ -1,4 +1,4 @@
-"""Draws query images, each with its nearest neighbours beside it, as one picture."""
+"""Draws query images, each with its nearest neighbours beside it, and cluster centres below, as one picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +30,22 @@ class Row:
     distances: Sequence[float]
 
 
-def draw(rows: Sequence[Row], title: str, path: Path) -> None:
+@dataclass
+class Centre:
+    """The mean image of a cluster, how many images it has and which class most of them are of."""
+
+    image: NDArray[np.uint8]
+    size: int
+    name: str
+
+
+def draw(rows: Sequence[Row], title: str, centres: Sequence[Centre], centres_title: str, path: Path) -> None:
     columns = max(len(row.neighbours) for row in rows)
     first = MARGIN + NAME_WIDTH + CELL + ARROW_WIDTH  # where the neighbours begin
     width = first + columns * (CELL + GAP) - GAP + MARGIN
-    height = MARGIN + HEADER + len(rows) * (CELL + CAPTION) - 4 + MARGIN
+    centres_top = MARGIN + HEADER + len(rows) * (CELL + CAPTION) + GAP  # where the second part begins
+    lines = -(-len(centres) // columns)
+    height = centres_top + HEADER + lines * (CELL + CAPTION) - 4 + MARGIN
     picture = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(picture)
     bold, plain, small = (ImageFont.load_default(size) for size in (28, 25, 21))
@@ -55,6 +66,14 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
             _paste(picture, image, left, top, FRAME if same else OTHER, 2)
             pen.text((left + CELL / 2, top + CELL + 6), f"{distance:.0f}" if same else f"{name} {distance:.0f}",
                      fill=QUIET if same else OTHER, font=small, anchor="ma")
+
+    pen.line([(MARGIN, centres_top - GAP), (width - MARGIN, centres_top - GAP)], fill=FRAME, width=2)
+    pen.text((first, centres_top + GAP), centres_title, fill=INK, font=bold, anchor="la")
+    for number, centre in enumerate(centres):
+        left = first + number % columns * (CELL + GAP)
+        top = centres_top + HEADER + number // columns * (CELL + CAPTION)
+        _paste(picture, centre.image, left, top, FRAME, 2)
+        pen.text((left + CELL / 2, top + CELL + 6), f"{centre.name} {centre.size:,}", fill=QUIET, font=small, anchor="ma")
     # Few colours are in it: a palette makes the file a third as large.
     picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(path, optimize=True)
 

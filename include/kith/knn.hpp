@@ -4,7 +4,9 @@
 // in float64 from the stored values and rounded once to f32. Fast arithmetic only decides which rows cannot be among
 // them. The same input gives the same bytes on every device, for any number of threads and under any memory limit.
 //
-// Host inputs and outputs; returns when the result is complete.
+// Queries, base and results may lie in host memory or, each for itself, in that of the CUDA device that searches. The
+// call waits for the device and returns when the result is complete; where results lie on the device and
+// resources.stream is set, when they are complete in the order of that stream.
 #pragma once
 
 #include <kith/export.hpp>

@@ -3,18 +3,21 @@
 #pragma once
 
 #include <kith/host_buffer.hpp>
+#include <kith/memory_space.hpp>
 
 #include <cstdint>
 #include <string_view>
 
 namespace kith {
 
-// Where a search writes: two row-major queries x k arrays in host memory that the caller owns.
+// Where a search writes: two row-major queries x k arrays that the caller owns, both in host memory or both in that of
+// the CUDA device that searches.
 struct NeighborsView {
   int64_t* ids = nullptr;
   float* distances = nullptr;
   int64_t queries = 0;
   int64_t k = 0;
+  MemorySpace space = MemorySpace::host();
 };
 
 class Neighbors {
@@ -30,7 +33,7 @@ class Neighbors {
   int64_t k() const { return k_; }
   const int64_t* ids(int64_t query = 0) const { return ids_.as<int64_t>() + query * k_; }
   const float* distances(int64_t query = 0) const { return distances_.as<float>() + query * k_; }
-  NeighborsView view() { return {ids_.as<int64_t>(), distances_.as<float>(), queries_, k_}; }
+  NeighborsView view() { return {ids_.as<int64_t>(), distances_.as<float>(), queries_, k_, {}}; }
 
  private:
   HostBuffer ids_;

@@ -26,7 +26,9 @@ struct ResourceOptions {
   int threads = 0;                         // 0: one per hardware thread
   int64_t host_memory_limit = kNoLimit;    // bytes Kith may allocate on the host, results included
   int64_t device_memory_limit = kNoLimit;  // the same on each GPU
-  LogSink log;                             // none: silent
+  void* stream = nullptr;  // a cudaStream_t on which GPU work is enqueued; null: a stream of Kith's own,
+                           // ordered after the default stream
+  LogSink log;             // none: silent
   ProgressSink progress;
   CancelToken cancel;
   std::function<bool()> interrupted;  // asked now and then on the calling thread; true cancels (Ctrl-C in Python)
@@ -45,6 +47,7 @@ class KITH_EXPORT Resources {
 
   // The same pool and budgets with another device, sink or token.
   Resources with_device(Device device) const;
+  Resources with_stream(void* stream) const;
   Resources with_log(LogSink sink) const;
   Resources with_progress(ProgressSink sink) const;
   Resources with_cancel(CancelToken cancel, std::function<bool()> interrupted = {}) const;

@@ -50,6 +50,10 @@ Resources Resources::with_device(Device device) const {
   return changed([&](ResourceOptions& options) { options.device = device; });
 }
 
+Resources Resources::with_stream(void* stream) const {
+  return changed([&](ResourceOptions& options) { options.stream = stream; });
+}
+
 Resources Resources::with_log(LogSink sink) const {
   return changed([&](ResourceOptions& options) { options.log = std::move(sink); });
 }

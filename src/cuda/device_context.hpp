@@ -1,25 +1,34 @@
-// What a search, or a prepared base, has on a device: a stream and a memory pool. Make one under a DeviceGuard; it can
-// be destroyed on any thread, whichever device is current there.
+// What a search, or a prepared base, has on a device: a stream, its own or its caller's, and the memory pool of that
+// device. Making streams and pools takes longer than a small search, so a context's own stream goes back to be used
+// again, and the pool stays. Make one under a DeviceGuard; it can be destroyed on any thread, whichever device is
+// current there.
 #pragma once
 
 #include "cuda/memory_pool.hpp"
 #include "cuda/stream.hpp"
 
+#include <memory>
+
 namespace kith {
 
 class DeviceContext {
  public:
-  explicit DeviceContext(int device) : device_(device), pool_(device) {}
+  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours.
+  explicit DeviceContext(int device, void* stream = nullptr);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
 
   int device() const { return device_; }
-  cudaStream_t stream() const { return stream_.get(); }
-  cudaMemPool_t pool() const { return pool_.get(); }
-  void synchronize() const { stream_.synchronize(); }
+  cudaStream_t stream() const { return callers_ != nullptr ? callers_ : own_->get(); }
+  cudaMemPool_t pool() const { return pool_->get(); }
+  void synchronize() const { KITH_CUDA_CHECK(cudaStreamSynchronize(stream())); }
 
  private:
   int device_;
-  MemoryPool pool_;
-  Stream stream_;  // after the pool, so that it goes first and the pool's frees have run
+  const MemoryPool* pool_;
+  cudaStream_t callers_;
+  std::unique_ptr<Stream> own_;
 };
 
 }  // namespace kith

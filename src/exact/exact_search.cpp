@@ -1,5 +1,7 @@
 #include "exact/exact_search.hpp"
 
+#include <kith/error.hpp>
+
 #include "exact/knn_checks.hpp"
 #include "exact/metric_unit.hpp"
 
@@ -32,6 +34,10 @@ PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, cons
     : problem_(problem), search_(input), kept_(input.filter, problem->rows, resources) {
   if (problem->queries == 0 || kept_.count() == 0) return;
   anything_left_ = true;
+  if (kept_.leaves_some_out() && !(problem->base_space.host_readable() && problem->result_space.host_readable())) {
+    throw Unsupported(
+        "a filter was given for data in a GPU's memory; hand over the base and the results in host memory");
+  }
   const Device device = resolve_device(*problem, resources);
   path_ = filter_path(*problem, kept_.count(), device, input.base.can_prepare());
   if (path_ == FilterPath::gather) {
@@ -62,6 +68,9 @@ void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output,
   const PlannedSearch search(&problem, input, resources);
   if (search.anything_left()) return run_knn(problem, search.planned(), search.input(), output);
   output.open(1, resources);
+  if (!problem.result_space.host_readable() && problem.queries > 0) {
+    return write_nothing_cuda(problem.metric, output.destination(0, problem.queries), resources);
+  }
   for (int64_t query = 0; query < problem.queries; ++query) {
     const NeighborsView out = output.destination(query, 1);
     write_nothing(problem.metric, out);

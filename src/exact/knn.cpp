@@ -24,10 +24,9 @@ Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams
 
 void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
          const Resources& resources) {
-  const KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), params);
-  check_host_readable("queries", queries);
-  check_host_readable("base", base);
+  KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), params);
   check_output(out, queries.rows(), params.k);
+  problem.result_space = out.space;
   ViewSource query_rows(queries);
   BlocksBase base_rows(base);
   ArrayOutput output(out);

@@ -3,10 +3,12 @@
 //   begin(queries)                 a batch of queries; its neighbours are empty
 //   scan(base, first_row, ready)   rows first_row, first_row + 1, ... of the base, in ascending order of calls
 //   finish(neighbors)              queries x k packed neighbours (core/ordered_key.hpp), each row sorted
+//   finish_on_device(out)          the same as ids and distances, to the memory of the backend's device
 //
 // Queries given to begin() stay valid until finish(), the rows of a scan() until it returns.
 #pragma once
 
+#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -32,6 +34,7 @@ class KnnBackend {
   virtual void begin(const MatrixView& queries, int64_t first_query) = 0;
   virtual void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) = 0;
   virtual void finish(uint64_t* neighbors) = 0;
+  virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
 // `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
@@ -39,6 +42,9 @@ class KnnBackend {
 std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
                                          const Resources& resources);
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+
+// Padding for every query, to the memory of the device that `out` lies on.
+void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);
 
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
 struct PrepareOptions {

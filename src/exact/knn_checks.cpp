@@ -45,6 +45,8 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
   problem.result_k = params.k;
   problem.query_dtype = queries.dtype;
   problem.base_dtype = base.dtype;
+  problem.query_space = queries.space;
+  problem.base_space = base.space;
   problem.metric = params.metric;
   problem.check_finite = params.check_finite;
   return problem;

@@ -11,9 +11,10 @@ struct RowsInfo {
   int64_t rows = 0;
   int64_t cols = 0;
   DType dtype = DType::f32;
+  MemorySpace space;
 
   RowsInfo(int64_t r, int64_t c, DType type) : rows(r), cols(c), dtype(type) {}
-  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) {}
+  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) { space = view.space(); }
   explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) {}
 };
 

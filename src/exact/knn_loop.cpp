@@ -6,12 +6,14 @@
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/device_info.hpp"
 #include "exact/metric_unit.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace kith {
 namespace {
@@ -31,12 +33,21 @@ void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const
 }
 
 DeviceInfo gpu_info(Device device) {
-  const std::vector<DeviceInfo> gpus = cuda_devices();
-  for (const DeviceInfo& gpu : gpus) {
-    if (gpu.device == device) return gpu;
+  DeviceInfo gpu = cuda_device(device.index);
+  if (gpu.device == device) return gpu;
+  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
+                                    name_of(device), cuda_devices().size()));
+}
+
+void check_spaces(Device device, const KnnProblem& problem) {
+  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
+    if (space.host_readable() || Device::cuda(space.device) == device) continue;
+    const std::string text =
+        fmt::format("data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
+                    space.device, name_of(device));
+    if (device == Device::cpu()) throw Unsupported(text);
+    throw InvalidArgument(text);
   }
-  throw InvalidArgument(
-      fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)", name_of(device), gpus.size()));
 }
 
 KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
@@ -60,11 +71,19 @@ KnnPlan plan_modestly(const KnnProblem& problem, Device device, const PlanBudget
 
 }  // namespace
 
+void KnnBackend::finish_on_device(const NeighborsView&) {
+  throw InvalidState("this backend has no device memory to write to");
+}
+
 Device resolve_device(const KnnProblem& problem, const Resources& resources) {
-  const Device asked = resources.device();
+  Device asked = resources.device();
+  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
+    if (asked.kind == DeviceKind::automatic && !space.host_readable()) asked = Device::cuda(space.device);
+  }
+  check_spaces(asked, problem);
   if (asked.kind == DeviceKind::cpu) return asked;
   if (asked.kind == DeviceKind::automatic) {
-    const Device chosen = has_gpu_search(problem) && worth_a_gpu(problem, resources.threads())
+    const Device chosen = worth_a_gpu(problem, resources.threads())
                               ? choose_knn_device(problem, resources.threads(), cuda_devices())
                               : Device::cpu();
     resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
@@ -73,10 +92,6 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
   }
   if (!built_with_cuda()) throw_no_cuda();
   gpu_info(asked);
-  if (!has_gpu_search(problem)) {
-    throw Unsupported(fmt::format("exact search by {} of {} queries in {} vectors runs on the CPU only; use device cpu",
-                                  name_of(problem.metric), name_of(problem.query_dtype), name_of(problem.base_dtype)));
-  }
   return asked;
 }
 
@@ -101,8 +116,8 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
   const std::unique_ptr<KnnBackend> backend = dispatch(
       plan.device, [&] { return make_knn_cpu(problem, plan, input.kept, resources); },
       [&](int) { return make_knn_cuda(problem, plan, resources); });
-  const HostBuffer neighbors(plan.query_batch * problem.k * static_cast<int64_t>(sizeof(uint64_t)),
-                             "the packed neighbours", resources);
+  const int64_t packed = problem.result_space.host_readable() ? plan.query_batch * problem.k : 0;
+  const HostBuffer neighbors(packed * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours", resources);
   input.queries.open(plan.query_batch, resources);
   output.open(plan.query_batch, resources);
   ProgressMeter meter("search", problem.queries * problem.rows, resources);
@@ -113,9 +128,13 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
       backend->scan(rows, first_row, ready, meter);
       meter.poll();
     });
-    backend->finish(neighbors.as<uint64_t>());
     const NeighborsView out = output.destination(first, count);
-    write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, out);
+    if (out.space.host_readable()) {
+      backend->finish(neighbors.as<uint64_t>());
+      write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, out);
+    } else {
+      backend->finish_on_device(out);
+    }
     output.done(first, out);
   }
   meter.finish();

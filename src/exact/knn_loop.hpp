@@ -14,7 +14,8 @@
 
 namespace kith {
 
-// The device that `resources` asks for, `automatic` settled for this problem. InvalidArgument where it does not exist.
+// The device that `resources` asks for, `automatic` settled for this problem: where its data is, if that is a GPU's
+// memory. InvalidArgument where there is no such device, or data lies on another.
 Device resolve_device(const KnnProblem& problem, const Resources& resources);
 
 // A plan with the memory that it needs.

@@ -12,7 +12,7 @@ class ArrayOutput final : public KnnOutput {
   explicit ArrayOutput(const NeighborsView& out) : out_(out) {}
   void open(int64_t, const Resources&) override {}
   NeighborsView destination(int64_t first, int64_t count) override {
-    return {out_.ids + first * out_.k, out_.distances + first * out_.k, count, out_.k};
+    return {out_.ids + first * out_.k, out_.distances + first * out_.k, count, out_.k, out_.space};
   }
   void done(int64_t, const NeighborsView&) override {}
 

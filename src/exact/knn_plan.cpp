@@ -131,9 +131,10 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
 
 // Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
 constexpr double kCpuFlopsPerThread = 30e9;
-constexpr double kGpuFlops = 2.4e12;
-constexpr double kGpuStart = 0.4;   // seconds
-constexpr double kCopyBytes = 8e9;  // per second, from pageable memory
+constexpr double kGpuProductFlops = 5e13;  // on matrix units
+constexpr double kGpuFlops = 2.4e12;       // in float64
+constexpr double kGpuStart = 0.4;          // seconds
+constexpr double kCopyBytes = 2e10;        // per second
 
 double flops(const KnnProblem& problem) {
   return 2.0 * static_cast<double>(problem.queries) * static_cast<double>(problem.rows) *
@@ -149,11 +150,6 @@ std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
 
 CpuEngine cpu_engine(const KnnProblem& problem) {
   return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::product;
-}
-
-bool has_gpu_search(const KnnProblem& problem) {
-  const auto taken = [](DType dtype) { return dtype == DType::f32 || dtype == DType::u8; };
-  return is_product(key_kind(problem.metric)) && taken(problem.query_dtype) && taken(problem.base_dtype);
 }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
@@ -175,7 +171,8 @@ Device choose_knn_device(const KnnProblem& problem, int threads, const std::vect
   if (gpus.empty()) return Device::cpu();
   const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
                        static_cast<double>(size_of(problem.base_dtype));
-  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / kGpuFlops;
+  const double rate = is_product(key_kind(problem.metric)) ? kGpuProductFlops : kGpuFlops;
+  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / rate;
   return gpu < cpu_seconds(problem, threads) ? gpus.front().device : Device::cpu();
 }
 

@@ -4,10 +4,12 @@
 
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
+#include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
 #include "core/cpu_target.hpp"
 #include "kernels/product/panel_format.hpp"
+#include "kernels/product/product_plan.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -24,6 +26,9 @@ struct KnnProblem {
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
   Metric metric = Metric::l2;
+  MemorySpace query_space;
+  MemorySpace base_space;
+  MemorySpace result_space;
   bool check_finite = true;
   bool queries_in_memory = true;  // else they are read from a file, piece by piece
   bool base_in_memory = true;
@@ -36,6 +41,28 @@ struct KnnProblem {
 enum class CpuEngine : uint8_t {
   product,  // many queries: a blocked matrix product over packed panels
   direct,   // few queries: one pass over the rows as they lie
+};
+
+// How a GPU finds a query's neighbours.
+enum class CudaEngine : uint8_t {
+  automatic,
+  product,  // products on the matrix units choose candidates; queries of which they cannot be sure go the other way
+  direct,   // every canonical key
+};
+
+// Of the product engine.
+struct ProductPlan {
+  ProductEngine engine = ProductEngine::automatic;
+  OperandType operands = OperandType::half;
+  bool operands_ready = false;  // a prepared base has them
+  int64_t queries = 0;          // searched at a time
+  int64_t rows = 0;             // of the base, at a time
+  int tiles_per_group = 2;
+  int64_t selected = 0;  // groups looked at for each query
+  int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
+  int64_t retry_capacity = 0;  // the same for queries that have failed with whole groups; 0: they are not tried again
+  int64_t select_bytes = 0;
+  int multiprocessors = 0;
 };
 
 struct KnnPlan {
@@ -53,8 +80,18 @@ struct KnnPlan {
   int64_t panel_rows = 0;                 // rows packed at a time
 
   // CUDA
-  int64_t query_tile = 0;
+  int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
+  CudaEngine cuda_engine = CudaEngine::direct;
+  int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
+  ProductPlan product;
+};
+
+// For tests: what a plan for a GPU would otherwise choose itself.
+struct CudaChoice {
+  CudaEngine engine = CudaEngine::automatic;
+  ProductEngine product = ProductEngine::automatic;
+  bool second_product = false;  // also for small k
 };
 
 // What its queries are packed in, if at all.
@@ -70,12 +107,13 @@ struct PlanBudget {
 // What the metric and the number of queries decide on the CPU.
 CpuEngine cpu_engine(const KnnProblem& problem);
 
-// Whether the GPU backend takes these dtypes and this metric.
-bool has_gpu_search(const KnnProblem& problem);
-
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);
-KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget);
+KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
+                      const CudaChoice& choice = {});
+
+// Whether the product engine can search a base of this kind at all; then a prepared base keeps operands for it.
+bool has_operands(Metric metric, int64_t cols);
 
 // False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
 bool worth_a_gpu(const KnnProblem& problem, int threads);

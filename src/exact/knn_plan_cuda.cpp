@@ -1,15 +1,20 @@
 // The plan of an exact search on a GPU.
 //
-// All queries are one batch where their lists fit, since each batch passes over the whole base. Rows come to the device
-// in pieces of row_tile, and query_tile x row_tile keys are computed, then selected from, at a time: enough to fill the
-// machine, little enough to stay near its L2 cache. Under a tight budget first the row tile shrinks, which costs
-// little, then the batch, then both to the smallest that works.
+// Products on the matrix units where they suit the problem, in batches of queries and pieces of the base whose minima
+// take a gigabyte or two; else every key is computed directly. There all queries are one batch where their lists fit,
+// since each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile
+// keys are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2
+// cache. Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest
+// that works.
 #include "exact/knn_plan.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "kernels/product/candidate_window.hpp"
+#include "kernels/select/select_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -18,13 +23,28 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kQueryTile = 1024;
+constexpr int64_t kQueryTileDirect = 1024;
 constexpr int64_t kTileKeys = int64_t{1} << 24;      // 64 MiB of keys
 constexpr int64_t kPieceBytes = int64_t{256} << 20;  // rows on the device at a time, unless k asks for more
 constexpr int64_t kGoodRowTile = 1024;               // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
+constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
+
+// Products.
+constexpr int64_t kProductFromRows = 4096;  // below this the direct engine is as fast
+constexpr int64_t kProductLargestK = 1024;
+constexpr int64_t kProductQueries = 16384;  // one or two gigabytes of minima with a full piece
+constexpr int64_t kProductGoodQueries = 2048;
+constexpr int64_t kProductLeastQueries = 256;
+constexpr int64_t kProductRows = int64_t{1} << 20;
+constexpr int64_t kProductLeastRows = 16384;
+constexpr int64_t kGroupsPerNeighbor = 8;
+constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
+constexpr int64_t kSpareGroups = 22;
+constexpr int64_t kSpareCandidates = 128;
+constexpr int64_t kMostCandidates = 2048;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -32,7 +52,9 @@ int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // pieces.
 int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
-  int64_t bytes = matrix(plan.query_batch, saturating_multiply(problem.k, 8));
+  int64_t bytes =
+      problem.result_space.host_readable() ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
+  bytes = bytes > INT64_MAX - plan.pinned_bytes ? INT64_MAX : bytes + plan.pinned_bytes;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
   if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));
@@ -48,16 +70,15 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
       needed);
 }
 
-}  // namespace
-
-KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget) {
+// Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
+KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget) {
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(problem.cols * size_of(problem.base_dtype), 1);
 
   KnnPlan plan;
   plan.device = device.device;
   plan.query_batch = std::max<int64_t>(problem.queries, 1);
-  plan.query_tile = std::min(plan.query_batch, kQueryTile);
+  plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t wanted = std::max({kTileKeys / plan.query_tile, std::min(problem.k, kTileKeys), kSmallestRowTile});
   const int64_t affordable = std::max({kPieceBytes / row_bytes, std::min(problem.k, kTileKeys), kSmallestRowTile});
@@ -85,13 +106,112 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
       throw_too_small("device", plan.device_bytes, budget.device);
     }
   }
+  return plan;
+}
+
+int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
+
+void choose_selection(const KnnProblem& problem, const CudaChoice& choice, ProductPlan& product) {
+  // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
+  const bool whole_groups = problem.k <= kGroupsLargestK && !choice.second_product;
+  const bool wide = whole_groups && product.operands == OperandType::half;
+  product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
+  const int64_t groups = group_count(product.rows, product.tiles_per_group);
+  product.selected = std::min(groups, whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k);
+  product.capacity = whole_groups ? 0 : std::min(2 * problem.k + kSpareCandidates, kMostCandidates);
+  product.retry_capacity = product.capacity < kMostCandidates ? kMostCandidates : 0;
+  // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
+  const int64_t sliced =
+      int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
+  const int64_t full =
+      plan_select({product.queries, groups, product.selected}, product.multiprocessors).workspace_bytes;
+  product.select_bytes = std::max(sliced, full);
+}
+
+// Products; false where they do not suit the problem or do not fit.
+bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
+                  const CudaChoice& choice, KnnPlan& plan) {
+  if (choice.engine == CudaEngine::direct || device.compute_capability < 80) return false;
+  if (!has_operands(problem.metric, problem.cols) || problem.k > kProductLargestK) return false;
+  const bool forced = choice.engine == CudaEngine::product;
+  if (!forced && (problem.rows < kProductFromRows || group_count(problem.rows, 1) < 2 * problem.k)) return false;
+
+  const int64_t rows = std::max<int64_t>(problem.rows, 1);
+  const KeyKind kind = key_kind(problem.metric);
+  plan = KnnPlan();
+  plan.device = device.device;
+  plan.cuda_engine = CudaEngine::product;
+  plan.query_batch = std::max<int64_t>(problem.queries, 1);
+  ProductPlan& product = plan.product;
+  product.engine = product_engine(device.compute_capability, choice.product);
+  product.operands = operand_type(kind, problem.query_dtype, problem.base_dtype, problem.cols);
+  product.operands_ready = problem.base_prepared &&
+                           product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
+  product.multiprocessors = device.multiprocessors;
+  product.queries = std::min(plan.query_batch, kProductQueries);
+  product.rows = std::min(rows, kProductRows);
+  plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
+  plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
+  const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * problem.k));
+  const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
+  for (;;) {
+    plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
+    choose_selection(problem, choice, product);
+    plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+    if (plan.device_bytes <= budget.device) return true;
+    if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
+      product.queries = halve(product.queries, least_queries);
+    } else if (product.rows > least_rows + kQueryTile) {
+      product.rows = std::min(rows, divide_up(halve(product.rows, least_rows), kQueryTile) * kQueryTile);
+    } else if (product.queries > least_queries) {
+      product.queries = halve(product.queries, least_queries);
+    } else if (plan.query_tile > kGoodBatch || plan.row_tile > kGoodRowTile) {
+      plan.query_tile = halve(plan.query_tile, 1);
+      plan.row_tile = halve(plan.row_tile, 1);
+    } else if (plan.query_batch > least_queries) {
+      plan.query_batch = halve(plan.query_batch, least_queries);
+      product.queries = std::min(product.queries, plan.query_batch);
+      plan.query_tile = std::min(plan.query_tile, plan.query_batch);
+    } else {
+      return false;
+    }
+  }
+}
+
+}  // namespace
+
+bool has_operands(Metric metric, int64_t cols) {
+  switch (metric) {
+    case Metric::l2:
+    case Metric::sqeuclidean:
+    case Metric::inner_product:
+    case Metric::cosine: return cols <= kWindowMostCols;
+    default: return false;
+  }
+}
+
+KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
+                      const CudaChoice& choice) {
+  KnnPlan plan;
+  if (!plan_product(problem, device, budget, choice, plan)) plan = plan_direct(problem, device, budget);
+  const int64_t rows = std::max<int64_t>(problem.rows, 1);
+  const int64_t row_bytes = std::max<int64_t>(problem.cols * size_of(problem.base_dtype), 1);
+  const auto shrink_batch = [&] {
+    plan.query_batch = divide_up(plan.query_batch, 2);
+    plan.query_tile = std::min(plan.query_tile, plan.query_batch);
+    plan.product.queries = std::min(plan.product.queries, plan.query_batch);
+  };
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   plan.base_chunk = problem.base_in_memory ? rows : std::min(rows, std::max<int64_t>(kFileChunkBytes / row_bytes, 1));
+  const bool comes_from_host = !problem.base_prepared && problem.base_space.kind == MemoryKind::host;
+  plan.pinned_bytes = comes_from_host && saturating_multiply(rows, row_bytes) >= kPinnedFrom ? kPinnedBytes : 0;
   for (;;) {
     plan.host_bytes = host_bytes(problem, plan);
     if (plan.host_bytes <= budget.host) break;
-    if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
+    if (plan.pinned_bytes > 0) {
+      plan.pinned_bytes = 0;
+    } else if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > kGoodBatch) {
       shrink_batch();

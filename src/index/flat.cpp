@@ -93,7 +93,7 @@ class Flat final : public IndexType {
     const KnnParams params{out.k, params_.metric, params_.check_finite};
     KnnProblem problem = check_knn(RowsInfo(queries), rows_info(*current, queries), params);
     problem.base_checked = true;
-    check_host_readable("queries", queries);
+    problem.result_space = out.space;
     check_output(out, queries.rows(), out.k);
     ViewSource query_rows(queries);
     FlatBase base(*current, params_);

@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -49,18 +51,44 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
   EXPECT_GE(plan.row_tile, 1);
   EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.rows, 1));
   EXPECT_GE(plan.base_chunk, 1);
+  if (plan.cuda_engine == CudaEngine::product) {
+    const ProductPlan& product = plan.product;
+    EXPECT_GE(product.queries, 1);
+    EXPECT_LE(product.queries, plan.query_batch);
+    EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
+    EXPECT_GE(product.selected, std::min(problem.k, group_count(product.rows, product.tiles_per_group)));
+    EXPECT_LE(product.capacity, 2048);
+  }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
 
 TEST(CudaPlan, AllQueriesOfAMillionRowsAreOneBatchOnAnH200) {
   const KnnPlan plan = plan_within(million(), 138 * kGiB);
   expect_sound(million(), plan);
+  EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
+  EXPECT_EQ(plan.product.engine, ProductEngine::wgmma);
   EXPECT_EQ(plan.query_batch, 10000);
+  EXPECT_EQ(plan.product.queries, 10000);
+  EXPECT_EQ(plan.product.rows, 1000000);
   EXPECT_EQ(plan.query_tile, 1024);
   EXPECT_EQ(plan.row_tile, 16384);
   EXPECT_EQ(plan.base_chunk, 1000000);
-  EXPECT_LT(plan.device_bytes, kGiB);
-  EXPECT_EQ(plan.host_bytes, 10000 * 10 * 8);
+  EXPECT_LT(plan.device_bytes, 2 * kGiB);
+  EXPECT_EQ(plan.host_bytes, 10000 * 10 * 8 + plan.pinned_bytes);
+  EXPECT_GT(plan.pinned_bytes, 0);
+}
+
+TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
+  KnnProblem problem = million();
+  problem.base_space = MemorySpace::cuda(0);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  problem = million();
+  problem.base_prepared = true;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  problem = million();
+  problem.rows = 5000;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  EXPECT_EQ(plan_within(million(), 138 * kGiB, int64_t{1} << 20).pinned_bytes, 0);  // the host limit leaves no room
 }
 
 TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
@@ -99,12 +127,61 @@ TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
 }
 
 TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
+  for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
+    KnnProblem problem = million();
+    const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
+    const int64_t staged = plan_it().device_bytes;
+    problem.base_prepared = true;
+    const KnnPlan plan = plan_it();
+    expect_sound(problem, plan);
+    EXPECT_EQ(plan.cuda_engine, engine);
+    const int64_t rows = engine == CudaEngine::direct ? plan.row_tile : plan.product.rows;
+    EXPECT_LE(plan.device_bytes, staged - rows * 128 * (engine == CudaEngine::direct ? 4 : 6));
+    EXPECT_EQ(plan.product.operands_ready, engine == CudaEngine::product);
+  }
+}
+
+TEST(CudaPlan, OperandsOfAnotherTypeAreNotReady) {
   KnnProblem problem = million();
-  const int64_t staged = plan_within(problem, 138 * kGiB).device_bytes;
   problem.base_prepared = true;
-  const KnnPlan plan = plan_within(problem, 138 * kGiB);
-  expect_sound(problem, plan);
-  EXPECT_EQ(plan.device_bytes, staged - plan.row_tile * 128 * 4);
+  problem.base_dtype = DType::u8;
+  problem.query_dtype = DType::u8;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
+  EXPECT_TRUE(plan_within(problem, 138 * kGiB).product.operands_ready);
+  problem.query_dtype = DType::f32;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);
+  EXPECT_FALSE(plan_within(problem, 138 * kGiB).product.operands_ready);
+}
+
+TEST(CudaPlan, ProductsWhereTheySuit) {
+  const auto engine = [](const KnnProblem& problem) { return plan_within(problem, 138 * kGiB).cuda_engine; };
+  KnnProblem problem = million();
+  EXPECT_EQ(engine(problem), CudaEngine::product);
+  problem.metric = Metric::l1;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
+  problem = million();
+  problem.k = problem.result_k = 5000;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
+  problem = million();
+  problem.rows = 1000;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
+  problem = million();
+  problem.cols = 100000;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
+  DeviceInfo old = h200();
+  old.compute_capability = 75;
+  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).cuda_engine, CudaEngine::direct);
+  old.compute_capability = 86;
+  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product.engine, ProductEngine::mma);
+}
+
+TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
+  KnnProblem problem = million();
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
+  EXPECT_GT(plan_within(problem, 138 * kGiB).product.selected, 10);
+  problem.k = problem.result_k = 1000;
+  EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 1000);
 }
 
 TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
@@ -144,21 +221,48 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   KnnProblem problem = million();
   problem.metric = Metric::cosine;
   problem.base_dtype = DType::u8;
+  problem.k = problem.result_k = 100;
   const KnnPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
-  EXPECT_EQ(layout.queries, 0);
-  EXPECT_GE(layout.query_norms, plan.query_batch * 128 * 4);
-  EXPECT_GE(layout.lists, layout.query_norms + plan.query_batch * 8);
-  EXPECT_GE(layout.bounds, layout.lists + plan.query_batch * 10 * 8);
-  EXPECT_GE(layout.rows, layout.bounds + plan.query_batch * 4);
-  EXPECT_GE(layout.row_norms, layout.rows + plan.row_tile * 128);
-  EXPECT_GE(layout.keys, layout.row_norms + plan.row_tile * 8);
-  EXPECT_GE(layout.first_bad, layout.keys + plan.query_tile * plan.row_tile * 4);
-  EXPECT_GE(layout.bytes, layout.first_bad + 4);
-  for (const int64_t offset : {layout.query_norms, layout.lists, layout.bounds, layout.rows, layout.row_norms,
-                               layout.keys, layout.first_bad}) {
+  const int64_t batch = plan.product.queries;
+  const int64_t piece = plan.product.rows;
+  const std::pair<int64_t, int64_t> parts[] = {
+      {layout.queries, plan.query_batch * 128 * 4},
+      {layout.query_norms, plan.query_batch * 8},
+      {layout.lists, plan.query_batch * 100 * 8},
+      {layout.bounds, plan.query_tile * 4},
+      {layout.rows, piece * 128},
+      {layout.row_norms, piece * 8},
+      {layout.keys, plan.query_tile * plan.row_tile * 4},
+      {layout.status, 12},
+      {layout.base_operands, piece * 128 * 2},
+      {layout.base_terms, piece * 4},
+      {layout.centre, 128 * 4},
+      {layout.base_facts, 16},
+      {layout.query_operands, batch * 128 * 2},
+      {layout.query_facts, batch * 32},
+      {layout.minima, batch * piece / 64 * 4},
+      {layout.selected, batch * 100 * 4},
+      {layout.groups, batch * 100 * 4},
+      {layout.select, plan.product.select_bytes},
+      {layout.thresholds, batch * 4},
+      {layout.key_limits, batch * 4},
+      {layout.group_counts, batch * 4},
+      {layout.row_counts, batch * 4},
+      {layout.candidates, batch * plan.product.capacity * 4},
+      {layout.found, batch * 100 * 8},
+      {layout.failed, batch * 4},
+      {layout.failed_rows, plan.query_tile * 128 * 4},
+      {layout.failed_norms, plan.query_tile * 8},
+      {layout.failed_lists, plan.query_tile * 100 * 8},
+  };
+  int64_t end = 0;
+  for (const auto& [offset, size] : parts) {
+    EXPECT_GE(offset, end);
     EXPECT_EQ(offset % 256, 0);
+    end = offset + size;
   }
+  EXPECT_GE(layout.bytes, end);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
@@ -18,6 +19,15 @@ struct DeviceRowsView {
   int64_t count = 0;
   const double* inverse_norms = nullptr;  // cosine alone
 };
+
+// Rows first .. first + count - 1.
+inline DeviceRowsView slice_rows(const DeviceRowsView& rows, int64_t first, int64_t count) {
+  DeviceRowsView part = rows;
+  part.data = static_cast<const std::byte*>(rows.data) + first * rows.stride * size_of(rows.dtype);
+  part.count = count;
+  if (rows.inverse_norms != nullptr) part.inverse_norms = rows.inverse_norms + first;
+  return part;
+}
 
 // Writes ordered keys (core/ordered_key.hpp) to keys[query * key_stride + row]. Enqueues and returns. At most about a
 // million queries and 2^31 - 1 rows at a time.

@@ -8,6 +8,9 @@
 // `Block` gives thread() and sync(); the tests give one made of real threads.
 #pragma once
 
+#include <kith/dtype.hpp>
+
+#include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "kernels/distance/canonical.hpp"
@@ -31,6 +34,29 @@ struct DeviceRowsRef {
   const double* inverse_norms;
 };
 
+// The same of any dtype, known at run time: a slab is loaded once and used by many, so the choice costs little.
+struct AnyRowsRef {
+  const void* data;
+  DType dtype;
+  int64_t stride;
+  int64_t count;
+  const double* inverse_norms;
+};
+
+template <typename T>
+KITH_DEVICE inline double stored_value(const DeviceRowsRef<T>& rows, int64_t index) {
+  return static_cast<double>(rows.data[index]);
+}
+KITH_DEVICE inline double stored_value(const AnyRowsRef& rows, int64_t index) {
+  switch (rows.dtype) {
+    case DType::f16: return static_cast<double>(static_cast<const Half*>(rows.data)[index]);
+    case DType::bf16: return static_cast<double>(static_cast<const BFloat16*>(rows.data)[index]);
+    case DType::u8: return static_cast<double>(static_cast<const uint8_t*>(rows.data)[index]);
+    case DType::i8: return static_cast<double>(static_cast<const int8_t*>(rows.data)[index]);
+    default: return static_cast<double>(static_cast<const float*>(rows.data)[index]);
+  }
+}
+
 // Padded so that the threads that write a slab's 16 columns hit different banks.
 struct DistanceTileShared {
   alignas(16) double queries[kCanonicalLanes][kTileQueries + 2];
@@ -38,15 +64,15 @@ struct DistanceTileShared {
 };
 
 // Columns first_col .. first_col + 15 of `kVectors` vectors from `first` on, column by column.
-template <KeyKind kKind, int kVectors, int kPitch, typename T, typename Block>
-KITH_DEVICE inline void stage_slab(const Block& block, const DeviceRowsRef<T>& source, int64_t first, int64_t first_col,
+template <KeyKind kKind, int kVectors, int kPitch, typename Rows, typename Block>
+KITH_DEVICE inline void stage_slab(const Block& block, const Rows& source, int64_t first, int64_t first_col,
                                    int64_t cols, double (&slab)[kCanonicalLanes][kPitch]) {
   for (int i = block.thread(); i < kVectors * kCanonicalLanes; i += kTileThreads) {
     const int column = i % kCanonicalLanes;
     const int vector = i / kCanonicalLanes;
     double value = 0.0;
     if (first + vector < source.count && first_col + column < cols) {
-      value = static_cast<double>(source.data[(first + vector) * source.stride + first_col + column]);
+      value = stored_value(source, (first + vector) * source.stride + first_col + column);
       if constexpr (kKind == KeyKind::cosine) value = value * source.inverse_norms[first + vector];
     }
     slab[column][vector] = value;
@@ -54,10 +80,10 @@ KITH_DEVICE inline void stage_slab(const Block& block, const DeviceRowsRef<T>& s
 }
 
 // Writes the ordered keys of queries first_query.. and rows first_row.. to keys[query * key_stride + row].
-template <KeyKind kKind, typename Q, typename X, typename Block>
-KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const DeviceRowsRef<Q>& queries,
-                                      const DeviceRowsRef<X>& rows, int64_t cols, int64_t first_query,
-                                      int64_t first_row, uint32_t* keys, int64_t key_stride) {
+template <KeyKind kKind, typename Queries, typename Rows, typename Block>
+KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const Queries& queries,
+                                      const Rows& rows, int64_t cols, int64_t first_query, int64_t first_row,
+                                      uint32_t* keys, int64_t key_stride) {
   // Scaled vectors leave cosine the step of squared_l2.
   constexpr KeyKind kStep = kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;
   const int row_in_tile = block.thread() % kTileRows;

@@ -1,6 +1,7 @@
 // A thread for each row; the smallest bad row is an atomic minimum, the same in whatever order the threads come.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
+#include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
 
@@ -16,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= count) return;
   const RowFacts facts = inspect_row(rows + row * stride, cols);
-  if (!facts.finite) atomicMin(first_bad, static_cast<uint32_t>(row));
+  if (!facts.finite && first_bad != nullptr) atomicMin(first_bad, static_cast<uint32_t>(row));
   if (inverse_norms != nullptr) inverse_norms[row] = facts.inverse_norm;
 }
 
@@ -26,13 +27,11 @@ void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, double* inver
                          cudaStream_t stream) {
   if (rows.count == 0) return;
   const unsigned blocks = static_cast<unsigned>((rows.count + kThreads - 1) / kThreads);
-  if (rows.dtype == DType::u8) {
-    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const uint8_t*>(rows.data), rows.stride,
-                                                         rows.count, cols, inverse_norms, first_bad);
-  } else {
-    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const float*>(rows.data), rows.stride, rows.count,
+  visit_dtype(rows.dtype, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const T*>(rows.data), rows.stride, rows.count,
                                                          cols, inverse_norms, first_bad);
-  }
+  });
   KITH_CUDA_CHECK_LAUNCH("inspect_rows_kernel");
 }
 

@@ -1,0 +1,11 @@
+// One CUDA device, without looking at the others.
+#pragma once
+
+#include <kith/device.hpp>
+
+namespace kith {
+
+// The device of this number; one that is not usable is described as `Device::cpu()`.
+DeviceInfo cuda_device(int index);
+
+}  // namespace kith

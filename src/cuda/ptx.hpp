@@ -1,0 +1,50 @@
+// PTX that every GPU from compute capability 8.0 on has: asynchronous copies, matrix loads and matrix products of a
+// warp. Kernels call these and hold no assembly themselves.
+#pragma once
+
+#include <cstdint>
+
+// Code for older GPUs can be built, where nothing calls these.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define KITH_PTX_80(...) asm volatile(__VA_ARGS__)
+#else
+#define KITH_PTX_80(...) __trap()
+#endif
+
+namespace kith::ptx {
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// 16 bytes from global to shared memory, past the first-level cache.
+__device__ inline void copy_async_16(uint32_t shared, const void* global) {
+  KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
+__device__ inline void copy_async_commit() { KITH_PTX_80("cp.async.commit_group;" ::: "memory"); }
+template <int kPending>
+__device__ inline void copy_async_wait() {
+  KITH_PTX_80("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// Four 8 x 16-byte matrices; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ inline void load_matrices(uint32_t (&fragment)[4], uint32_t shared) {
+  KITH_PTX_80("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+              : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+              : "r"(shared)
+              : "memory");
+}
+
+// d (16 x 8) += a (16 x 32 bytes) b (8 x 32 bytes, transposed): halves with f32 sums, signed bytes with s32 sums.
+__device__ inline void multiply_add(float* d, const uint32_t (&a)[4], const uint32_t* b) {
+  KITH_PTX_80("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+              : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ inline void multiply_add(int32_t* d, const uint32_t (&a)[4], const uint32_t* b) {
+  KITH_PTX_80("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+              : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace kith::ptx

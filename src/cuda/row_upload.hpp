@@ -1,0 +1,45 @@
+// Rows on their way from wherever they lie to the device, packed one after the other.
+//
+// Large matrices in ordinary host memory go through pinned memory: the threads fill one half of it while the copy
+// engine empties the other, several times as fast as the driver's own copies. Pinning memory takes long, so it is kept
+// for the next call; while it is used it counts against the host memory limit.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "cuda/pinned_bytes.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+// Whether pinned memory is of use for so many bytes there.
+bool wants_pinned(MemorySpace space, int64_t bytes);
+
+class PinnedStage;
+
+class RowUpload {
+ public:
+  // With kPinnedBytes of pinned memory, or without. OutOfMemory where the limit has not that much left.
+  RowUpload(bool pinned, const Resources& resources);
+  ~RowUpload();
+  RowUpload(const RowUpload&) = delete;
+  RowUpload& operator=(const RowUpload&) = delete;
+
+  // Enqueues; `rows` have been read when it returns, unless they lie on the device or are pinned.
+  void copy(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter);
+
+ private:
+  void copy_staged(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter);
+
+  const Resources resources_;
+  std::unique_ptr<PinnedStage> stage_;
+};
+
+}  // namespace kith

@@ -1,0 +1,96 @@
+#include "exact/prepared_base_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/memory_budget.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/finite_check.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace kith {
+
+bool lies_on(const MatrixView& matrix, int device) { return matrix.space() == MemorySpace::cuda(device); }
+
+void check_on_device(const MatrixView& matrix, std::string_view what, int device) {
+  if (matrix.space().kind == MemoryKind::cuda && !lies_on(matrix, device)) {
+    throw InvalidArgument("the " + std::string(what) + " lies on cuda:" + std::to_string(matrix.space().device) +
+                          " and the search runs on cuda:" + std::to_string(device) +
+                          "; search there, or hand it over in host memory");
+  }
+}
+
+DeviceRowsView device_rows(const MatrixView& matrix) {
+  return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
+}
+
+bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
+
+void inspect_rows(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream) {
+  if (first_bad == nullptr && inverse_norms == nullptr) return;
+  launch_inspect_rows(rows, cols, inverse_norms, first_bad, stream);
+  rows.inverse_norms = inverse_norms;
+}
+
+PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options,
+                                   const Resources& resources)
+    : context_(std::make_shared<DeviceContext>(device)), device_(device) {
+  rows_ = device_rows(base);
+  if (!lies_on(base, device)) bring(base, resources);
+  const int64_t norm_bytes = options.metric == Metric::cosine ? base.rows() * 8 : 0;
+  norms_ = DeviceBuffer(norm_bytes, "the index's norms", context_, resources);
+  const DeviceBuffer status(sizeof(uint32_t), "the check for NaN", context_, resources);
+  auto* const bad_row = reinterpret_cast<uint32_t*>(status.data());
+  KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), context_->stream()));
+  const bool check = options.check_finite && can_be_infinite(base.dtype());
+  inspect_rows(rows_, base.cols(), reinterpret_cast<double*>(norms_.data()), check ? bad_row : nullptr,
+               context_->stream());
+  if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
+  uint32_t bad = kNoBadRow;
+  KITH_CUDA_CHECK(cudaMemcpyAsync(&bad, bad_row, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
+  context_->synchronize();  // searches use it on streams of their own
+  if (bad != kNoBadRow) throw_not_finite("base", options.first_row + bad);
+}
+
+// In pieces, between which the copy can be cancelled.
+void PreparedBaseCuda::bring(const MatrixView& base, const Resources& resources) {
+  constexpr int64_t kPieceBytes = int64_t{256} << 20;
+  const int64_t row_bytes = base.cols() * size_of(base.dtype());
+  matrix_ = DeviceBuffer(base.rows() * row_bytes, "the index's vectors", context_, resources);
+  rows_.data = matrix_.data();
+  rows_.stride = base.cols();
+  const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
+  const bool pinned =
+      wants_pinned(base.space(), base.rows() * row_bytes) && resources.host_memory()->available() >= 2 * kPinnedBytes;
+  RowUpload upload(pinned, resources);
+  ProgressMeter meter("copy", base.rows(), resources);
+  for (int64_t first = 0; first < base.rows(); first += piece) {
+    const MatrixView part = base.slice(first, std::min(piece, base.rows() - first));
+    upload.copy(part, matrix_.data() + first * row_bytes, context_->stream(), meter);
+    context_->synchronize();
+    meter.add(part.rows());
+    meter.poll();
+  }
+  meter.finish();
+}
+
+// For queries of the base's own dtype.
+void PreparedBaseCuda::prepare_operands(const MatrixView& base, Metric metric, const Resources& resources) {
+  const OperandType type = operand_type(key_kind(metric), base.dtype(), base.dtype(), base.cols());
+  const int64_t chunks = operand_chunks(base.cols(), operand_value_bytes(type));
+  operand_memory_ = DeviceBuffer(operand_bytes(base.rows(), chunks), "the index's operands", context_, resources);
+  constexpr int64_t kFactsBytes = 256;
+  static_assert(sizeof(BaseFacts) <= kFactsBytes);
+  const int64_t centre_bytes = (base.cols() * 4 + 255) / 256 * 256;
+  const int64_t term_bytes = operand_tiles(base.rows()) * kOperandTile * 4;
+  fact_memory_ = DeviceBuffer(kFactsBytes + centre_bytes + term_bytes, "the index's operands", context_, resources);
+  operands_.operands = operand_memory_.data();
+  operands_.facts = reinterpret_cast<BaseFacts*>(fact_memory_.data());
+  operands_.centre = reinterpret_cast<float*>(fact_memory_.data() + kFactsBytes);
+  operands_.terms = fact_memory_.data() + kFactsBytes + centre_bytes;
+  make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
+}
+
+}  // namespace kith

@@ -1,0 +1,31 @@
+// Four neighbouring values of a row at a time, in one load where the row allows it.
+#pragma once
+
+#include "cuda/device_core.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+template <typename T>
+struct alignas(4 * sizeof(T)) Four {
+  T values[4];
+};
+
+// Columns first .. first + 3; what lies past the last one is zero.
+template <typename T>
+__device__ inline Four<T> load_four(const T* row, int64_t first, int64_t cols, bool aligned) {
+  if (aligned && first + 4 <= cols) return *reinterpret_cast<const Four<T>*>(row + first);
+  Four<T> four;
+  KITH_UNROLL
+  for (int i = 0; i < 4; ++i) four.values[i] = first + i < cols ? row[first + i] : T{};
+  return four;
+}
+
+// Whether every row of such a matrix begins where a Four may lie.
+template <typename T>
+__device__ inline bool rows_aligned(const T* data, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(data) % (4 * sizeof(T)) == 0 && stride % 4 == 0;
+}
+
+}  // namespace kith

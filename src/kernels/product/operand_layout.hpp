@@ -1,0 +1,56 @@
+// How rows lie in memory for the matrix units, and which rows share a group.
+//
+// Rows are cut into chunks of 128 bytes (64 halves or 128 bytes, padded with zeros). A tile is 128 rows; its chunk c is
+// one block of 16 KiB, so that a plain copy brings it to shared memory as it is: 128 bytes a row, 16-byte units
+// swizzled by the row's number modulo 8, as the matrix units read them without bank conflicts.
+//
+// A group is what one thread holds of a tile's products for one query: columns 8 j + 2 l and 8 j + 2 l + 1 for l =
+// 0..3, so that its minimum costs no exchange between threads. One or two tiles in a row make a group.
+#pragma once
+
+#include "core/host_device.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kOperandTile = 128;  // rows
+inline constexpr int kChunkBytes = 128;   // of a row
+inline constexpr int kBlockBytes = kOperandTile * kChunkBytes;
+inline constexpr int kQueryTile = 2 * kOperandTile;  // queries that one block multiplies at a time
+inline constexpr int kGroupsPerTile = 4;
+inline constexpr int kGroupRowsPerTile = kOperandTile / kGroupsPerTile;
+
+KITH_HOST_DEVICE constexpr int64_t divide_rounding_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Chunks of a row with so many columns.
+KITH_HOST_DEVICE constexpr int64_t operand_chunks(int64_t cols, int64_t bytes_per_value) {
+  return divide_rounding_up(cols * bytes_per_value, kChunkBytes);
+}
+// Tiles come in pairs: a pair of query tiles is multiplied at a time, a pair of base tiles may be a group.
+KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_rounding_up(rows, kQueryTile); }
+KITH_HOST_DEVICE constexpr int64_t operand_bytes(int64_t rows, int64_t chunks) {
+  return operand_tiles(rows) * chunks * kBlockBytes;
+}
+
+// Where byte `byte` of row `row` lies.
+KITH_HOST_DEVICE constexpr int64_t operand_offset(int64_t row, int64_t byte, int64_t chunks) {
+  const int64_t tile = row / kOperandTile;
+  const int64_t in_tile = row % kOperandTile;
+  const int64_t unit = (byte % kChunkBytes / 16) ^ (in_tile % 8);
+  return (tile * chunks + byte / kChunkBytes) * kBlockBytes + in_tile * kChunkBytes + unit * 16 + byte % 16;
+}
+
+// Rows of a base with groups of one or two tiles.
+KITH_HOST_DEVICE constexpr int64_t group_count(int64_t rows, int tiles_per_group) {
+  return operand_tiles(rows) / tiles_per_group * kGroupsPerTile;
+}
+KITH_HOST_DEVICE constexpr int group_rows(int tiles_per_group) { return kGroupRowsPerTile * tiles_per_group; }
+// Row i of a group; it may lie past the last row of the base.
+KITH_HOST_DEVICE constexpr int64_t group_row(int64_t group, int i, int tiles_per_group) {
+  const int64_t tile = group / kGroupsPerTile * tiles_per_group + i / kGroupRowsPerTile;
+  const int in_tile = i % kGroupRowsPerTile;
+  return tile * kOperandTile + in_tile / 2 * 8 + group % kGroupsPerTile * 2 + in_tile % 2;
+}
+
+}  // namespace kith

@@ -1,0 +1,35 @@
+// What the kernels that make operands have in common: the rows they read, and maxima over all blocks.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "kernels/product/operands_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kOperandWarps = 8;
+inline constexpr int kOperandThreads = 32 * kOperandWarps;
+inline constexpr int kOperandMostBlocks = 132 * 16;  // each takes rows until none are left
+inline constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
+
+template <typename T>
+struct OperandRows {
+  const T* data;
+  int64_t stride;
+  int64_t count;
+  int64_t cols;
+  const double* inverse_norms;
+};
+
+template <typename T>
+OperandRows<T> operand_rows(const OperandTask& task) {
+  return {static_cast<const T*>(task.rows.data), task.rows.stride, task.rows.count, task.cols, task.rows.inverse_norms};
+}
+
+// `value` is not negative.
+__device__ inline void raise(float* place, float value) {
+  atomicMax(reinterpret_cast<int*>(place), __float_as_int(value));
+}
+
+}  // namespace kith

@@ -1,0 +1,40 @@
+// How products on the matrix units will run: which operands, which kernel, in which order. Pure functions, so that any
+// machine can plan, and test plans, for any GPU.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Halves with f32 sums, or signed bytes with s32 sums.
+enum class OperandType : uint8_t { half, bytes };
+
+// Whether bytes will do, for both sides: sums of products, norms and terms must fit 31 bits.
+constexpr OperandType operand_type(KeyKind kind, DType queries, DType base, int64_t cols) {
+  const bool both_bytes = queries == base && (base == DType::u8 || base == DType::i8);
+  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 16384;
+  return both_bytes && fits ? OperandType::bytes : OperandType::half;
+}
+constexpr int64_t operand_value_bytes(OperandType type) { return type == OperandType::bytes ? 1 : 2; }
+
+enum class ProductEngine : uint8_t { automatic, mma, wgmma };
+
+// The engine that a device of this compute capability runs; Unsupported where it cannot run the one asked for.
+ProductEngine product_engine(int compute_capability, ProductEngine asked = ProductEngine::automatic);
+
+// Which products a block computes before it takes new queries: all of an item's are multiplied with the same ones.
+// Items are numbered with the queries running fastest, so that blocks that run at a time share rows in the L2 cache.
+struct ProductSchedule {
+  int query_tiles = 0;     // of kQueryTile queries
+  int base_tiles = 0;      // of kOperandTile rows
+  int tiles_per_item = 0;  // even
+  int items = 0;
+};
+ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);
+
+}  // namespace kith

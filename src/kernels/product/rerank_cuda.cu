@@ -1,0 +1,301 @@
+// A block for each query. Sixteen threads compute a candidate's canonical key, one for each lane of the canonical sum;
+// keys within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the
+// reads of the candidates' rows.
+#include "kernels/product/rerank_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/candidate_window.hpp"
+#include "kernels/product/load_four_cuda.hpp"
+#include "kernels/select/sort_block_cuda.hpp"
+#include "kernels/select/sort_entries_cuda.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
+constexpr int64_t kFewQueries = 128;
+constexpr int kRowThreads = 4;           // that share a row
+constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
+
+__global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= task.queries) return;
+  const QueryFacts facts = task.query_facts[query];
+  const BaseFacts base = *task.base_facts;
+  const float* const minima = task.minima + query * task.selected;
+  const double kth = task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
+  const double base_scale = task.type == OperandType::bytes ? 1.0 : operand_scale(base.sample_largest);
+  WindowProblem problem;
+  problem.kind = task.kind;
+  problem.bytes = task.type == OperandType::bytes;
+  problem.cols = task.cols;
+  problem.scale = task.kind == KeyKind::inner_product ? base_scale * facts.scale : base_scale;
+  const CandidateWindow window =
+      candidate_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, kth);
+  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
+  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
+  task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
+  if (task.group_counts == nullptr) return;
+  int count = 0;
+  while (count < task.selected && minima[count] <= window.threshold) ++count;
+  const bool all_there = count < task.selected || task.selected == task.groups;
+  task.group_counts[query] = sure && all_there ? count : -1;
+}
+
+// The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
+// lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
+template <bool kProduct, typename X>
+__device__ double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
+  constexpr int kLanes = kCanonicalLanes / kRowThreads;
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kLanes] = {};
+#pragma unroll 8
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> four = load_four(row, first, cols, aligned);
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      const double x = static_cast<double>(four.values[i]);
+      if constexpr (kProduct) {
+        lanes[i] = fma(query[first + i], x, lanes[i]);
+      } else {
+        const double difference = query[first + i] - x * inverse_norm;  // exact where the norm plays no part
+        lanes[i] = fma(difference, difference, lanes[i]);
+      }
+    }
+  }
+  // canonical_tree: eight and four lanes apart are other threads' lanes.
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
+    }
+  }
+  lanes[0] += lanes[2];
+  lanes[1] += lanes[3];
+  return lanes[0] + lanes[1];
+}
+
+// The same of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
+// is the same whatever the order. Rows lie at multiples of 16 bytes and have a multiple of 16 columns.
+template <bool kProduct, typename X>
+__device__ double byte_row_sum(const uint32_t* query, const X* row, int64_t cols) {
+  using Word = std::conditional_t<std::is_signed_v<X>, int, unsigned>;  // what the four bytes are multiplied as
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  int64_t sum = 0;
+  for (int64_t first = 16 * thread; first < cols; first += 16 * kRowThreads) {
+    const uint4 unit = *reinterpret_cast<const uint4*>(row + first);
+    const uint4 with = *reinterpret_cast<const uint4*>(query + first / 4);
+    const uint32_t x[4] = {unit.x, unit.y, unit.z, unit.w};
+    const uint32_t q[4] = {with.x, with.y, with.z, with.w};
+    Word products = 0;
+    Word squares = 0;
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const auto a = static_cast<Word>(x[i]);
+      const auto b = static_cast<Word>(q[i]);
+      products = __dp4a(a, b, products);
+      if (!kProduct) squares = __dp4a(a, a, __dp4a(b, b, squares));
+    }
+    sum +=
+        kProduct ? static_cast<int64_t>(products) : static_cast<int64_t>(squares) - 2 * static_cast<int64_t>(products);
+  }
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    sum += __shfl_down_sync(threads, sum, static_cast<unsigned>(apart), kRowThreads);
+  }
+  return static_cast<double>(sum);
+}
+
+__device__ float key_of(KeyKind kind, double sum, double inverse_q, double inverse_x) {
+  switch (kind) {
+    case KeyKind::inner_product: return canonical_key<KeyKind::inner_product>(sum, 0, 0);
+    case KeyKind::cosine: return canonical_key<KeyKind::cosine>(sum, inverse_q, inverse_x);
+    case KeyKind::l2: return canonical_key<KeyKind::l2>(sum, 0, 0);
+    default: return canonical_key<KeyKind::squared_l2>(sum, 0, 0);
+  }
+}
+
+__host__ __device__ constexpr int64_t padded_cols(int64_t cols) {
+  return divide_rounding_up(cols, kCanonicalLanes) * kCanonicalLanes;
+}
+
+__device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
+  const auto* row = static_cast<const std::byte*>(queries.data);
+  for (int64_t col = threadIdx.x; col < padded_cols(cols); col += blockDim.x) {
+    const int64_t at = query * queries.stride + col;
+    double value = 0;
+    if (col < cols) switch (queries.dtype) {
+        case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
+        case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
+        case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
+        case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
+        case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
+      }
+    out[col] = value * inverse;
+  }
+}
+
+struct LaunchedBlock {
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ void sync() const { __syncthreads(); }
+};
+
+// With kThreads or kFewThreads.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed, int entries) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  __shared__ int count;
+  uint64_t* const list = memory;
+  double* const query_values = reinterpret_cast<double*>(memory + entries);
+  const int64_t query = blockIdx.x;
+  const bool by_groups = task.row_counts == nullptr;
+  const int rows_each = group_rows(task.tiles_per_group);
+  const int64_t candidates =
+      by_groups ? int64_t{task.group_counts[query]} * rows_each : int64_t{task.row_counts[query]};
+  const bool lost = candidates < 0 || (!by_groups && (candidates > task.capacity || task.key_limits[query] == 0));
+  const auto fail = [&] {
+    if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+  };
+  if (lost) return fail();
+  if (threadIdx.x == 0) count = 0;
+  const bool unit = task.kind == KeyKind::cosine;
+  const double inverse_q = unit ? task.queries.inverse_norms[query] : 1.0;
+  // Bytes as they are, where that is quicker; cosine scales them.
+  const bool as_bytes = sizeof(X) == 1 && task.queries.dtype == task.base.dtype && !unit && task.cols % 16 == 0 &&
+                        task.base.stride % 16 == 0 && reinterpret_cast<uintptr_t>(task.base.data) % 16 == 0;
+  if (as_bytes) {
+    const auto* from = static_cast<const uint8_t*>(task.queries.data) + query * task.queries.stride;
+    for (int64_t col = threadIdx.x; col < task.cols; col += blockDim.x) {
+      reinterpret_cast<uint8_t*>(query_values)[col] = from[col];
+    }
+  } else {
+    widen_query(task.queries, query, task.cols, inverse_q, query_values);
+  }
+  __syncthreads();
+
+  const uint32_t limit = task.key_limits[query];
+  const X* const base = static_cast<const X*>(task.base.data);
+  const bool aligned = rows_aligned(base, task.base.stride);
+  for (int64_t i = threadIdx.x / kRowThreads; i < candidates; i += blockDim.x / kRowThreads) {
+    const int64_t row = by_groups ? group_row(task.groups[query * task.group_stride + i / rows_each],
+                                              static_cast<int>(i % rows_each), task.tiles_per_group)
+                                  : int64_t{task.rows[query * task.capacity + i]};
+    if (row >= task.base.count) continue;
+    const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
+    const X* const values = base + row * task.base.stride;
+    double sum = 0;
+    if constexpr (sizeof(X) == 1) {
+      sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
+                     : row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
+    } else {
+      sum = row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
+    }
+    if (threadIdx.x % kRowThreads != 0) continue;
+    const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
+    if (ordered > limit) continue;
+    const int place = atomicAdd(&count, 1);
+    if (place < entries) list[place] = pack_neighbor(ordered, task.first_row + static_cast<uint32_t>(row));
+  }
+  __syncthreads();
+  const int found = count;
+  if (found > entries || found < task.k) return fail();
+  LaunchedBlock block;
+  sort_block(block, list, found);
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(FailedQueries failed, GatherTask task, GatheredQueries to, int64_t size) {
+  const int64_t query = failed.queries[task.first + blockIdx.x];
+  const auto* const from = static_cast<const std::byte*>(task.queries.data) + query * task.queries.stride * size;
+  const int64_t row_bytes = task.cols * size;
+  for (int64_t i = threadIdx.x; i < row_bytes; i += kThreads) to.rows[blockIdx.x * row_bytes + i] = from[i];
+  if (threadIdx.x != 0) return;
+  if (to.inverse_norms != nullptr) to.inverse_norms[blockIdx.x] = task.queries.inverse_norms[query];
+  if (to.thresholds != nullptr) to.thresholds[blockIdx.x] = task.thresholds[query];
+  if (to.key_limits != nullptr) to.key_limits[blockIdx.x] = task.key_limits[query];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    scatter_kernel(FailedQueries failed, int64_t first, const uint64_t* found, int64_t k, uint64_t* neighbors) {
+  const int64_t query = failed.queries[first + blockIdx.x];
+  for (int64_t i = threadIdx.x; i < k; i += kThreads) neighbors[query * k + i] = found[blockIdx.x * k + i];
+}
+
+// Every entry's place is its own plus how many of the other list come before it. Rows differ, so only padding is equal.
+__global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, uint64_t* lists, int k) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  uint64_t* const mine = lists + static_cast<int64_t>(blockIdx.x) * k;
+  const uint64_t* const other = found + static_cast<int64_t>(blockIdx.x) * k;
+  for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) {
+    memory[i] = mine[i];
+    memory[k + i] = other[i];
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * k; i += kThreads) {
+    const bool first = i < k;
+    const uint64_t entry = memory[i];
+    if (entry == kPadding) continue;
+    const int place = (first ? i : i - k) + rank_in_run(first ? memory + k : memory, k, entry);
+    if (place < k) mine[place] = entry;
+  }
+}
+
+}  // namespace
+
+void launch_windows(const WindowTask& task, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("windows_kernel");
+}
+
+void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream) {
+  if (task.queries.count == 0) return;
+  const int64_t entries = task.row_counts == nullptr ? kGroupsEntries : kMostReranked;
+  const int64_t bytes = (entries + padded_cols(task.cols)) * 8;
+  const bool few = task.queries.count < kFewQueries;
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.base.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
+    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    kernel<<<static_cast<unsigned>(task.queries.count), few ? kFewThreads : kThreads, static_cast<size_t>(bytes),
+             stream>>>(task, failed, static_cast<int>(entries));
+  });
+  KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
+}
+
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream) {
+  if (task.count == 0) return;
+  gather_kernel<<<static_cast<unsigned>(task.count), kThreads, 0, stream>>>(failed, task, to,
+                                                                            size_of(task.queries.dtype));
+  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+}
+
+void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
+                           uint64_t* neighbors, cudaStream_t stream) {
+  if (count == 0) return;
+  scatter_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(failed, first, found, k, neighbors);
+  KITH_CUDA_CHECK_LAUNCH("scatter_kernel");
+}
+
+void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
+  if (queries == 0) return;
+  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(16 * k), stream>>>(found, lists,
+                                                                                                  static_cast<int>(k));
+  KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+}
+
+}  // namespace kith

@@ -1,0 +1,90 @@
+// From minima or candidates to neighbours: thresholds, canonical keys of what is left, sorted lists.
+#pragma once
+
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/product/operand_facts.hpp"
+#include "kernels/product/product_plan.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// Queries whose neighbours could not be shown to be the nearest. Their numbers are in no order.
+struct FailedQueries {
+  uint32_t* count = nullptr;    // zeroed before
+  uint32_t* queries = nullptr;  // room for all
+};
+
+// What the thresholds of a batch's queries are made of, and where they go.
+struct WindowTask {
+  KeyKind kind = KeyKind::l2;
+  OperandType type = OperandType::half;
+  int64_t cols = 0;
+  int64_t queries = 0;
+  int64_t k = 0;
+  const float* minima = nullptr;  // each query's smallest `selected` group minima, sorted
+  int64_t selected = 0;           // at least k, if there are as many groups
+  int64_t groups = 0;             // there are
+  const QueryFacts* query_facts = nullptr;
+  const BaseFacts* base_facts = nullptr;
+  float* thresholds = nullptr;      // -inf where nothing is sure
+  uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
+  int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
+                                    // more than those selected can. Null where that does not matter
+};
+void launch_windows(const WindowTask& task, cudaStream_t stream);
+
+// The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
+// row_counts[q] rows of `rows`.
+struct RerankTask {
+  KeyKind kind = KeyKind::l2;
+  DeviceRowsView queries;  // with inverse norms for cosine
+  DeviceRowsView base;
+  int64_t cols = 0;
+  int64_t k = 0;
+  uint32_t first_row = 0;  // the number of the base's first row
+  const uint32_t* key_limits = nullptr;
+  const int32_t* group_counts = nullptr;
+  const int32_t* groups = nullptr;  // queries x group_stride
+  int64_t group_stride = 0;
+  int tiles_per_group = 2;
+  const uint32_t* row_counts = nullptr;  // null: groups
+  const uint32_t* rows = nullptr;        // queries x capacity
+  int64_t capacity = 0;
+  uint64_t* neighbors = nullptr;  // queries x k, sorted
+};
+inline constexpr int64_t kMostReranked = 2048;  // rows within the limit of a query: more fail
+
+// Queries that fail keep what `neighbors` held.
+void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
+
+// Copies the failed queries first .. first + count - 1 one after the other, with what belongs to them; what has no
+// place to go is left.
+struct GatheredQueries {
+  std::byte* rows = nullptr;
+  double* inverse_norms = nullptr;
+  float* thresholds = nullptr;
+  uint32_t* key_limits = nullptr;
+};
+struct GatherTask {
+  DeviceRowsView queries;
+  int64_t cols = 0;
+  const float* thresholds = nullptr;
+  const uint32_t* key_limits = nullptr;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream);
+// Copies their lists of k to where they belong.
+void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
+                           uint64_t* neighbors, cudaStream_t stream);
+
+// Merges sorted lists of k, padded, into others.
+inline constexpr int64_t kMostMerged = 2048;  // the largest k
+void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream);
+
+}  // namespace kith

@@ -1,0 +1,159 @@
+// Searches of what lies in a GPU's memory, with results there, on the caller's stream.
+#include "cuda/parity.hpp"
+
+#include <kith/index.hpp>
+
+#include "cuda/error.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <vector>
+
+namespace kith {
+namespace {
+
+class CudaDeviceMemory : public OnCuda {};
+
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t bytes) : bytes_(bytes) {
+    KITH_CUDA_CHECK(cudaMalloc(&data_, std::max<size_t>(bytes, 1)));
+  }
+  DeviceArray(const void* from, size_t bytes) : DeviceArray(bytes) {
+    KITH_CUDA_CHECK(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
+  }
+  ~DeviceArray() { (void)cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  void* data() const { return data_; }
+  void read(void* to) const { KITH_CUDA_CHECK(cudaMemcpy(to, data_, bytes_, cudaMemcpyDeviceToHost)); }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_;
+};
+
+class DeviceMatrix {
+ public:
+  explicit DeviceMatrix(const Vectors& vectors)
+      : array_(vectors.view().data(),
+               static_cast<size_t>(vectors.shape.rows * vectors.shape.row_stride * size_of(vectors.dtype))),
+        view_(array_.data(), vectors.dtype, vectors.shape, MemorySpace::cuda(0)) {}
+  const MatrixView& view() const { return view_; }
+
+ private:
+  DeviceArray array_;
+  MatrixView view_;
+};
+
+struct DeviceResult {
+  DeviceArray ids;
+  DeviceArray distances;
+  NeighborsView view;
+
+  DeviceResult(int64_t queries, int64_t k)
+      : ids(static_cast<size_t>(queries * k) * 8),
+        distances(static_cast<size_t>(queries * k) * 4),
+        view{static_cast<int64_t*>(ids.data()), static_cast<float*>(distances.data()), queries, k,
+             MemorySpace::cuda(0)} {}
+
+  Neighbors on_host() const {
+    Neighbors result(view.queries, view.k, Resources());
+    ids.read(result.view().ids);
+    distances.read(result.view().distances);
+    return result;
+  }
+};
+
+TEST_F(CudaDeviceMemory, QueriesBaseAndResultsEachWhereTheyLie) {
+  const Vectors queries = random_vectors(DType::f32, 60, 24, 1, 4);
+  for (const int64_t rows : {300, 9000}) {
+    const Vectors base = random_vectors(DType::f32, rows, 24, 2, 8);
+    const DeviceMatrix device_queries(queries);
+    const DeviceMatrix device_base(base);
+    for (const Metric metric : kAllMetrics) {
+      const KnnParams params{.k = 12, .metric = metric};
+      const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+      expect_same_bytes(expected, knn(device_queries.view(), device_base.view(), params, on_cuda()));
+      expect_same_bytes(expected, knn(queries.view(), device_base.view(), params, Resources()));  // where the data is
+      DeviceResult result(60, 12);
+      knn(device_queries.view(), base.view(), result.view, params, on_cuda());
+      expect_same_bytes(expected, result.on_host());
+    }
+  }
+}
+
+TEST_F(CudaDeviceMemory, OnTheCallersStream) {
+  cudaStream_t stream = nullptr;
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const Vectors queries = random_vectors(DType::u8, 300, 40, 3);
+  const Vectors base = random_vectors(DType::u8, 20000, 40, 4);
+  const Neighbors expected = knn(queries.view(), base.view(), {.k = 10}, on_cpu());
+  const DeviceMatrix device_base(base);
+  DeviceArray late(static_cast<size_t>(300 * 40));  // filled on the stream, just before the search
+  const MatrixView late_view(late.data(), DType::u8, {300, 40, 40}, MemorySpace::cuda(0));
+  DeviceResult result(300, 10);
+  for (int i = 0; i < 3; ++i) {
+    KITH_CUDA_CHECK(cudaMemsetAsync(late.data(), 0, 300 * 40, stream));
+    KITH_CUDA_CHECK(cudaMemcpyAsync(late.data(), queries.bytes.data(), 300 * 40, cudaMemcpyHostToDevice, stream));
+    knn(late_view, device_base.view(), result.view, {.k = 10}, on_cuda().with_stream(stream));
+    KITH_CUDA_CHECK(cudaStreamSynchronize(stream));
+    expect_same_bytes(expected, result.on_host());
+  }
+  KITH_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+TEST_F(CudaDeviceMemory, AnIndexTakesDeviceQueries) {
+  const Vectors queries = random_vectors(DType::f32, 1, 32, 5);
+  const Vectors base = random_vectors(DType::f32, 30000, 32, 6);
+  const DeviceMatrix device_queries(queries);
+  Index index("Flat", {.metric = Metric::cosine});
+  index.add(base.view(), Ownership::borrow, on_cuda());
+  DeviceResult result(1, 7);
+  index.search(device_queries.view(), result.view, {7}, on_cuda());
+  expect_same_bytes(knn(queries.view(), base.view(), {.k = 7, .metric = Metric::cosine}, on_cpu()), result.on_host());
+}
+
+TEST_F(CudaDeviceMemory, AnEmptyBaseGivesPadding) {
+  const Vectors queries = random_vectors(DType::f32, 3, 8, 7);
+  const DeviceMatrix device_queries(queries);
+  DeviceResult result(3, 4);
+  const Vectors nothing = random_vectors(DType::f32, 0, 8, 8);
+  for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+    const KnnParams params{.k = 4, .metric = metric};
+    knn(device_queries.view(), nothing.view(), result.view, params, on_cuda());
+    expect_same_bytes(knn(queries.view(), nothing.view(), params, on_cpu()), result.on_host());
+  }
+}
+
+TEST_F(CudaDeviceMemory, MoreResultsThanRowsArePadded) {
+  const Vectors queries = random_vectors(DType::f32, 2, 8, 9);
+  const Vectors base = random_vectors(DType::f32, 5, 8, 10);
+  DeviceResult result(2, 9);
+  knn(queries.view(), base.view(), result.view, {.k = 9, .metric = Metric::inner_product}, on_cuda());
+  expect_same_bytes(knn(queries.view(), base.view(), {.k = 9, .metric = Metric::inner_product}, on_cpu()),
+                    result.on_host());
+}
+
+TEST_F(CudaDeviceMemory, NotFiniteIsRefused) {
+  Vectors base = random_vectors(DType::f32, 9000, 8, 11);
+  base.row(8765)[3] = NAN;
+  const Vectors queries = random_vectors(DType::f32, 2, 8, 12);
+  const DeviceMatrix device_base(base);
+  EXPECT_NE(
+      text_thrown<InvalidArgument>([&] { knn(queries.view(), device_base.view(), {.k = 3}, on_cuda()); }).find("8765"),
+      std::string::npos);
+  EXPECT_NE(text_thrown<InvalidArgument>([&] {
+              knn(device_base.view(), queries.view(), {.k = 1}, on_cuda());
+            }).find("query row 8765"),
+            std::string::npos);
+}
+
+TEST_F(CudaDeviceMemory, DataOnTheGpuIsNotForTheCpu) {
+  const Vectors vectors = random_vectors(DType::f32, 5, 8, 13);
+  const DeviceMatrix device(vectors);
+  EXPECT_THROW(knn(device.view(), vectors.view(), {.k = 2}, on_cpu()), Unsupported);
+}
+
+}  // namespace
+}  // namespace kith

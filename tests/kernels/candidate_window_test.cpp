@@ -1,0 +1,164 @@
+// The window must hold every neighbour, whatever the matrix units lose: products are computed here as badly as the
+// bound allows for, each addition truncated, on data chosen to strain the bound.
+#include "kernels/product/candidate_window.hpp"
+
+#include "core/half.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::Shape;
+
+// Towards zero, as the matrix units' sums are.
+float truncated(double value) {
+  const auto rounded = static_cast<float>(value);
+  return std::abs(static_cast<double>(rounded)) > std::abs(value) ? std::nextafter(rounded, 0.0f) : rounded;
+}
+
+// A vector rounded to halves, as half_operands_cuda.cu does it.
+struct Rounded {
+  std::vector<float> values;
+  float squares = 0;
+  OperandFacts facts = {0, 0};
+
+  Rounded(const float* from, const std::vector<float>& centre, double factor, float scale, int64_t cols)
+      : values(static_cast<size_t>(cols)) {
+    double residuals = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      float value = from[i] - centre[i];
+      if (factor != 1) value = static_cast<float>(static_cast<double>(value) * factor);
+      value *= scale;
+      values[i] = static_cast<float>(half_of(value));
+      squares += values[i] * values[i];
+      const double residual = static_cast<double>(value) - static_cast<double>(values[i]);
+      residuals += residual * residual;
+    }
+    facts.norm = std::sqrt(squares) * 1.0002f;
+    facts.residual = static_cast<float>(std::sqrt(residuals)) * 1.0002f + facts.norm * 2.4e-7f + 1e-30f;
+  }
+};
+
+float truncated_product(const Rounded& q, const Rounded& x) {
+  float sum = 0;
+  for (size_t i = 0; i < q.values.size(); ++i) {
+    sum = truncated(static_cast<double>(sum) - static_cast<double>(q.values[i]) * static_cast<double>(x.values[i]));
+  }
+  return sum;
+}
+
+constexpr int64_t kRows = 400;
+
+// One query against all rows, for several k; returns how many rows the last window leaves.
+int64_t check_query(Metric metric, const float* query, const reference::Matrix<float>& base,
+                    std::initializer_list<int64_t> ks) {
+  const KeyKind kind = key_kind(metric);
+  const int64_t cols = base.cols;
+  std::vector<float> centre(static_cast<size_t>(cols), 0.0f);
+  float largest = 0;
+  if (has_differences(kind)) {
+    for (int64_t c = 0; c < cols; ++c) {
+      double sum = 0;
+      for (int64_t i = 0; i < kRows; ++i) sum += base.row(i)[c];
+      centre[static_cast<size_t>(c)] = static_cast<float>(sum / kRows);
+    }
+  }
+  for (int64_t i = 0; i < kRows * cols; ++i) {
+    largest = std::max(largest, std::abs(base.row(i / cols)[i % cols] - centre[static_cast<size_t>(i % cols)]));
+  }
+  if (kind == KeyKind::cosine) largest = 1;
+  const float scale = operand_scale(largest);
+  const auto factor = [&](const float* row) {
+    return kind == KeyKind::cosine ? canonical_inverse_norm(canonical_squared_norm(row, cols)) : 1.0;
+  };
+  const Rounded q(query, centre, factor(query), scale, cols);
+  if (kind == KeyKind::cosine && q.squares == 0) return kRows;  // never sure
+  std::vector<float> values;
+  std::vector<float> keys;
+  OperandFacts rows = {0, 0};
+  for (int64_t i = 0; i < kRows; ++i) {
+    const Rounded x(base.row(i), centre, factor(base.row(i)), scale, cols);
+    float term = kind == KeyKind::inner_product ? 0.0f : 0.5f * x.squares;
+    if (kind == KeyKind::cosine && x.squares == 0) term = 0.5f * scale * scale;  // at distance 1
+    values.push_back(term + truncated_product(q, x));
+    keys.push_back(reference::canonical(metric, query, base.row(i), cols));
+    rows = {std::max(rows.norm, x.facts.norm), std::max(rows.residual, x.facts.residual)};
+  }
+  std::vector<float> sorted = values;
+  std::vector<float> sorted_keys = keys;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(sorted_keys.begin(), sorted_keys.end());
+  const double product_scale = kind == KeyKind::inner_product ? double{scale} * double{scale} : double{scale};
+  int64_t left = 0;
+  for (const int64_t k : ks) {
+    SCOPED_TRACE(testing::Message() << "k " << k);
+    const auto place = static_cast<size_t>(k - 1);
+    const CandidateWindow window =
+        candidate_window({kind, false, cols, product_scale}, {q.facts, q.squares, 0}, rows, sorted[place]);
+    if (!window.sure) return kRows;
+    EXPECT_LE(sorted_keys[place], window.key_limit);
+    left = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      left += values[i] <= window.threshold ? 1 : 0;
+      if (keys[i] <= sorted_keys[place]) {
+        EXPECT_LE(values[i], window.threshold) << "row " << i << " with key " << keys[i];
+      }
+    }
+  }
+  return left;
+}
+
+TEST(CandidateWindow, HoldsEveryNeighbour) {
+  for (const Shape shape : reference::kAllShapes) {
+    for (const int64_t cols : {1, 3, 64, 129, 784}) {
+      const auto base = reference::make_floats(shape, kRows, cols, 5);
+      const auto queries = reference::make_floats(shape, 3, cols, 6);
+      for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+        SCOPED_TRACE(testing::Message() << shape << " " << cols << " " << name_of(metric));
+        for (int64_t q = 0; q < queries.rows; ++q) check_query(metric, queries.row(q), base, {1, 10, 100});
+        check_query(metric, base.row(17), base, {1, 10, 100});  // its own neighbour
+      }
+    }
+  }
+}
+
+TEST(CandidateWindow, LeavesFewRowsOfOrdinaryData) {
+  const auto base = reference::make_floats(Shape::gaussian, kRows, 128, 7);
+  const auto far = reference::make_floats(Shape::far_mean, kRows, 128, 7);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    EXPECT_LE(check_query(metric, base.row(3), base, {10}), 15) << name_of(metric);
+  }
+  EXPECT_LE(check_query(Metric::l2, far.row(3), far, {10}), 15);
+}
+
+TEST(CandidateWindow, NothingIsSureOfWhatOverflows) {
+  const QueryWindow query{{1.0f, 1e-4f}, 1.0, 0.0};
+  const OperandFacts rows{1.0f, 1e-4f};
+  EXPECT_TRUE(candidate_window({KeyKind::l2, false, 8, 1.0}, query, rows, 0.5).sure);
+  EXPECT_FALSE(candidate_window({KeyKind::l2, false, 8, 1e-20}, query, rows, 0.5).sure);
+  EXPECT_FALSE(
+      candidate_window({KeyKind::l2, false, 8, 1.0}, query, rows, std::numeric_limits<double>::infinity()).sure);
+  EXPECT_FALSE(candidate_window({KeyKind::l2, false, 8, 1.0}, query, {NAN, 0.0f}, 0.5).sure);
+  EXPECT_FALSE(candidate_window({KeyKind::l2, false, kWindowMostCols + 1, 1.0}, query, rows, 0.5).sure);
+}
+
+TEST(CandidateWindow, BytesLeaveOnlyTies) {
+  // 100 x 100 bytes apart: whole numbers, so the window reaches a little further than the rounding of the key.
+  const QueryWindow query{{1000.0f, 0.0f}, 1e6, 0.0};
+  const CandidateWindow window = candidate_window({KeyKind::l2, true, 128, 1.0}, query, {1000.0f, 0.0f}, 4000.0);
+  EXPECT_TRUE(window.sure);
+  EXPECT_GE(window.threshold, 4000.5f);
+  EXPECT_LE(window.threshold, 4008.0f);
+}
+
+}  // namespace
+}  // namespace kith
