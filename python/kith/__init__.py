@@ -10,17 +10,22 @@ Exact search in one call, or through an index that keeps its vectors ready for m
     index.add(base)
     ids, distances = index.search(queries, k=10)
 
-Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32 and uint8 arrays whose
-columns are contiguous are used where they lie; other floating-point types and layouts are converted to float32 by one
-copy.
+All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
+its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
 
-Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first) and ``"cosine"``
-(1 - cos of the angle).
+Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32, float16, bfloat16, uint8 and
+int8 arrays whose columns are contiguous are used where they lie; other floating-point types and layouts are converted
+to float32 by one copy.
+
+Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
+(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).
 
 Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
 system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too
 small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this build or device cannot do).
 """
+
+from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
@@ -29,6 +34,9 @@ from kith._info import CudaDevice, Info, info
 from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
+from kith._knn_graph import KnnGraph, knn_graph
+from kith._pairwise_distances import pairwise_distances
+from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
 
 __version__: str = _version()
@@ -39,10 +47,25 @@ __all__ = [
     "Index",
     "Info",
     "KMeans",
+    "KnnGraph",
     "Neighbors",
+    "RangeNeighbors",
     "__version__",
     "info",
     "knn",
+    "knn_graph",
+    "pairwise_distances",
+    "range_search",
     "read_vectors",
     "write_vectors",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """``kith.sklearn`` without an import of its own; scikit-learn is loaded when it is first asked for."""
+        if name == "sklearn":
+            from importlib import import_module
+
+            return import_module("kith.sklearn")
+        raise AttributeError(f"module 'kith' has no attribute {name!r}")

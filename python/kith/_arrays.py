@@ -1,7 +1,7 @@
-"""What people pass, as the arrays that the library reads: two axes, float32 or uint8, columns contiguous.
+"""What people pass, as the arrays that the library reads: two axes, one of five dtypes, columns contiguous.
 
 An array that is so already is passed on as it is. The rest is converted by one copy to float32, or refused where that
-could change values that someone relies on.
+could change values that someone relies on. bfloat16, which numpy lacks, goes to the library as its bits in uint16.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any, Protocol, Union
 
 import numpy as np
 import numpy.typing as npt
+
+from kith import _kith
 
 
 class SupportsDLPack(Protocol):
@@ -27,8 +29,19 @@ Matrix = npt.NDArray[Any]
 # DLPack's numbers for memory that the host can read: CPU, pinned (CUDA, ROCm) and managed.
 _HOST_DEVICES = frozenset({1, 3, 11, 13})
 
+# What the library reads in place, besides bfloat16.
+_STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uint8, np.int8))
+
+# The bits of a bfloat16 array that came through DLPack, told apart from numbers of uint16.
+BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
 # Integers that float32 holds exactly, and that are no ids or counts in disguise.
-_EXACT_INTEGERS = frozenset({np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.uint16)})
+_EXACT_INTEGERS = frozenset({np.dtype(np.int16), np.dtype(np.uint16)})
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is ml_dtypes' bfloat16 (that package need not be installed) or `BFLOAT16`."""
+    return dtype == BFLOAT16 or (dtype.name == "bfloat16" and dtype.itemsize == 2)
 
 
 def to_numpy(x: VectorsLike, name: str) -> Matrix:
@@ -54,7 +67,10 @@ def _from_dlpack(x: Any, name: str) -> Matrix:
     try:
         array: Matrix = np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(f"{name}: numpy cannot take this {type(x).__name__} through DLPack ({error})") from error
+        try:
+            return _kith.bfloat16_bits(x).view(BFLOAT16)
+        except TypeError:
+            raise TypeError(f"{name}: numpy cannot take this {type(x).__name__} through DLPack ({error})") from error
     return array
 
 
@@ -63,7 +79,7 @@ def _not_on_host(name: str) -> str:
 
 
 def as_vectors(x: VectorsLike, name: str) -> tuple[Matrix, bool]:
-    """`x` as a matrix of float32 or uint8 that the library can read in place, and whether that took a copy."""
+    """`x` as a matrix that the library can read in place, and whether that took a copy."""
     array = to_numpy(x, name)
     if array.ndim != 2:
         raise ValueError(f"{name} has {array.ndim} axes (shape {array.shape}); it must be 2-D, one vector per row")
@@ -85,7 +101,9 @@ def as_queries(x: VectorsLike) -> tuple[Matrix, bool]:
 
 
 def _as_readable(array: Matrix, name: str, *, listed: bool) -> tuple[Matrix, bool]:
-    if array.dtype != np.float32 and array.dtype != np.uint8:
+    if is_bfloat16(array.dtype):
+        array = array.view(np.uint16)
+    elif array.dtype not in _STORED:
         return _to_float32(array, name, listed=listed), True
     if not readable_in_place(array):
         return np.array(array, order="C"), True
@@ -101,7 +119,10 @@ def _to_float32(array: Matrix, name: str, *, listed: bool) -> Matrix:
         raise TypeError(
             f"{name} is {array.dtype}, which float32 cannot always hold; if it can, pass {name}.astype(numpy.float32)"
         )
-    raise TypeError(f"{name} is {array.dtype}; Kith takes float32 and uint8, and converts other real floating types")
+    raise TypeError(
+        f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts other real "
+        "floating types to float32"
+    )
 
 
 def readable_in_place(array: Matrix) -> bool:

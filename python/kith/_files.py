@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, readable_in_place, to_numpy
+from kith._arrays import Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
 from kith._options import flag, whole_number
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -142,7 +142,7 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
     if values.ndim != 2:
         raise ValueError(f"array has {values.ndim} axes (shape {values.shape}); it must be 2-D, one vector per row")
     name = None if dtype is None else _dtype_name(dtype)
-    bits = _is_bfloat16(values.dtype) or (values.dtype == np.uint16 and name == "bf16")
+    bits = is_bfloat16(values.dtype) or (values.dtype == np.uint16 and name == "bf16")
     if bits or values.dtype in _NAMES and not (values.dtype.kind in "iu" and _kith.holds_ids(target)):
         plain = values.view(np.uint16) if bits else values
         _kith.write_vectors(target, plain if readable_in_place(plain) else np.array(plain, order="C"), name, bits)
@@ -156,16 +156,11 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
         )
 
 
-def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
-    # Of ml_dtypes, which need not be installed.
-    return dtype.name == "bfloat16" and dtype.itemsize == 2
-
-
 def _dtype_name(dtype: npt.DTypeLike) -> str:
     if isinstance(dtype, str) and dtype in ("f32", "f16", "bf16", "u8", "i8"):
         return dtype
     given = np.dtype(dtype)
-    if _is_bfloat16(given):
+    if is_bfloat16(given):
         return "bf16"
     name = _NAMES.get(given)
     if name is None:
@@ -174,7 +169,7 @@ def _dtype_name(dtype: npt.DTypeLike) -> str:
 
 
 def _as_asked(array: Matrix, dtype: npt.DTypeLike | None) -> Matrix:
-    if dtype is not None and not isinstance(dtype, str) and _is_bfloat16(np.dtype(dtype)):
+    if dtype is not None and not isinstance(dtype, str) and is_bfloat16(np.dtype(dtype)):
         return array.view(dtype)
     return array.view(np.int64) if array.dtype == np.int64 else array  # numpy's usual name for these eight bytes
 

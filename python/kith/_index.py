@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import SupportsFloat, SupportsIndex
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, as_vectors
-from kith._options import call_options, flag, text, whole_number
+from kith._arrays import Matrix, VectorsLike, as_queries, as_vectors
+from kith._filter import FilterLike, as_filter
+from kith._options import call_options, flag, real_number, text, whole_number
 from kith._progress import Progress, reporting
+from kith._range_search import RangeNeighbors, as_range_neighbors
 from kith._search import Fresh, Neighbors, Output, search_with
 
 
@@ -22,7 +24,8 @@ class Index:
     factory : str, default "Flat"
         What kind of index. ``"Flat"`` keeps every vector as it is and searches exactly.
     metric : str, default "l2"
-        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"`` or ``"cosine"``.
+        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, ``"l1"``, ``"linf"``, ``"chi_square"`` or
+        ``"hamming"``, as in `knn`.
     device : str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
     check_finite : bool, default True
@@ -78,14 +81,17 @@ class Index:
             The vectors, as in `knn`. The first add fixes the dimension and the dtype.
         copy : bool, default True
             Copy the vectors. With False the index refers to `x`, which it keeps alive and you must not change; `x` must
-            then be a float32 or uint8 array with contiguous columns, else ValueError.
+            then be an array that `knn` would use where it lies, else ValueError.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`. What an add allocates counts against the limit of that add.
         """
         borrow = not flag(copy, "copy")
         rows, copied = as_vectors(x, "x")
         if borrow and copied:
-            raise ValueError("copy=False needs a float32 or uint8 array with contiguous columns; x is none: add a copy")
+            raise ValueError(
+                "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns; "
+                "x is none: add a copy"
+            )
         with reporting(progress) as report:
             options = call_options(
                 device=self._device,
@@ -102,6 +108,7 @@ class Index:
         queries: VectorsLike,
         k: SupportsIndex = 10,
         *,
+        filter: FilterLike | None = None,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
@@ -113,6 +120,7 @@ class Index:
         Parameters and result are those of `knn`. The GIL is released, and Ctrl-C stops the search.
         """
         number = whole_number(k, "k")
+        rows = as_filter(filter)
         with reporting(progress) as report:
             options = call_options(
                 device=self._device,
@@ -123,9 +131,37 @@ class Index:
             )
 
             def step(matrix: Matrix, given: Output | None) -> Fresh:
-                return self._index.search(matrix, number, options, given)
+                return self._index.search(matrix, number, rows, options, given)
 
-            return search_with(step, queries, out)
+            return search_with(step, queries, out, () if out is None else self._index.borrowed)
+
+    def range_search(
+        self,
+        queries: VectorsLike,
+        radius: SupportsFloat,
+        *,
+        filter: FilterLike | None = None,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> RangeNeighbors:
+        """Find all vectors of the index within a radius of every query, nearest first.
+
+        Parameters and result are those of `kith.range_search`. The GIL is released, and Ctrl-C stops the search.
+        """
+        reach = real_number(radius, "radius")
+        rows = as_filter(filter)
+        matrix, _ = as_queries(queries)
+        with reporting(progress) as report:
+            options = call_options(
+                device=self._device,
+                threads=threads,
+                memory_limit=memory_limit,
+                device_memory_limit=device_memory_limit,
+                progress=report,
+            )
+            return as_range_neighbors(self._index.range_search(matrix, reach, rows, options))
 
     def __len__(self) -> int:
         """How many vectors there are."""

@@ -73,9 +73,9 @@ class KMeans:
 
     Notes
     -----
-    Vectors are taken as `kith.knn` takes them: float32 and uint8 arrays with contiguous columns where they lie, others
-    by one copy to float32. `predict` may run in many threads at once, also while one fits. The GIL is released, and
-    Ctrl-C stops a fit.
+    Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
+    where they lie, others by one copy to float32. `predict` may run in many threads at once, also while one fits. The
+    GIL is released, and Ctrl-C stops a fit.
 
     Examples
     --------

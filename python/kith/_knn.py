@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import SupportsIndex, Union
+from typing import SupportsIndex
 
 from kith import _kith
 from kith._arrays import Matrix, VectorsLike, as_vectors
-from kith._files import path_bytes
+from kith._files import PathLike
+from kith._filter import FilterLike, as_filter
 from kith._options import call_options, flag, text, whole_number
 from kith._progress import Progress, reporting
-from kith._search import Fresh, Neighbors, Output, as_neighbors, search_with, writable_output
-
-PathLike = Union[str, "os.PathLike[str]"]
+from kith._search import Fresh, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
 
 
 def knn(
@@ -21,6 +20,7 @@ def knn(
     k: SupportsIndex = 10,
     metric: str = "l2",
     *,
+    filter: FilterLike | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
@@ -37,9 +37,10 @@ def knn(
     Parameters
     ----------
     queries : array_like, (queries, dimension) or (dimension,)
-        What neighbours are sought for. float32 and uint8 arrays whose columns are contiguous are used where they lie,
-        those of other libraries through DLPack too; other floating-point types, int8, int16, uint16, lists and other
-        layouts are converted to float32 by one copy. float32 and uint8 may meet.
+        What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
+        uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
+        DLPack too; other floating-point types, int16, uint16, lists and other layouts are converted to float32 by one
+        copy. Queries and base may differ in dtype.
     base : array_like, (rows, dimension)
         What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path
         too, and both are read in pieces that fit `memory_limit`.
@@ -47,7 +48,13 @@ def knn(
         How many neighbours. Where the base has fewer rows, the rest is id -1 at distance inf (-inf for
         ``inner_product``).
     metric : str, default "l2"
-        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"`` or ``"cosine"``.
+        ``"l2"`` (root of the sum of squared differences), ``"sqeuclidean"`` (that sum), ``"inner_product"`` (largest
+        first), ``"cosine"`` (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` (sum of (x - y)^2 / (x + y);
+        no negative values) or ``"hamming"`` (differing bits of uint8 rows).
+    filter : array_like, optional
+        The rows that may be found; by default all. A bool for each row (True keeps it), packed bits as uint8, eight
+        rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
+        Few rows make a short search.
     device : str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
     threads : int, default 0
@@ -74,7 +81,8 @@ def knn(
     Raises
     ------
     ValueError
-        Shapes that do not fit, an unknown metric or device, k below 1, a NaN or infinity.
+        Shapes that do not fit, an unknown metric or device, k below 1, a NaN or infinity, a filter of another length
+        than the base or with a row that it lacks.
     TypeError
         A dtype that float32 might not hold, a sparse matrix, an array in a GPU's memory.
     MemoryError
@@ -94,6 +102,7 @@ def knn(
     number = whole_number(k, "k")
     name = text(metric, "metric")
     finite = flag(check_finite, "check_finite")
+    rows = as_filter(filter)
     with reporting(progress) as report:
         options = call_options(
             device=device,
@@ -102,16 +111,14 @@ def knn(
             device_memory_limit=device_memory_limit,
             progress=report,
         )
-        if isinstance(base, (str, os.PathLike)) or isinstance(queries, (str, os.PathLike)):
-            if not (isinstance(base, (str, os.PathLike)) and isinstance(queries, (str, os.PathLike))):
-                raise TypeError("an array and a path; pass two paths, or read the file with kith.read_vectors(path)")
+        if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
+            files = file_pair(queries, base)
             given = None if out is None else writable_output(out, axes=2)
-            files = path_bytes(queries), path_bytes(base)
-            return as_neighbors(_kith.knn_files(*files, number, name, finite, options, given), out)
+            return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
 
         base_matrix, _ = as_vectors(base, "base")
 
         def step(matrix: Matrix, given: Output | None) -> Fresh:
-            return _kith.knn(matrix, base_matrix, number, name, finite, options, given)
+            return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given)
 
-        return search_with(step, queries, out, base_matrix)
+        return search_with(step, queries, out, (base_matrix,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import SupportsIndex
+from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -24,6 +24,16 @@ def whole_number(value: SupportsIndex, name: str) -> int:
     if abs(number) > _LARGEST:
         raise ValueError(f"{name} = {number} is too large")
     return number
+
+
+def real_number(value: SupportsFloat, name: str) -> float:
+    """`value` as a float; a bool, a string or an array of several is a TypeError."""
+    if isinstance(value, (bool, np.bool_, str, bytes)):
+        raise TypeError(f"{name} is {value!r}; it must be a number")
+    try:
+        return float(value)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a number") from None
 
 
 def flag(value: bool, name: str) -> bool:

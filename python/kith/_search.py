@@ -1,14 +1,16 @@
-"""What every search has in common: its result, one query or many, and where the result goes."""
+"""What every search has in common: its result, one query or many, arrays or files, and where the result goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import numpy.typing as npt
 
 from kith._arrays import Matrix, VectorsLike, as_queries
+from kith._files import PathLike, path_bytes
 
 Output = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 Fresh = Optional[Output]
@@ -33,13 +35,22 @@ class Neighbors(NamedTuple):
     distances: npt.NDArray[np.float32]
 
 
-def search_with(step: SearchStep, queries: VectorsLike, out: Output | None, base: Matrix | None = None) -> Neighbors:
-    """Runs `step` for one query or many, into `out` or fresh arrays; `base` is what `out` must not lie in."""
+def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> tuple[bytes, bytes]:
+    """The paths of queries and base, of which one at least is a path."""
+    if isinstance(queries, (str, os.PathLike)) and isinstance(base, (str, os.PathLike)):
+        return path_bytes(queries), path_bytes(base)
+    raise TypeError("an array and a path; pass two paths, or read the file with kith.read_vectors(path)")
+
+
+def search_with(
+    step: SearchStep, queries: VectorsLike, out: Output | None, searched: Iterable[Matrix] = ()
+) -> Neighbors:
+    """Runs `step` for one query or many, into `out` or fresh arrays; in the `searched` ones `out` must not lie."""
     matrix, single = as_queries(queries)
     given = None if out is None else writable_output(out, axes=1 if single else 2)
     if given is not None:
         for array, name in zip(given, ("ids", "distances")):
-            if np.may_share_memory(array, matrix) or (base is not None and np.may_share_memory(array, base)):
+            if any(np.may_share_memory(array, read) for read in (matrix, *searched)):
                 raise ValueError(f"out: {name} share memory with the vectors that are searched; give other arrays")
     return as_neighbors(step(matrix, given), out, single=single)
 

@@ -31,10 +31,10 @@ nb::dlpack::dtype array_dtype(DType dtype) {
 }
 
 MatrixView view_of(const VectorArray& array, const char* name) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::u8, DType::i8}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
     if (array.dtype() == array_dtype(dtype)) return view_as(array, dtype, name);
   }
-  throw InvalidArgument(fmt::format("{} must be float32, float16, uint8 or int8", name));
+  throw InvalidArgument(fmt::format("{} must be float32, float16, bfloat16, uint8 or int8", name));
 }
 
 MatrixView view_as(const VectorArray& array, DType dtype, const char* name) {

@@ -19,16 +19,20 @@ namespace nb = nanobind;
 using VectorArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 using IdArray = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstIdArray = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstIdList = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstByteList = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // How the stub writes these types; nanobind's own words leave an array's dtype open, which a strict checker refuses.
 #define KITH_PY_VECTORS "numpy.typing.NDArray[typing.Any]"
+#define KITH_PY_DISTANCES "numpy.typing.NDArray[numpy.float32]"
 #define KITH_PY_NEIGHBORS "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]] | None"
 
 // The dtype of numpy that holds one of Kith's: uint16, as bits, for bf16, which numpy lacks.
 nb::dlpack::dtype array_dtype(DType dtype);
 
-// float32, float16, uint8 or int8. `name` is the argument's, for the error. The view is valid as long as the array.
+// float32, float16, uint8, int8, or uint16 for the bits of bf16: the package has turned every other array away. `name`
+// is the argument's, for the error. The view is valid as long as the array.
 MatrixView view_of(const VectorArray& array, const char* name);
 // The same of an array that is known to hold `dtype`.
 MatrixView view_as(const VectorArray& array, DType dtype, const char* name);

@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
+#include "row_filter.hpp"
 
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
@@ -22,20 +23,21 @@ namespace {
 
 using Found = std::optional<std::pair<nb::object, nb::object>>;
 
-KnnParams make_params(int64_t k, const std::string& metric, bool check_finite) {
+KnnParams make_params(int64_t k, const std::string& metric, bool check_finite, const RowFilter& filter) {
   KnnParams params;
   params.k = k;
   params.metric = parse_metric(metric);
   params.check_finite = check_finite;
+  params.filter = filter;
   params.validate();
   return params;
 }
 
 Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k, const std::string& metric,
-                 bool check_finite, const CallOptions& options, const GivenOutput& out) {
-  const KnnParams params = make_params(k, metric, check_finite);
+                 bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
+  const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_view.rows()));
   Call call(options);
   NeighborsOutput output(query_view.rows(), k, out, call.resources());
   call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
@@ -43,10 +45,10 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
 }
 
 Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, const std::string& metric,
-                bool check_finite, const CallOptions& options, const GivenOutput& out) {
-  const KnnParams params = make_params(k, metric, check_finite);
+                bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
   const VectorFile query_file(std::string(queries.c_str(), queries.size()));
   const VectorFile base_file(std::string(base.c_str(), base.size()));
+  const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
   NeighborsOutput output(query_file.rows(), k, out, call.resources());
   const NeighborsView& all = output.view();
@@ -65,18 +67,18 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
 
 void bind_knn(nb::module_& module) {
   module.def("knn", &knn_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(), nb::arg("k"),
-             nb::arg("metric"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"),
+             nb::arg("out").noconvert().none(),
              nb::sig("def knn(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
-                     ", k: int, metric: str, check_finite: bool, "
-                     "options: CallOptions, out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+                     ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
+                     ", options: CallOptions, out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
-  module.def(
-      "knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
-      nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
-      nb::sig(
-          "def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, options: CallOptions, "
-          "out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
-      "The same between two files of vectors, named by their paths' bytes.");
+  module.def("knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
+             nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::sig("def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, "
+                     "filter: " KITH_PY_FILTER ", options: CallOptions, "
+                     "out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+             "The same between two files of vectors, named by their paths' bytes.");
 }
 
 }  // namespace kith::python

@@ -7,11 +7,16 @@ NB_MODULE(_kith, module) {
   // An exception that nobody caught keeps its frames, and so our objects, to the end: no reason to print.
   nanobind::set_leak_warnings(false);
   kith::python::bind_errors();
+  kith::python::bind_bfloat16(module);
   kith::python::bind_call(module);
   kith::python::bind_files(module);
   kith::python::bind_gil();
-  kith::python::bind_index(module);
   kith::python::bind_info(module);
+  kith::python::bind_row_filter(module);
+  kith::python::bind_index(module);
   kith::python::bind_kmeans(module);
   kith::python::bind_knn(module);
+  kith::python::bind_knn_graph(module);
+  kith::python::bind_pairwise_distances(module);
+  kith::python::bind_range_search(module);
 }

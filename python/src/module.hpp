@@ -8,6 +8,7 @@ namespace kith::python {
 namespace nb = nanobind;
 
 void bind_errors();
+void bind_bfloat16(nb::module_& module);
 void bind_call(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_gil();
@@ -15,5 +16,9 @@ void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
 void bind_kmeans(nb::module_& module);
 void bind_knn(nb::module_& module);
+void bind_knn_graph(nb::module_& module);
+void bind_pairwise_distances(nb::module_& module);
+void bind_range_search(nb::module_& module);
+void bind_row_filter(nb::module_& module);
 
 }  // namespace kith::python

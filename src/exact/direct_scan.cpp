@@ -91,12 +91,12 @@ class RangeScan {
     context_.exchange_threshold(query, &list);
     float threshold = list.threshold();
     for (int64_t i = 0; i < rows.rows(); ++i) {
-      if (!context_.keeps_row(first + i)) continue;
       float lower;
       float upper;
       const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
+      if (lower > threshold) continue;  // most rows; whether a filter keeps the others is asked of few
+      if (!context_.keeps_row(first + i)) continue;
       if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
-      if (lower > threshold) continue;
       list.push(lower, upper, static_cast<uint32_t>(first + i));
       if (list.has_room()) continue;
       context_.make_room(query, split_, slot_);

@@ -11,7 +11,13 @@ namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
-constexpr double kMaskFrom = 0.6;
+double mask_from(const KnnProblem& problem) {
+  if (cpu_engine(problem) == CpuEngine::product) return 0.6;
+  // Copying a row takes as long as comparing it with so many queries as it lies.
+  constexpr double kCopy = 10;
+  const auto queries = static_cast<double>(problem.queries);
+  return queries / (queries + kCopy);
+}
 
 }  // namespace
 
@@ -19,7 +25,7 @@ FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, b
   if (kept == problem.rows) return FilterPath::none;
   // What is not prepared is packed for the search anyway: better only those rows that count.
   const bool scans_as_it_lies = prepared || cpu_engine(problem) == CpuEngine::direct;
-  const bool most = static_cast<double>(kept) > kMaskFrom * static_cast<double>(problem.rows);
+  const bool most = static_cast<double>(kept) > mask_from(problem) * static_cast<double>(problem.rows);
   const bool mask = device == Device::cpu() && problem.base_in_memory && scans_as_it_lies && most;
   return mask ? FilterPath::mask : FilterPath::gather;
 }

@@ -6,11 +6,30 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace kith {
 namespace {
 
 int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
+
+// Bit i tells whether byte i of eight, the lowest first, is not 0.
+uint64_t bits_of_bytes(const uint8_t* bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  uint64_t eight;
+  std::memcpy(&eight, bytes, sizeof(eight));
+  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
+  const uint64_t ones = (((eight & kLow) + kLow) | eight) >> 7 & 0x0101010101010101;
+  return ones * 0x0102040810204080 >> 56;  // byte i's one moves to bit 56 + i
+}
+
+// One of the ids is no row.
+[[noreturn]] void throw_outside(const int64_t* ids, int64_t rows) {
+  int64_t i = 0;
+  while (ids[i] >= 0 && ids[i] < rows) ++i;
+  throw InvalidArgument(
+      fmt::format("the filter's id {} at position {} is no row of the base, which has {}", ids[i], i, rows));
+}
 
 }  // namespace
 
@@ -45,7 +64,9 @@ void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
     if (packed) {
       for (int64_t b = 0; b < (count + 7) / 8; ++b) value |= static_cast<uint64_t>(given[first / 8 + b]) << (8 * b);
     } else {
-      for (int64_t i = 0; i < count; ++i) value |= static_cast<uint64_t>(given[first + i] != 0) << i;
+      const int64_t whole = count / 8 * 8;
+      for (int64_t i = 0; i < whole; i += 8) value |= bits_of_bytes(given + first + i) << i;
+      for (int64_t i = whole; i < count; ++i) value |= static_cast<uint64_t>(given[first + i] != 0) << i;
     }
     if (count < 64) value &= (uint64_t{1} << count) - 1;
     words[word] = value;
@@ -57,15 +78,19 @@ void KeptRows::take_ids(const RowFilter& filter, const Resources& resources) {
   const auto* const ids = static_cast<const int64_t*>(filter.data());
   list_ = HostBuffer(filter.size() * 4, "the filter's rows", resources);
   auto* const list = list_.as<uint32_t>();
+  // Loops without branches: beside the search of one query a long list is not little.
+  uint64_t outside = 0;
+  uint64_t unordered = 0;
   for (int64_t i = 0; i < filter.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= rows_) {
-      throw InvalidArgument(
-          fmt::format("the filter's id {} at position {} is no row of the base, which has {}", ids[i], i, rows_));
-    }
     list[i] = static_cast<uint32_t>(ids[i]);
+    outside |= static_cast<uint64_t>(static_cast<uint64_t>(ids[i]) >= static_cast<uint64_t>(rows_));
   }
-  std::sort(list, list + filter.size());
-  count_ = std::unique(list, list + filter.size()) - list;
+  if (outside != 0) throw_outside(ids, rows_);
+  for (int64_t i = 1; i < filter.size(); ++i) unordered |= static_cast<uint64_t>(list[i - 1] >= list[i]);
+  count_ = filter.size();
+  if (unordered == 0) return;  // as most lists come
+  std::sort(list, list + count_);
+  count_ = std::unique(list, list + count_) - list;
 }
 
 const uint32_t* KeptRows::list(const Resources& resources) {
@@ -85,9 +110,12 @@ const uint64_t* KeptRows::bits(const Resources& resources) {
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
   std::fill_n(words, words_for(rows_), uint64_t{0});
-  for (int64_t i = 0; i < count_; ++i) {
-    const uint32_t row = list_.as<uint32_t>()[i];
-    words[row / 64] |= uint64_t{1} << (row % 64);
+  const uint32_t* const list = list_.as<uint32_t>();
+  for (int64_t i = 0; i < count_;) {  // ascending: a word is put together before it is stored
+    const uint32_t word = list[i] / 64;
+    uint64_t value = 0;
+    for (; i < count_ && list[i] / 64 == word; ++i) value |= uint64_t{1} << (list[i] % 64);
+    words[word] = value;
   }
   return words;
 }

@@ -153,8 +153,10 @@ TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::gather);
   EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::gather);
-  problem.queries = 1;
+  problem.queries = 1;  // copying a row costs more than passing over it once
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 50000, Device::cpu(), false), FilterPath::gather);
 }
 
 RC_GTEST_PROP(Filter, FilteringIsSearchingTheKeptRowsAlone, ()) {

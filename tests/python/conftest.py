@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+METRICS = ["l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming"]
+
+
 def distances_of(queries: Any, base: Any, metric: str) -> np.ndarray:
     """Every distance, in float64."""
     q = np.asarray(queries, dtype=np.float64)
@@ -18,7 +21,18 @@ def distances_of(queries: Any, base: Any, metric: str) -> np.ndarray:
         norms = np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(x, axis=1)[None, :]
         cosine = np.divide(q @ x.T, norms, out=np.zeros(norms.shape), where=norms > 0)
         return 1 - cosine
-    squares = ((q[:, None, :] - x[None, :, :]) ** 2).sum(axis=2)
+    if metric == "hamming":
+        bits = np.unpackbits(np.asarray(queries)[:, None, :] ^ np.asarray(base)[None, :, :], axis=2)
+        return bits.sum(axis=2, dtype=np.float64)
+    differences = q[:, None, :] - x[None, :, :]
+    if metric == "l1":
+        return np.abs(differences).sum(axis=2)
+    if metric == "linf":
+        return np.abs(differences).max(axis=2)
+    if metric == "chi_square":
+        sums = q[:, None, :] + x[None, :, :]
+        return np.divide(differences**2, sums, out=np.zeros(sums.shape), where=sums > 0).sum(axis=2)
+    squares = (differences**2).sum(axis=2)
     return np.sqrt(squares) if metric == "l2" else squares
 
 
@@ -26,16 +40,17 @@ def distances_of(queries: Any, base: Any, metric: str) -> np.ndarray:
 def check_exact() -> Callable[..., None]:
     """Fails unless `found` is the exact answer, up to the order of rows whose distances differ by rounding alone."""
 
-    def check(found: Any, queries: Any, base: Any, k: int, metric: str) -> None:
+    def check(found: Any, queries: Any, base: Any, k: int, metric: str, keep: Any = None) -> None:
         true = distances_of(queries, base, metric)
-        rows = true.shape[1]
-        kept = min(k, rows)
+        if keep is not None:  # the rows that a filter left
+            true[:, ~keep] = -np.inf if metric == "inner_product" else np.inf
+        kept = min(k, true.shape[1] if keep is None else np.count_nonzero(keep))
         assert found.ids.shape == found.distances.shape == (true.shape[0], k)
         assert found.ids.dtype == np.int64 and found.distances.dtype == np.float32
         nearest = np.sort(-true if metric == "inner_product" else true, axis=1)[:, :kept]
         if metric == "inner_product":
             nearest = -nearest
-        scale = np.abs(true).max(initial=1.0)
+        scale = np.abs(true[np.isfinite(true)]).max(initial=1.0)
         np.testing.assert_allclose(found.distances[:, :kept], nearest, rtol=1e-5, atol=1e-6 * scale)
         claimed = np.take_along_axis(true, found.ids[:, :kept], axis=1)
         np.testing.assert_allclose(claimed, nearest, rtol=1e-5, atol=1e-6 * scale)
@@ -54,11 +69,24 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def vectors(rng: np.random.Generator) -> Callable[..., np.ndarray]:
-    """Random vectors of a shape: normal for floats, all values for uint8 and int8."""
+    """Random vectors of a shape: normal for floating types, all values for uint8 and int8."""
 
     def make(rows: int, cols: int, dtype: Any = np.float32) -> np.ndarray:
         if np.dtype(dtype).kind in "iu":
-            return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (rows, cols), dtype=dtype)
+            return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (rows, cols), dtype=dtype, endpoint=True)
         return rng.standard_normal((rows, cols)).astype(dtype)
+
+    return make
+
+
+@pytest.fixture
+def vectors_for(vectors: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Random vectors that a metric takes."""
+
+    def make(metric: str, rows: int, cols: int, dtype: Any = np.float32) -> np.ndarray:
+        if metric == "hamming":
+            return vectors(rows, cols, np.uint8)
+        made = vectors(rows, cols, dtype)
+        return abs(made) if metric == "chi_square" and np.dtype(dtype) != np.uint8 else made
 
     return make

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -34,7 +37,7 @@ class Sparse:
 
 
 def in_place(rows, cols, dtype):
-    whole = np.arange(3 * rows * cols, dtype=dtype).reshape(rows, 3 * cols)
+    whole = (np.arange(3 * rows * cols) % 101).astype(dtype).reshape(rows, 3 * cols)
     yield "contiguous", np.ascontiguousarray(whole[:, :cols])
     yield "rows apart", whole[:, cols : 2 * cols]
     yield "every other row", np.ascontiguousarray(whole[:, :cols])[::2]
@@ -43,14 +46,14 @@ def in_place(rows, cols, dtype):
     yield "read-only", locked
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8])
 def test_taken_as_they_lie(dtype):
     for name, array in in_place(6, 5, dtype):
         taken, copied = as_vectors(array, "x")
         assert taken is array and not copied, name
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8])
 def test_no_copy_on_the_way_to_the_library(dtype):
     """tracemalloc sees numpy's memory, so a copy in Python or in the bindings would show."""
     for name, base in in_place(20000, 64, dtype):
@@ -80,10 +83,8 @@ def test_what_a_copy_would_look_like_to_that_test():
     "name, make",
     [
         ("float64", lambda x: x.astype(np.float64)),
-        ("float16", lambda x: x.astype(np.float16)),
         ("long double", lambda x: x.astype(np.longdouble)),
         ("other byte order", lambda x: x.astype(">f4")),
-        ("int8", lambda x: x.astype(np.int8)),
         ("int16", lambda x: x.astype(np.int16)),
         ("uint16", lambda x: x.astype(np.uint16)),
         ("Fortran order", np.asfortranarray),
@@ -181,6 +182,57 @@ def test_dlpack_is_not_copied():
     x = np.ones((5, 3), np.float32)
     taken, copied = as_vectors(Foreign(x), "x")
     assert np.shares_memory(taken, x) and not copied
+
+
+class ForeignBfloat16(Foreign):
+    """What torch and jax give for bfloat16: the same memory under a dtype that numpy does not know."""
+
+    def __dlpack__(self, **arguments):
+        if arguments.get("max_version"):  # numpy, which would refuse the dtype
+            raise BufferError("bfloat16 is not supported")
+        capsule = self.array.view(np.uint16).__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # DLTensor: data (8 bytes), device (8), ndim (4), then the dtype's code; 4 is bfloat16.
+        ctypes.c_uint8.from_address(pointer(capsule, b"dltensor") + 20).value = 4
+        return capsule
+
+
+@pytest.mark.parametrize("make", [lambda x: x, ForeignBfloat16], ids=["ml_dtypes", "DLPack"])
+def test_bfloat16(make, vectors):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    x = vectors(40, 6).astype(bfloat16)
+    taken, copied = as_vectors(make(x), "x")
+    assert taken.dtype == np.uint16 and np.shares_memory(taken, x) and not copied
+    wide = x.astype(np.float32)
+    true, found = kith.knn(wide, wide, k=4), kith.knn(make(x), make(x), k=4)
+    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    index = kith.Index(prepare=False)
+    index.add(make(x), copy=False)
+    assert (index.search(make(x), k=4).ids == true.ids).all()
+
+
+def test_bfloat16_in_columns_is_copied(vectors):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.asfortranarray(vectors(40, 6).astype(bfloat16))
+    assert as_vectors(x, "x")[1]
+    wide = x.astype(np.float32)
+    assert (kith.knn(x, x, k=4).ids == kith.knn(wide, wide, k=4).ids).all()
+
+
+def test_bfloat16_that_was_let_go(vectors):
+    """The bits keep the array alive through DLPack."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    x = vectors(400, 60).astype(bfloat16)
+    index, first = kith.Index(prepare=False), x[:3].copy()
+    index.add(ForeignBfloat16(x), copy=False)
+    alive = weakref.ref(x)
+    del x
+    gc.collect()
+    assert alive() is not None and (index.search(first, k=1).ids[:, 0] == np.arange(3)).all()
+    del index
+    gc.collect()
+    assert alive() is None
 
 
 def test_ragged_list():

@@ -30,6 +30,8 @@ LONG = textwrap.dedent(
     calls = {
         "knn": lambda **more: kith.knn(base, base, k=10, device="cpu", **more),
         "search": lambda **more: index.search(base, k=10, **more),
+        "range_search": lambda **more: index.range_search(base, radius=1.0, **more),
+        "knn_graph": lambda **more: kith.knn_graph(base, k=10, device="cpu", **more),
     }
     """
 )
@@ -40,7 +42,7 @@ def run(program, *arguments, timeout=60):
                           capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("call", ["knn", "search"])
+@pytest.mark.parametrize("call", ["knn", "search", "range_search", "knn_graph"])
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_ctrl_c(call, threads):
     done = run(

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 import kith
-
-METRICS = ["l2", "sqeuclidean", "inner_product", "cosine"]
-
+from conftest import METRICS
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
 @pytest.mark.parametrize("prepare", [True, False])
-def test_the_same_as_knn(metric, dtype, prepare, vectors, check_exact):
-    queries, base = vectors(21, 17, dtype), vectors(400, 17, dtype)
+def test_the_same_as_knn(metric, dtype, prepare, vectors_for, check_exact):
+    queries, base = vectors_for(metric, 21, 17, dtype), vectors_for(metric, 400, 17, dtype)
     index = kith.Index("Flat", metric=metric, prepare=prepare)
     index.add(base)
     found = index.search(queries, k=9)
@@ -84,6 +82,27 @@ def test_borrowed_rows_stay_alive(vectors):
     del index
     gc.collect()
     assert alive() is None
+
+
+class Named(np.ndarray):
+    """An array that can have attributes."""
+
+
+@pytest.mark.parametrize("collected", [True, False])
+def test_a_borrowed_array_that_leads_back_to_its_index(collected, vectors):
+    base = vectors(30, 6).view(Named)
+    index = kith.Index(prepare=False)
+    index.add(base, copy=False)
+    base.index = index
+    alive = weakref.ref(base)
+    if collected:
+        del base, index
+    else:
+        del base
+    gc.collect()
+    assert (alive() is None) == collected
+    if not collected:
+        assert index.search(np.asarray(alive())[3], k=1).ids[0] == 3
 
 
 def test_a_copied_array_is_let_go(vectors):

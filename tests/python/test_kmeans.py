@@ -47,6 +47,15 @@ def test_other_arrays_are_converted(make, blobs):
     assert same(kith.KMeans(5).fit(make(blobs)), kith.KMeans(5).fit(blobs))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int8, "bfloat16"])
+def test_every_dtype_gives_what_its_values_give(dtype, blobs):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x = (blobs / 6).clip(0, 100).astype(dtype)
+    narrow, wide = kith.KMeans(5, seed=3).fit(x), kith.KMeans(5, seed=3).fit(x.astype(np.float32))
+    assert same(narrow, wide) and (narrow.predict(x) == wide.labels_).all()
+
+
 def test_threads_and_limits_change_nothing(blobs, tmp_path):
     path = tmp_path / "x.fbin"
     kith.write_vectors(path, blobs)

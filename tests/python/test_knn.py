@@ -6,22 +6,25 @@ import numpy as np
 import pytest
 
 import kith
+from conftest import METRICS
 
-METRICS = ["l2", "sqeuclidean", "inner_product", "cosine"]
+DTYPES = [np.float32, np.float16, np.uint8, np.int8]
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("query_dtype", [np.float32, np.uint8])
-@pytest.mark.parametrize("base_dtype", [np.float32, np.uint8])
-def test_exact(metric, query_dtype, base_dtype, vectors, check_exact):
-    queries, base = vectors(37, 19, query_dtype), vectors(501, 19, base_dtype)
+@pytest.mark.parametrize("query_dtype", DTYPES)
+@pytest.mark.parametrize("base_dtype", DTYPES)
+def test_exact(metric, query_dtype, base_dtype, vectors_for, check_exact):
+    if metric == "chi_square" and np.int8 in (query_dtype, base_dtype):
+        pytest.skip("int8 holds negative values")
+    queries, base = vectors_for(metric, 37, 19, query_dtype), vectors_for(metric, 501, 19, base_dtype)
     check_exact(kith.knn(queries, base, k=7, metric=metric), queries, base, 7, metric)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("rows, cols, queries, k", [(1, 1, 1, 1), (5, 3, 2, 9), (300, 130, 1, 300), (1000, 2, 65, 33)])
-def test_shapes(metric, rows, cols, queries, k, vectors, check_exact):
-    q, base = vectors(queries, cols), vectors(rows, cols)
+def test_shapes(metric, rows, cols, queries, k, vectors_for, check_exact):
+    q, base = vectors_for(metric, queries, cols), vectors_for(metric, rows, cols)
     check_exact(kith.knn(q, base, k, metric), q, base, k, metric)
 
 
@@ -168,3 +171,12 @@ def test_a_file_and_an_array_do_not_meet(tmp_path, vectors):
         kith.knn(vectors(2, 3), tmp_path / "b.fbin")
     with pytest.raises(TypeError, match="read_vectors"):
         kith.knn(str(tmp_path / "b.fbin"), vectors(2, 3))
+
+
+@pytest.mark.parametrize(
+    "metric, dtype, says",
+    [("hamming", np.float32, "u8"), ("hamming", np.int8, "u8"), ("chi_square", np.float32, "below zero")],
+)
+def test_vectors_that_a_metric_refuses(metric, dtype, says, vectors):
+    with pytest.raises(ValueError, match=says):
+        kith.knn(vectors(3, 5, dtype), vectors(30, 5, dtype), metric=metric)

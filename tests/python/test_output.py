@@ -77,3 +77,15 @@ def test_may_not_lie_in_the_vectors(vectors):
         kith.knn(queries, base, k=4, out=(ids, base[:3]))
     with pytest.raises(ValueError, match="share"):
         kith.knn(queries, base, k=4, out=(ids, ids.view(np.float32).reshape(-1)[:12].reshape(3, 4)))
+
+
+def test_may_not_lie_in_what_an_index_borrowed(vectors):
+    queries, base, whole = vectors(3, 4), vectors(60, 4), vectors(70, 4)
+    index = kith.Index(prepare=False)
+    index.add(whole[:60], copy=False)
+    index.add(base)
+    ids, _ = arrays(3, 4)
+    with pytest.raises(ValueError, match="share"):
+        index.search(queries, k=4, out=(ids, whole[3:6]))
+    index.search(queries, k=4, out=(ids, whole[60:63]))
+    index.search(queries, k=4, out=(ids, base[:3]))  # a copy was added: nothing is read there

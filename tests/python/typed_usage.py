@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import kith
+from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
 
 
 def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -31,6 +32,31 @@ def from_index(base: npt.NDArray[np.float32], folder: Path) -> kith.Neighbors:
     found = index.search([[1.0, 2.0]], k=np.int64(5), out=out)
     kith.write_vectors(folder / "ids.ibin", found.ids)
     return found
+
+
+def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)
+    nearest: np.float32 = distances[offsets[0]]
+    index = kith.Index(metric="linf")
+    index.add(base)
+    found: kith.RangeNeighbors = index.range_search(base, np.float32(2), filter=[1, 2, 3])
+    index.search(base, filter=np.packbits(keep, bitorder="little"))
+    print(nearest, found.offsets[-1])
+    return ids
+
+
+def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    graph: kith.KnnGraph = kith.knn_graph(base, k=15, metric="hamming", method="exact")
+    indices, distances = graph.to_umap()
+    print(len(graph), graph.k, graph.metric, graph.ids[0], indices[0], graph.to_csr())
+    every: npt.NDArray[np.float32] = kith.pairwise_distances(base, metric="cosine", out=np.empty((3, 3), np.float32))
+    return every if len(graph) < 4 else distances
+
+
+def with_scikit_learn(base: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+    distances, ids = NearestNeighbors(n_neighbors=3, metric="manhattan", n_jobs=2).fit(base).kneighbors(base)
+    print(distances, ids, KNeighborsTransformer(15, mode="distance").fit_transform(base))
+    return KMeans(n_clusters=8, random_state=0).fit_predict(base)
 
 
 def from_files(folder: Path) -> kith.Neighbors:

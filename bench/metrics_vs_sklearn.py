@@ -1,0 +1,126 @@
+"""k-NN by l1, linf, cosine and hamming against scikit-learn's brute force and faiss-cpu, turn by turn.
+
+Prints the best time of each over some rounds and how many times longer the others take: all queries at once, and one
+query alone. Hamming distances are those of rows of as many bits as the others have columns: packed for Kith and FAISS,
+one bool each for scikit-learn, which knows no other.
+
+    .venv/bin/python bench/metrics_vs_sklearn.py [--threads 2] [--rows 20000] [--cols 128] [--queries 500] [--write]
+
+Needs the package kith; installs scikit-learn, faiss-cpu and threadpoolctl beside it where they are missing. --write puts
+the numbers into bench/results/cpu/.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import kith
+from turns import best_in_turn, install_missing, results_path, write_results
+
+METRICS = {"l1": "manhattan", "linf": "chebyshev", "cosine": "cosine", "hamming": "hamming"}
+Search = Callable[[Any, int], np.ndarray]  # (queries, k) -> distances in Kith's unit
+
+
+def kith_search(metric: str, base: np.ndarray, threads: int) -> Search:
+    index = kith.Index("Flat", metric=metric, device="cpu")
+    index.add(base)
+    return lambda queries, k: index.search(queries, k, threads=threads).distances
+
+
+def sklearn_search(metric: str, base: np.ndarray, threads: int) -> Search:
+    from sklearn.neighbors import NearestNeighbors
+
+    model = NearestNeighbors(algorithm="brute", metric=METRICS[metric], n_jobs=threads).fit(base)
+    unit = base.shape[1] if metric == "hamming" else 1
+    return lambda queries, k: model.kneighbors(queries, k)[0] * unit
+
+
+def faiss_search(metric: str, base: np.ndarray) -> Search:
+    import faiss
+
+    if metric == "hamming":
+        index = faiss.IndexBinaryFlat(8 * base.shape[1])
+        index.add(base)
+        return lambda queries, k: index.search(queries, k)[0]
+    if metric == "cosine":
+        index = faiss.IndexFlatIP(base.shape[1])
+        index.add(normalised(base))
+        return lambda queries, k: 1 - index.search(normalised(queries), k)[0]
+    index = faiss.IndexFlat(base.shape[1], {"l1": faiss.METRIC_L1, "linf": faiss.METRIC_Linf}[metric])
+    index.add(base)
+    return lambda queries, k: index.search(queries, k)[0]
+
+
+def normalised(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="k-NN of four metrics: kith against scikit-learn and faiss-cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--cols", type=int, default=128)
+    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--metrics", default=",".join(METRICS), help="some of them, with commas between")
+    parser.add_argument("--write", action="store_true", help="keep the numbers in bench/results/cpu/")
+    options = parser.parse_args()
+
+    install_missing("sklearn", "scikit-learn")
+    install_missing("faiss", "faiss-cpu")
+    install_missing("threadpoolctl", "threadpoolctl")
+    import faiss
+    import sklearn
+    import threadpoolctl
+
+    faiss.omp_set_num_threads(options.threads)
+    info = kith.info()
+    print(f"{options.rows} x {options.cols}, k = {options.k}, {options.threads} threads")
+    print(f"{info['cpu']}, {info['instruction_set']}; kith {kith.__version__}, scikit-learn {sklearn.__version__}, "
+          f"faiss {faiss.__version__}\n")
+    print(f"{'metric':8} {'queries':>7} {'kith':>11} {'scikit-learn':>13} {'':>7} {'faiss':>11} {'':>7}")
+
+    results = []
+    rng = np.random.default_rng(options.seed)
+    with threadpoolctl.threadpool_limits(options.threads):
+        for metric in options.metrics.split(","):
+            if metric == "hamming":
+                bits = rng.random((options.rows + options.queries, options.cols)) < 0.5
+                plain, packed = bits, np.packbits(bits, axis=1)
+            else:
+                plain = packed = rng.standard_normal((options.rows + options.queries, options.cols), dtype=np.float32)
+            searches = {
+                "kith": (kith_search(metric, packed[: options.rows], options.threads), packed[options.rows :]),
+                "sklearn": (sklearn_search(metric, plain[: options.rows], options.threads), plain[options.rows :]),
+                "faiss": (faiss_search(metric, packed[: options.rows]), packed[options.rows :]),
+            }
+            for count in (options.queries, 1):
+                found = {name: search(queries[:count], options.k) for name, (search, queries) in searches.items()}
+                for name in ("sklearn", "faiss"):  # times of different answers would say nothing
+                    np.testing.assert_allclose(found["kith"], found[name], rtol=1e-4, atol=1e-4)
+                best = best_in_turn(
+                    options.rounds if count > 1 else 5 * options.rounds,
+                    {name: lambda s=s, q=q[:count]: s(q, options.k) for name, (s, q) in searches.items()},
+                )
+                print(
+                    f"{metric:8} {count:7} {best['kith'] * 1e3:8.2f} ms {best['sklearn'] * 1e3:10.2f} ms "
+                    f"{best['sklearn'] / best['kith']:6.1f}x {best['faiss'] * 1e3:8.2f} ms "
+                    f"{best['faiss'] / best['kith']:6.1f}x",
+                    flush=True,
+                )
+                results.append({"metric": metric, "queries": count, **best})
+    if options.write:
+        settings = {name: value for name, value in vars(options).items() if name != "write"}
+        write_results(
+            results_path("metrics_vs_sklearn"), settings, results, sklearn=sklearn.__version__, faiss=faiss.__version__
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""k-means with the face of sklearn.cluster.KMeans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import (  # type: ignore[import-untyped]
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from kith import _kmeans
+from kith._arrays import VectorsLike
+from kith._knn import knn
+from kith._pairwise_distances import pairwise_distances
+from kith.sklearn._parameters import DTYPES, count_of, threads_of
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Cluster vectors around centres, by Lloyd's algorithm with exact assignments.
+
+    The methods are those of ``sklearn.cluster.KMeans``. The same data and `random_state` give the same result for any
+    number of threads. Centres and distances are float32.
+
+    Parameters
+    ----------
+    n_clusters : int, default 8
+        How many centres.
+    init : {"k-means++", "random"} or array_like (n_clusters, features), default "k-means++"
+        Where to begin.
+    n_init : int or "auto", default "auto"
+        Runs from different starts, of which the best is kept. ``"auto"`` is 10 for ``init="random"``, else 1.
+    max_iter : int, default 300
+        The most iterations of a run.
+    tol : float, default 1e-4
+        Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns.
+    random_state : int, RandomState instance or None, default None
+        The seed of the random numbers; None draws one.
+    device : str, default "auto"
+        As in `kith.KMeans`.
+    n_jobs : int, optional
+        Threads of the CPU; None and -1 are all.
+
+    Attributes
+    ----------
+    cluster_centers_ : numpy.ndarray of float32, (n_clusters, features)
+    labels_ : numpy.ndarray of int32, (samples,)
+        The centre of each fitted vector.
+    inertia_ : float
+        The sum of (weight times) squared distances to the nearest centre.
+    n_iter_ : int
+        Iterations done.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from kith.sklearn import KMeans
+    >>> model = KMeans(n_clusters=2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
+    >>> sorted(model.cluster_centers_[:, 0].tolist())
+    [0.5, 10.5]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: str | VectorsLike = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the centres of `X`.
+
+        Parameters
+        ----------
+        X : array_like, (samples, features)
+            float32, float16, uint8 and int8 arrays in C order are read where they lie; everything else becomes float32
+            by one copy.
+        y : ignored
+        sample_weight : array_like, (samples,), optional
+            How much each vector counts; not negative.
+        """
+        clusters = count_of(self.n_clusters, "n_clusters")
+        rows = validate_data(self, X, dtype=DTYPES, order="C")
+        if rows.shape[0] < clusters:
+            raise ValueError(f"n_samples={rows.shape[0]} should be >= n_clusters={clusters}.")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float32)
+        init, runs = self._start()
+        model = _kmeans.KMeans(
+            clusters,
+            iterations=count_of(self.max_iter, "max_iter"),
+            tol=self.tol,
+            n_init=runs,
+            init=init,
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            device=self.device,
+            check_finite=False,  # validate_data has looked, and speaks scikit-learn's words
+        )
+        model.fit(rows, sample_weight, threads=threads_of(self.n_jobs))
+        self.cluster_centers_ = model.cluster_centers_
+        self.labels_ = model.labels_
+        self.inertia_ = model.inertia_
+        self.n_iter_ = model.n_iter_
+        return self
+
+    def _start(self) -> tuple[str | VectorsLike, int]:
+        init = self.init
+        if isinstance(init, str):
+            if init not in ("k-means++", "random"):
+                raise ValueError(f"init is {init!r}; it must be 'k-means++', 'random' or an array of centres")
+            runs = 10 if init == "random" else 1
+            init = "kmeans++" if init == "k-means++" else init
+        else:
+            runs = 1  # every run would be the same
+        if isinstance(self.n_init, str):
+            if self.n_init != "auto":
+                raise ValueError(f"n_init is {self.n_init!r}; it must be 'auto' or a whole number")
+            return init, runs
+        return init, count_of(self.n_init, "n_init") if isinstance(init, str) else 1
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """The nearest centre of each vector; of equally near ones the first."""
+        check_is_fitted(self)
+        return self._nearest(self._validated(X))[0]
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """The distance of each vector to every centre: (samples, n_clusters)."""
+        check_is_fitted(self)
+        rows = self._validated(X)
+        return pairwise_distances(rows, self.cluster_centers_, threads=threads_of(self.n_jobs), check_finite=False)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the sum of (weight times) squared distances to the nearest centre."""
+        check_is_fitted(self)
+        rows = self._validated(X)
+        squares = self._nearest(rows)[1].astype(np.float64)
+        if sample_weight is not None:
+            squares *= _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        return -float(squares.sum())
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.int32]:
+        """`fit`, and the labels of `X`."""
+        labels: npt.NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> npt.NDArray[np.float32]:
+        """`fit`, and the distances of `X` to every centre."""
+        distances: npt.NDArray[np.float32] = self.fit(X, sample_weight=sample_weight).transform(X)
+        return distances
+
+    def _validated(self, X: Any) -> npt.NDArray[Any]:
+        rows: npt.NDArray[Any] = validate_data(self, X, dtype=DTYPES, order="C", reset=False)
+        return rows
+
+    def _nearest(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Labels and squared distances: one nearest neighbour among the centres, which is how k-means assigns."""
+        threads = threads_of(self.n_jobs)
+        found = knn(rows, self.cluster_centers_, 1, "sqeuclidean", device="cpu", threads=threads, check_finite=False)
+        return found.ids[:, 0].astype(np.int32), found.distances[:, 0]
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,43 @@
+// The k-NN graph of an array: its neighbours, which the package's KnnGraph keeps as numpy arrays.
+#include <kith/knn_graph.hpp>
+
+#include "array.hpp"
+#include "call.hpp"
+#include "module.hpp"
+#include "neighbors_output.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+namespace kith::python {
+namespace {
+
+std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int64_t k, const std::string& metric,
+                                                       const std::string& method, bool check_finite,
+                                                       const CallOptions& options) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = parse_metric(metric);
+  params.method = parse_graph_method(method);
+  params.check_finite = check_finite;
+  params.validate();
+  const MatrixView view = view_of(x, "x");
+  Call call(options);
+  NeighborsOutput output(view.rows(), k, std::nullopt, call.resources());
+  call.run([&] { knn_graph(view, output.view(), params, call.resources()); });
+  return output.take();
+}
+
+}  // namespace
+
+void bind_knn_graph(nb::module_& module) {
+  module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
+             nb::arg("check_finite"), nb::arg("options"),
+             nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
+                     "options: CallOptions) -> " KITH_PY_NEIGHBORS),
+             "(ids, distances), never None.");
+}
+
+}  // namespace kith::python

@@ -1,0 +1,73 @@
+// Range search in one call: from arrays, or from files that need not fit in memory.
+#include <kith/range_search.hpp>
+
+#include "array.hpp"
+#include "call.hpp"
+#include "module.hpp"
+#include "range_output.hpp"
+#include "row_filter.hpp"
+
+#include <kith/vector_file.hpp>
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+namespace kith::python {
+namespace {
+
+RangeParams make_params(float radius, const std::string& metric, bool check_finite, const RowFilter& filter) {
+  RangeParams params;
+  params.radius = radius;
+  params.metric = parse_metric(metric);
+  params.check_finite = check_finite;
+  params.filter = filter;
+  params.validate();
+  return params;
+}
+
+RangeArrays range_arrays(const VectorArray& queries, const VectorArray& base, float radius, const std::string& metric,
+                         bool check_finite, const FilterArray* filter, const CallOptions& options) {
+  const MatrixView query_view = view_of(queries, "queries");
+  const MatrixView base_view = view_of(base, "base");
+  const RangeParams params = make_params(radius, metric, check_finite, filter_over(filter, base_view.rows()));
+  Call call(options);
+  RangeNeighbors found;
+  call.run([&] { found = range_search(query_view, base_view, params, call.resources()); });
+  return range_arrays_of(std::move(found));
+}
+
+RangeArrays range_files(const nb::bytes& queries, const nb::bytes& base, float radius, const std::string& metric,
+                        bool check_finite, const FilterArray* filter, const CallOptions& options) {
+  const VectorFile query_file(std::string(queries.c_str(), queries.size()));
+  const VectorFile base_file(std::string(base.c_str(), base.size()));
+  const RangeParams params = make_params(radius, metric, check_finite, filter_over(filter, base_file.rows()));
+  Call call(options);
+  RangeNeighbors found;
+  call.run([&] {
+    RangeParts parts(call.resources());
+    const auto keep = [&](int64_t, const RangeView& part) { parts.append(part); };
+    range_search(query_file, base_file, keep, params, call.resources());
+    found = parts.join();
+  });
+  return range_arrays_of(std::move(found));
+}
+
+}  // namespace
+
+void bind_range_search(nb::module_& module) {
+  module.def("range_search", &range_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(),
+             nb::arg("radius"), nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(),
+             nb::arg("options"),
+             nb::sig("def range_search(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
+                     ", radius: float, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
+                     ", options: CallOptions) -> " KITH_PY_RANGE),
+             "(offsets, ids, distances) in one block of Kith's memory each.");
+  module.def("range_search_files", &range_files, nb::arg("queries"), nb::arg("base"), nb::arg("radius"),
+             nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"),
+             nb::sig("def range_search_files(queries: bytes, base: bytes, radius: float, metric: str, "
+                     "check_finite: bool, filter: " KITH_PY_FILTER ", options: CallOptions) -> " KITH_PY_RANGE),
+             "The same between two files of vectors, named by their paths' bytes.");
+}
+
+}  // namespace kith::python

@@ -1,0 +1,112 @@
+"""kith.knn_graph and what a KnnGraph becomes for others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import kith
+from conftest import METRICS, distances_of
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("rows, k", [(200, 7), (4, 3), (40, 39)])
+def test_the_nearest_others(metric, rows, k, vectors_for):
+    x = vectors_for(metric, rows, 9)
+    graph = kith.knn_graph(x, k=k, metric=metric)
+    assert (len(graph), graph.k, graph.metric) == (rows, k, metric)
+    assert graph.ids.dtype == np.int64 and graph.distances.dtype == np.float32
+    true = distances_of(x, x, metric)
+    if metric == "inner_product":
+        true = -true
+    np.fill_diagonal(true, np.inf)
+    nearest = np.sort(true, axis=1)[:, :k]
+    signed = -graph.distances if metric == "inner_product" else graph.distances
+    np.testing.assert_allclose(signed, nearest, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(true, graph.ids, axis=1), nearest, rtol=1e-5, atol=1e-5)
+
+
+def test_duplicates_are_neighbours_and_the_row_is_not():
+    x = np.repeat(np.array([[0.0], [9.0]], np.float32), 5, axis=0)
+    graph = kith.knn_graph(x, k=4, method="exact")
+    assert graph.ids[0].tolist() == [1, 2, 3, 4] and graph.ids[3].tolist() == [0, 1, 2, 4]
+    assert (graph.distances == 0).all()
+
+
+def test_fewer_rows_than_k(vectors):
+    graph = kith.knn_graph(vectors(3, 4), k=5)
+    assert (graph.ids[:, 2:] == -1).all() and np.isinf(graph.distances[:, 2:]).all()
+    assert graph.to_csr().nnz == 6
+    with pytest.raises(ValueError, match="row 0.*lower k"):
+        graph.to_umap()
+
+
+def test_to_csr(vectors):
+    pytest.importorskip("scipy")
+    x = np.vstack([vectors(60, 5), vectors(1, 5).repeat(3, axis=0)])
+    graph = kith.knn_graph(x, k=6)
+    matrix = graph.to_csr()
+    assert matrix.shape == (63, 63) and matrix.dtype == np.float32 and matrix.nnz == 63 * 6
+    assert matrix.has_sorted_indices and matrix.diagonal().sum() == 0
+    for i in range(63):
+        columns, values = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]], matrix.data[matrix.indptr[i] : matrix.indptr[i + 1]]
+        assert dict(zip(columns.tolist(), values.tolist())) == dict(zip(graph.ids[i].tolist(), graph.distances[i].tolist()))
+
+
+def test_to_csr_without_scipy():
+    program = """
+import sys; sys.modules["scipy"] = None; sys.modules["scipy.sparse"] = None
+import numpy as np, kith
+try: kith.knn_graph(np.zeros((4, 2), np.float32), k=1).to_csr()
+except ImportError as error: print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "pip install scipy" in done.stdout, done.stderr
+
+
+def test_to_umap(vectors):
+    x = vectors(50, 5)
+    graph = kith.knn_graph(x, k=6, metric="cosine")
+    indices, distances = graph.to_umap()
+    assert indices.shape == distances.shape == (50, 7) and indices.dtype == np.int64 and distances.dtype == np.float32
+    assert (indices[:, 0] == np.arange(50)).all() and (distances[:, 0] == 0).all()
+    assert (indices[:, 1:] == graph.ids).all() and (distances[:, 1:] == graph.distances).all()
+    indices[:], distances[:] = -1, np.inf  # UMAP writes into them
+    assert (graph.ids >= 0).all()
+
+
+def test_inner_product_is_no_distance(vectors):
+    with pytest.raises(ValueError, match="no distance"):
+        kith.knn_graph(vectors(20, 5), k=3, metric="inner_product").to_umap()
+
+
+def test_a_graph_of_your_own():
+    graph = kith.KnnGraph([[1], [0]], [[2.0], [2.0]], metric="l1")
+    assert graph.to_umap()[0].tolist() == [[0, 1], [1, 0]]
+    assert repr(graph) == "kith.KnnGraph(rows=2, k=1, metric='l1')"
+    with pytest.raises(ValueError, match=r"\(rows, k\)"):
+        kith.KnnGraph([[1], [0]], [[2.0]])
+
+
+def test_threads_change_nothing(vectors):
+    x = vectors(500, 12)
+    one, other = kith.knn_graph(x, k=9, threads=1), kith.knn_graph(x, k=9, threads=3, memory_limit=64 << 20)
+    assert one.ids.tobytes() == other.ids.tobytes() and one.distances.tobytes() == other.distances.tobytes()
+
+
+@pytest.mark.parametrize(
+    "arguments, error, says",
+    [
+        ({"k": 0}, ValueError, "k"),
+        ({"k": 1.5}, TypeError, "k"),
+        ({"method": "magic"}, ValueError, "exact"),
+        ({"method": None}, TypeError, "method"),
+        ({"metric": "euclid"}, ValueError, "metric"),
+    ],
+)
+def test_refused(arguments, error, says, vectors):
+    with pytest.raises(error, match=says):
+        kith.knn_graph(vectors(20, 5), **arguments)

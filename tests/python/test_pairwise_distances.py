@@ -1,0 +1,86 @@
+"""kith.pairwise_distances, beside numpy and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kith
+from conftest import METRICS, distances_of
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8])
+def test_every_distance(metric, dtype, vectors_for):
+    x, y = vectors_for(metric, 23, 17, dtype), vectors_for(metric, 41, 17, dtype)
+    found = kith.pairwise_distances(x, y, metric)
+    assert found.dtype == np.float32 and found.shape == (23, 41) and found.flags.writeable
+    np.testing.assert_allclose(found, distances_of(x, y, metric), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_those_of_knn(metric, vectors_for):
+    x, y = vectors_for(metric, 5, 17), vectors_for(metric, 41, 17)
+    nearest = kith.knn(x, y, k=41, metric=metric)
+    found = np.take_along_axis(kith.pairwise_distances(x, y, metric), nearest.ids, axis=1)
+    assert found.tobytes() == nearest.distances.tobytes()
+
+
+@pytest.mark.parametrize(
+    "metric, theirs",
+    [("l2", "euclidean"), ("sqeuclidean", "sqeuclidean"), ("cosine", "cosine"), ("l1", "cityblock"), ("linf", "chebyshev")],
+)
+def test_scipy(metric, theirs, vectors):
+    cdist = pytest.importorskip("scipy.spatial.distance").cdist
+    x, y = vectors(23, 17), vectors(41, 17)
+    np.testing.assert_allclose(kith.pairwise_distances(x, y, metric), cdist(x, y, theirs), rtol=1e-6, atol=1e-7)
+
+
+def test_of_one_set(vectors):
+    x = vectors(30, 5)
+    found = kith.pairwise_distances(x)
+    assert (found == found.T).all() and (found.diagonal() == 0).all()
+    assert (found == kith.pairwise_distances(x, x.copy(), threads=1)).all()
+
+
+def test_empty(vectors):
+    x = vectors(3, 5)
+    assert kith.pairwise_distances(x[:0], x).shape == (0, 3)
+    assert kith.pairwise_distances(x, x[:0]).shape == (3, 0)
+
+
+def test_out(vectors):
+    x, y = vectors(6, 5), vectors(9, 5)
+    out = np.empty((6, 9), np.float32)
+    assert kith.pairwise_distances(x, y, out=out) is out
+    assert (out == kith.pairwise_distances(x, y)).all()
+
+
+@pytest.mark.parametrize(
+    "out, error, says",
+    [
+        (np.empty((6, 8), np.float32), ValueError, "6 x 8"),
+        (np.empty((6, 9)), TypeError, "float64"),
+        (np.empty(54, np.float32), ValueError, "2-D"),
+        (np.empty((9, 6), np.float32).T, ValueError, "contiguous"),
+        ([[0.0]], TypeError, "list"),
+    ],
+)
+def test_out_that_is_refused(out, error, says, vectors):
+    with pytest.raises(error, match=says):
+        kith.pairwise_distances(vectors(6, 5), vectors(9, 5), out=out)
+
+
+def test_out_may_not_lie_in_the_vectors(vectors):
+    x = vectors(5, 5)
+    with pytest.raises(ValueError, match="shares"):
+        kith.pairwise_distances(x, out=x)
+
+
+def test_refused(vectors):
+    with pytest.raises(ValueError, match="5"):
+        kith.pairwise_distances(vectors(6, 5), vectors(9, 4))
+    with pytest.raises(ValueError, match="metric"):
+        kith.pairwise_distances(vectors(6, 5), metric="euclid")
+    with pytest.raises(MemoryError):
+        kith.pairwise_distances(vectors(3000, 5), memory_limit=1 << 20)
