@@ -61,6 +61,62 @@ class KeyBounds {
   bool query_known_;
 };
 
+// Tells most rows of a tile apart from those that may matter, by a few operations for each: what it excludes has a
+// lower bound above the threshold. KeyBounds looks at the rest.
+class QuickTest {
+ public:
+  // `facts` are those of the tile's rows.
+  QuickTest(KeyKind kind, int64_t cols, double query_squared_norm, float threshold, const float* facts, int64_t rows)
+      : kind_(kind) {
+    const auto relative = static_cast<float>(product_error(cols));
+    const auto absolute = static_cast<float>(underflow_error(cols));
+    if (kind == KeyKind::inner_product) {
+      float largest = 0;  // NaN where one is: then nothing is excluded
+      for (int64_t i = 0; i < rows; ++i) largest = facts[i] <= largest ? largest : facts[i];
+      const bool known = query_squared_norm < kLargestSquaredNorm && largest < static_cast<float>(kLargestSquaredNorm);
+      const auto query_norm = static_cast<float>(std::sqrt(query_squared_norm));
+      const float error = 1.001f * (relative * query_norm * std::sqrt(largest + absolute) + absolute);
+      limit_ = known ? -(threshold + error) : -kInfinity;
+    } else if (kind == KeyKind::cosine) {
+      // 1 - value / |x| above the threshold by more than the error: value below |x| times this, which must be clear of
+      // underflow when squared.
+      const float least = 1 - threshold - 2.001f * relative;
+      limit_ = least > 1e-3f ? least * least * (1 - 0x1p-20f) : 0;
+    } else {
+      const float most = kind == KeyKind::l2 ? square_above(threshold) : threshold;
+      limit_ = relative < 0.25f ? (most + absolute) * (1 + 2 * relative) : kInfinity;
+    }
+  }
+
+  // Writes the rows that are not excluded and returns how many there are.
+  int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
+    const float limit = limit_;
+    const auto keep = [&](const auto& excluded) {
+      int64_t count = 0;
+      for (int64_t i = 0; i < rows; ++i) {
+        left[count] = static_cast<uint16_t>(i);
+        count += !excluded(values[i], facts[i]);
+      }
+      return count;
+    };
+    switch (kind_) {
+      case KeyKind::inner_product: return keep([=](float value, float) { return value < limit && value > -kInfinity; });
+      case KeyKind::cosine:
+        return keep([=](float value, float fact) {
+          const bool known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
+          return limit > 0 && known && value > -kInfinity && (value <= 0 || value * value < limit * fact);
+        });
+      case KeyKind::linf:
+        return keep([=](float value, float fact) { return value > limit && value < kInfinity && fact < kInfinity; });
+      default: return keep([=](float value, float) { return value > limit && value < kInfinity; });
+    }
+  }
+
+ private:
+  KeyKind kind_;
+  float limit_ = 0;
+};
+
 // All queries against a range of rows, tile by tile, so that a tile is read from memory once.
 class RangeScan {
  public:
@@ -90,11 +146,16 @@ class RangeScan {
     CandidateList& list = context_.list(query, split_);
     context_.exchange_threshold(query, &list);
     float threshold = list.threshold();
-    for (int64_t i = 0; i < rows.rows(); ++i) {
+    uint16_t left[kTileRows];
+    const QuickTest quick(context_.kind, rows.cols(), context_.queries.squared_norm(query), threshold, facts_,
+                          rows.rows());
+    const int64_t count = quick.run(values_, facts_, rows.rows(), left);
+    for (int64_t n = 0; n < count; ++n) {
+      const int64_t i = left[n];
       float lower;
       float upper;
       const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
-      if (lower > threshold) continue;  // most rows; whether a filter keeps the others is asked of few
+      if (lower > threshold) continue;
       if (!context_.keeps_row(first + i)) continue;
       if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
       list.push(lower, upper, static_cast<uint32_t>(first + i));

@@ -17,13 +17,13 @@ using reference::Shape;
 
 TEST(KMeansFile, TheSameBytesAsFromMemoryUnderAnyLimit) {
   const testing::TemporaryDirectory directory;
-  const auto rows = make_floats(Shape::gaussian, 9500, 64, 1);  // 2.4 MB, no multiple of a block
+  const auto rows = make_floats(Shape::gaussian, 19500, 64, 1);  // 5 MB, no multiple of a block
   write_vectors(directory.path("x.fbin"), rows.view());
   const VectorFile file(directory.path("x.fbin"));
   std::vector<float> weights;
-  for (int i = 0; i < 9500; ++i) weights.push_back(static_cast<float>(1 + i % 3));
+  for (int i = 0; i < 19500; ++i) weights.push_back(static_cast<float>(1 + i % 3));
   KMeansInput input;
-  input.weights = {weights.data(), 9500, {}};
+  input.weights = {weights.data(), 19500, {}};
   for (const int64_t batch : {0, 500}) {
     for (const int64_t most : {0, 40}) {
       KMeansParams params;
@@ -32,7 +32,7 @@ TEST(KMeansFile, TheSameBytesAsFromMemoryUnderAnyLimit) {
       params.batch_size = batch;
       params.max_points_per_centre = most;
       const Fitted truth = fit(rows.view(), params, input);
-      for (const int64_t limit : {kNoLimit, int64_t{1500000}}) {
+      for (const int64_t limit : {kNoLimit, int64_t{2} << 20}) {
         const Resources resources = cpu_resources(2, limit);
         EXPECT_EQ(fit(file, params, input, resources), truth) << batch << " " << most << " " << limit;
         EXPECT_EQ(resources.host_memory()->used(), 0);

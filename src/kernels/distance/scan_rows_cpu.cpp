@@ -10,6 +10,7 @@
 #include "kernels/distance/load_cpu-inl.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {
@@ -97,12 +98,38 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   }
 }
 
-// Bytes that are compared bit by bit: counts fit a byte for 31 vectors, and are then widened.
-void scan_bits(const float* query, const MatrixView& base, float* values) {
+// The bits in which `count` bytes differ.
+HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count) {
+  int64_t bits = 0;
+  int64_t c = 0;
+#if HWY_TARGET == HWY_NEON
+  // Counts of up to 31 vectors fit bytes.
   using U8 = hn::ScalableTag<uint8_t>;
-  using U64 = hn::ScalableTag<uint64_t>;
   constexpr int64_t kBytes = hn::MaxLanes(U8());
-  constexpr int64_t kBlock = 31 * kBytes;
+  while (c + kBytes <= count) {
+    auto counts = hn::Zero(U8());
+    const int64_t end = std::min(c + 31 * kBytes, count);
+    for (; c + kBytes <= end; c += kBytes) {
+      counts = hn::Add(counts, hn::PopulationCount(hn::Xor(hn::LoadU(U8(), a + c), hn::LoadU(U8(), b + c))));
+    }
+    bits += static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(hn::ScalableTag<uint64_t>(), hn::SumsOf8(counts))));
+  }
+#else
+  // One instruction counts eight bytes, which short rows have few of.
+  for (; c + 8 <= count; c += 8) {
+    uint64_t left, right;
+    memcpy(&left, a + c, 8);
+    memcpy(&right, b + c, 8);
+    bits += __builtin_popcountll(left ^ right);
+  }
+#endif
+  for (; c < count; ++c) bits += differing_bits(a[c], b[c]);
+  return bits;
+}
+
+// Blocks of columns, so that the query's bytes fit the stack.
+void scan_bits(const float* query, const MatrixView& base, float* values) {
+  constexpr int64_t kBlock = 1024;
   HWY_ALIGN uint8_t bytes[kBlock];
   std::fill_n(values, base.rows(), 0.0f);
   for (int64_t at = 0; at < base.cols(); at += kBlock) {
@@ -110,14 +137,7 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
     for (int64_t c = 0; c < count; ++c) bytes[c] = static_cast<uint8_t>(query[at + c]);
     for (int64_t i = 0; i < base.rows(); ++i) {
       const auto* row = reinterpret_cast<const uint8_t*>(base.row(i)) + at;
-      auto counts = hn::Zero(U8());
-      int64_t c = 0;
-      for (; c + kBytes <= count; c += kBytes) {
-        counts = hn::Add(counts, hn::PopulationCount(hn::Xor(hn::Load(U8(), bytes + c), hn::LoadU(U8(), row + c))));
-      }
-      float differing = static_cast<float>(hn::GetLane(hn::SumOfLanes(U64(), hn::SumsOf8(counts))));
-      for (; c < count; ++c) differing += static_cast<float>(differing_bits(bytes[c], row[c]));
-      values[i] += differing;
+      values[i] += static_cast<float>(bits_apart(bytes, row, count));
     }
   }
 }
