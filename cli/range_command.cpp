@@ -52,6 +52,13 @@ struct Found {
   }
 };
 
+// Names that cannot be written cost no work: empty files are begun, and left uncommitted.
+void try_outputs(const RangeOptions& options) {
+  IdFileWriter(options.out_offsets, 1, 1);
+  IdFileWriter(options.out_ids, 1, 1);
+  if (!options.out_distances.empty()) VectorFileWriter(options.out_distances, DType::f32, 1, 1);
+}
+
 void write_files(const RangeOptions& options, const Found& found) {
   const int64_t total = found.offsets.back();
   IdFileWriter offsets(options.out_offsets, static_cast<int64_t>(found.offsets.size()), 1);
@@ -81,6 +88,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
   check_outputs(outputs, inputs_of(options));
   const VectorFile base(options.base);
   const VectorFile queries(options.queries);
+  try_outputs(options);
   Found found;
   double search_seconds = 0;
   int threads = 0;

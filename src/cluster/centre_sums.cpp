@@ -3,6 +3,7 @@
 #include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace kith {
 namespace {
@@ -39,6 +40,7 @@ void CentreSums::clear() {
 
 // Afterwards starts_[c] is where the rows of centre c end, and starts_[c - 1] where they begin.
 void CentreSums::sort(const int32_t* labels, int64_t count) {
+  assert(count * static_cast<int64_t>(sizeof(uint32_t)) <= order_.bytes());
   int64_t* const starts = starts_.as<int64_t>();
   std::fill_n(starts, clusters_ + 1, int64_t{0});
   for (int64_t i = 0; i < count; ++i) ++starts[labels[i] + 1];

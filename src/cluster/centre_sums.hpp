@@ -6,7 +6,7 @@
 // the blocks. All in float64; a weight times an f32 value is exact there. Rows come in pieces of whole blocks.
 //
 // Done by a stable counting sort of each piece's rows by centre, then for each centre on its own. Cost: one read of
-// every row, in scattered order; 12 bytes a column and centre, 4 a row of the largest piece.
+// every row, in scattered order; 8 bytes a column and centre, 4 a row of the largest piece.
 #pragma once
 
 #include <kith/host_buffer.hpp>

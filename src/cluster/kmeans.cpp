@@ -130,8 +130,11 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   int32_t* const labels = next.labels.as<int32_t>();
   std::fill_n(labels, rows.rows(), kNoLabel);
   backend->set_centres(centres);
-  backend->assign(rows, labels, keys.as<float>(), meter);
-  backend->add(rows, labels, input.weights.data, meter);
+  for (int64_t first = 0; first < rows.rows(); first += planned.plan.piece_rows) {
+    const MatrixView piece = rows.slice(first, std::min(planned.plan.piece_rows, rows.rows() - first));
+    backend->assign(piece, labels + first, keys.as<float>() + first, meter);
+    backend->add(piece, labels + first, input.weights.data == nullptr ? nullptr : input.weights.data + first, meter);
+  }
   next.objective = objective_of(keys.as<float>(), input.weights.data, rows.rows());
   next.history = former->history;
   next.history.push_back(next.objective);
@@ -188,6 +191,7 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   const MatrixView all = model->centres.view();
   check_same_columns(rows.cols(), all.cols());
+  check_host_readable("output", out);
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), rows.rows(), all.rows()));

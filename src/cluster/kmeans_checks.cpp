@@ -74,6 +74,10 @@ void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const 
                     rows.rows, params.clusters));
   }
   if (input.weights.data != nullptr) {
+    if (!input.weights.space.host_readable()) {
+      throw Unsupported(
+          fmt::format("the weights lie in the memory of cuda:{}; copy them to the host", input.weights.space.device));
+    }
     if (input.weights.size != rows.rows) {
       throw InvalidArgument(fmt::format("{} weights for {} rows; give one for each", input.weights.size, rows.rows));
     }

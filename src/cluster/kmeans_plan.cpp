@@ -32,8 +32,8 @@ int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
   // Before the loop begins the first centres are chosen and the data are surveyed.
   const int64_t start = std::max(KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols),
                                  DataSurvey::bytes_for(piece, problem.cols, threads)) +
-                        centres;
-  return bytes + problem.rows * 4 + std::max(work, start);  // keys
+                        centres + (problem.rows + 63) / 64 * 8;  // a bit for each row, while some are drawn
+  return bytes + problem.rows * 4 + std::max(work, start);       // keys
 }
 
 }  // namespace

@@ -47,7 +47,12 @@ void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
     settled = filled == 0 && moved == 0;
     if (moved <= run.tolerance) break;
   }
-  if (run.params.compute_labels && !settled) assign_all(run, outcome);
+  if (!run.params.compute_labels || settled) return;
+  assign_all(run, outcome);
+  std::fill_n(outcome.counts, run.problem.clusters, 0.0);
+  for (int64_t i = 0; i < run.problem.rows; ++i) {
+    outcome.counts[outcome.labels[i]] += run.weights == nullptr ? 1.0 : static_cast<double>(run.weights[i]);
+  }
 }
 
 }  // namespace kith

@@ -25,17 +25,19 @@ CpuScanner::CpuScanner(const KnnProblem& problem, const KnnPlan& plan, const uin
 }
 
 void CpuScanner::load(const MatrixView& queries, int64_t first_query) {
-  if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, first_query, resources_);
+  if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, {first_query}, resources_.with_progress({}));
   queries_.load(queries, problem_.check_finite, first_query);
 }
 
 void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
                       CandidateUser& user) {
   const bool check = problem_.check_finite && !problem_.base_checked;
-  if (kind_ == KeyKind::chi_square && !problem_.base_checked) refuse_negative("base", base, first_row, resources_);
+  if (kind_ == KeyKind::chi_square && !problem_.base_checked) {
+    refuse_negative("base", base, {first_row, nullptr, kept_}, resources_.with_progress({}));
+  }
   const ScanContext context{base,  first_row, queries_, kind_,      lists(),    user,
                             kept_, plan_,     meter,    resources_, thresholds_};
-  const bool exact = plan_.engine == CpuEngine::product && holds_bytes(plan_.format);
+  const bool exact = plan_.engine == CpuEngine::panels && holds_bytes(plan_.format);
   const CandidateList::Keys keys = !exact                  ? CandidateList::Keys::bounded
                                    : user.ties_may_count() ? CandidateList::Keys::exact
                                                            : CandidateList::Keys::exact_after_ties;

@@ -147,12 +147,8 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
   const DefaultFloatMode mode;
   const Resources quiet = resources.with_progress({});
   if (params.check_finite) {
-    refuse_not_finite("query", queries, 0, quiet);
-    if (!kept.leaves_some_out()) refuse_not_finite("base", base, 0, quiet);
-    for (int64_t i = 0; kept.leaves_some_out() && i < kept.count(); ++i) {  // what is left out is not looked at
-      const uint32_t row = kept.list(resources)[i];
-      if (!row_is_finite(base, row)) throw_not_finite("base", row);
-    }
+    refuse_not_finite("query", queries, {0}, quiet);
+    refuse_not_finite("base", base, {0, nullptr, kept.leaves_some_out() ? kept.bits(resources) : nullptr}, quiet);
   }
   const int64_t k = std::min(params.k, kept.count());
   const int64_t blocks = (queries.rows() + kQueryBlock - 1) / kQueryBlock;

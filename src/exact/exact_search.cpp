@@ -2,17 +2,19 @@
 
 #include <kith/error.hpp>
 
+#include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/metric_unit.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
 double mask_from(const KnnProblem& problem) {
-  if (cpu_engine(problem) == CpuEngine::product) return 0.6;
+  if (cpu_engine(problem) == CpuEngine::panels) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
   constexpr double kCopy = 10;
   const auto queries = static_cast<double>(problem.queries);
@@ -44,6 +46,7 @@ PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, cons
     list_ = kept_.list(resources);
     problem->rows = kept_.count();
     problem->base_in_memory = false;
+    base_checked_ = std::exchange(problem->base_checked, true);
   } else {
     if (path_ == FilterPath::mask) bits_ = kept_.bits(resources);
     problem->base_prepared = input.base.prepare(*problem, device, resources);
@@ -52,11 +55,23 @@ PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, cons
   planned_ = plan_knn(*problem, device, resources);
 }
 
+// Here, where their numbers are known; the backend need not look again.
+void PlannedSearch::check_gathered(const MatrixView& rows, int64_t first_row) const {
+  if (base_checked_) return;
+  const Resources quiet = planned_.resources().with_progress({});
+  if (problem_->check_finite) refuse_not_finite("base", rows, {first_row, list_}, quiet);
+  if (problem_->metric == Metric::chi_square) refuse_negative("base", rows, {first_row, list_}, quiet);
+}
+
 KnnInput PlannedSearch::input() const {
   const auto walk = [this](const BaseSet::Step& step) {
     const int64_t chunk = planned_.plan.base_chunk;
     if (path_ == FilterPath::gather) {
-      walk_gathered(search_.base, list_, *problem_, chunk, planned_.resources(), step);
+      walk_gathered(search_.base, list_, *problem_, chunk, planned_.resources(),
+                    [&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
+                      check_gathered(rows, first_row);
+                      step(rows, first_row, ready);
+                    });
     } else {
       search_.base.walk(chunk, planned_.resources(), step);
     }

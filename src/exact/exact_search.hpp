@@ -39,6 +39,8 @@ class PlannedSearch {
   KnnInput input() const;
 
  private:
+  void check_gathered(const MatrixView& rows, int64_t first_row) const;
+
   KnnProblem* problem_;
   const SearchInput& search_;
   KeptRows kept_;
@@ -46,6 +48,7 @@ class PlannedSearch {
   const uint64_t* bits_ = nullptr;
   const uint32_t* list_ = nullptr;
   bool anything_left_ = false;
+  bool base_checked_ = false;  // gathered rows need no look
   PlannedKnn planned_;
 };
 

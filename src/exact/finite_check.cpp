@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
+#include "exact/kept_rows.hpp"
 #include "kernels/distance/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@ namespace {
 
 // The first row for which is_bad(row), or -1.
 template <typename Test>
-int64_t find_first(int64_t rows, const Resources& resources, const Test& is_bad) {
+int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& resources, const Test& is_bad) {
+  const auto counts = [&](int64_t i) { return numbers.kept == nullptr || keeps(numbers.kept, numbers[i]); };
   constexpr int64_t kRowsPerTask = 1024;
   const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
   std::vector<int64_t> bad(static_cast<size_t>(tasks), -1);
@@ -23,7 +25,7 @@ int64_t find_first(int64_t rows, const Resources& resources, const Test& is_bad)
   parallel_for(tasks, meter, resources, [&](int64_t task, int) {
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
     int64_t i = task * kRowsPerTask;
-    while (i < end && !is_bad(i)) ++i;
+    while (i < end && !(counts(i) && is_bad(i))) ++i;
     if (i < end) bad[static_cast<size_t>(task)] = i;
     meter.add(end - task * kRowsPerTask);
   });
@@ -41,19 +43,22 @@ void throw_not_finite(std::string_view what, int64_t row) {
       "{} row {} holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)", what, row));
 }
 
-void refuse_not_finite(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources) {
-  const int64_t row = find_first(rows.rows(), resources, [&](int64_t i) { return !row_is_finite(rows, i); });
-  if (row >= 0) throw_not_finite(what, first_row + row);
+void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
+                       const Resources& resources) {
+  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
+  const int64_t row = find_first(rows.rows(), numbers, resources, [&](int64_t i) { return !row_is_finite(rows, i); });
+  if (row >= 0) throw_not_finite(what, numbers[row]);
 }
 
-void refuse_negative(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources) {
+void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
+                     const Resources& resources) {
   if (rows.dtype() == DType::u8) return;
-  const int64_t row = find_first(rows.rows(), resources, [&](int64_t i) { return row_has_negative(rows, i); });
+  const int64_t row = find_first(rows.rows(), numbers, resources, [&](int64_t i) { return row_has_negative(rows, i); });
   if (row < 0) return;
   throw InvalidArgument(
       fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
                   "are zero or more: choose another metric, or shift the data",
-                  what, first_row + row));
+                  what, numbers[row]));
 }
 
 }  // namespace kith

@@ -13,8 +13,19 @@ namespace kith {
 // `what` is "query" or "base"; `row` counts from the caller's first.
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);
 
-// Pass over all rows and throw InvalidArgument naming the first bad one, counted from first_row.
-void refuse_not_finite(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources);
-void refuse_negative(std::string_view what, const MatrixView& rows, int64_t first_row, const Resources& resources);
+// What the caller calls row i: number first + i, or list[first + i]; rows whose number `kept` leaves out do not count.
+struct RowNumbers {
+  int64_t first = 0;
+  const uint32_t* list = nullptr;
+  const uint64_t* kept = nullptr;  // bits, of numbers
+
+  int64_t operator[](int64_t i) const { return list == nullptr ? first + i : list[first + i]; }
+};
+
+// Pass over all rows and throw InvalidArgument naming the first bad one.
+void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
+                       const Resources& resources);
+void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
+                     const Resources& resources);
 
 }  // namespace kith

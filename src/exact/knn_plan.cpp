@@ -42,7 +42,7 @@ int64_t largest_block(const KnnProblem& problem, const KnnPlan& plan) {
 }
 
 int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudget& budget) {
-  const bool product = plan.engine == CpuEngine::product;
+  const bool product = plan.engine == CpuEngine::panels;
   const int64_t batch = plan.query_batch;
   int64_t bytes = QuerySet::bytes_for(batch, problem.cols, panel_format(plan), budget.threads);
   bytes += batch * plan.row_splits * CandidateList::bytes_for(problem.k);
@@ -87,7 +87,7 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
                                         list_bytes
                                   : 0;
   const int64_t panel_bytes =
-      plan->engine == CpuEngine::product && !problem.base_prepared && plan->panel_rows > smallest_rows
+      plan->engine == CpuEngine::panels && !problem.base_prepared && plan->panel_rows > smallest_rows
           ? plan->panel_rows * packed_bytes(plan->format, problem.cols)
           : 0;
   const int64_t chunk_bytes = !problem.base_in_memory && plan->base_chunk > smallest_rows
@@ -145,11 +145,11 @@ double cpu_seconds(const KnnProblem& problem, int threads) { return flops(proble
 }  // namespace
 
 std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
-  return plan.engine == CpuEngine::product ? std::optional(plan.format) : std::nullopt;
+  return plan.engine == CpuEngine::panels ? std::optional(plan.format) : std::nullopt;
 }
 
 CpuEngine cpu_engine(const KnnProblem& problem) {
-  return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::product;
+  return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::panels;
 }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {

@@ -39,8 +39,8 @@ struct KnnProblem {
 
 // How the CPU chooses its candidates.
 enum class CpuEngine : uint8_t {
-  product,  // many queries: a blocked matrix product over packed panels
-  direct,   // few queries: one pass over the rows as they lie
+  panels,  // many queries: tile by tile over packed panels, which are multiplied or compared
+  direct,  // few queries: one pass over the rows as they lie
 };
 
 // How a GPU finds a query's neighbours.
@@ -73,7 +73,7 @@ struct KnnPlan {
   int64_t device_bytes = 0;
 
   // CPU
-  CpuEngine engine = CpuEngine::product;
+  CpuEngine engine = CpuEngine::panels;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
   int64_t query_block = 0;                // queries that one task searches for
   int64_t row_splits = 1;                 // tasks that share a block's rows

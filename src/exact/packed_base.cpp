@@ -132,7 +132,8 @@ void PackedBase::pack_bytes(const MatrixView& base, int64_t panel, uint32_t* scr
   int32_t* const terms = terms_.as<int32_t>() + first;
   for (int64_t i = 0; i < count; ++i) {
     const auto* const row = reinterpret_cast<const uint8_t*>(base.row(first + i));
-    terms[i] = byte_row_term(format_, shape_, kind_, byte_sums(format_, row, base.cols()));
+    terms[i] =
+        format_ == PanelFormat::bits ? 0 : byte_row_term(format_, shape_, kind_, byte_sums(format_, row, base.cols()));
     encode_byte_row(format_, shape_, row, base.cols(), bytes, reinterpret_cast<uint8_t*>(scratch) + i * bytes);
   }
   std::fill(terms + count, terms + width, kLargestLimit / 2);

@@ -31,12 +31,12 @@ void check_pairwise(const MatrixView& x, const MatrixView& y, const PairwisePara
   check_host_readable("y", y);
   const Resources quiet = resources.with_progress({});
   if (params.check_finite) {
-    refuse_not_finite("x", x, 0, quiet);
-    refuse_not_finite("y", y, 0, quiet);
+    refuse_not_finite("x", x, {0}, quiet);
+    refuse_not_finite("y", y, {0}, quiet);
   }
   if (params.metric == Metric::chi_square) {
-    refuse_negative("x", x, 0, quiet);
-    refuse_negative("y", y, 0, quiet);
+    refuse_negative("x", x, {0}, quiet);
+    refuse_negative("y", y, {0}, quiet);
   }
 }
 

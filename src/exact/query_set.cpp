@@ -94,7 +94,8 @@ void QuerySet::pack_bytes(int64_t panel, uint32_t* scratch) {
     auto* const to = reinterpret_cast<uint8_t*>(scratch) + i * bytes;
     // Once as the bytes they are, for the sums, and once as they are multiplied.
     encode_byte_query(format_, PanelShape(), row(first + i), cols_, bytes, to);
-    facts()[first + i].byte_offset = byte_query_offset(format_, shape_, kind_, byte_sums(format_, to, cols_));
+    facts()[first + i].byte_offset =
+        format_ == PanelFormat::bits ? 0 : byte_query_offset(format_, shape_, kind_, byte_sums(format_, to, cols_));
     if (shape_.signed_bytes) encode_byte_query(format_, shape_, row(first + i), cols_, bytes, to);
   }
   place(panel, count, scratch);

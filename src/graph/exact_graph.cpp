@@ -1,7 +1,11 @@
 #include "graph/exact_graph.hpp"
 
+#include <kith/error.hpp>
+
 #include "exact/exact_search.hpp"
 #include "exact/knn_checks.hpp"
+
+#include <fmt/format.h>
 
 namespace kith {
 namespace {
@@ -47,6 +51,10 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   problem.results_in_memory = false;  // k + 1 of them go through a batch
   check_host_readable("vectors", x);
   check_output(out, x.rows(), params.k);
+  if (!out.space.host_readable()) {
+    throw Unsupported(
+        fmt::format("the graph's arrays lie in the memory of cuda:{}; give arrays in host memory", out.space.device));
+  }
   ViewSource queries(x);
   BlocksBase base(x);
   WithoutSelf output(out);

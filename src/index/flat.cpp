@@ -79,8 +79,8 @@ class Flat final : public IndexType {
     std::shared_ptr<const FlatVersion> current = version();
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
-    if (params_.check_finite) refuse_not_finite("base", rows, current->rows, resources);
-    if (params_.metric == Metric::chi_square) refuse_negative("base", rows, current->rows, resources);
+    if (params_.check_finite) refuse_not_finite("base", rows, {current->rows}, resources);
+    if (params_.metric == Metric::chi_square) refuse_negative("base", rows, {current->rows}, resources);
     while (!publish(current, extend(*current, rows, ownership, resources))) {
       current = version();
       check_rows(*current, rows);

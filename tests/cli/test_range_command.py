@@ -80,4 +80,8 @@ def test_refuses_before_it_works(kith, tmp_path, data):
     assert "same file" in kith.fails(
         2, "range", *arguments, "--radius", 1, "--out-offsets", tmp_path / "x.ibin", "--out-ids", tmp_path / "x.ibin"
     )
+    nowhere = tmp_path / "no" / "where.ibin"
+    assert "where.ibin" in kith.fails(
+        3, "range", *arguments, "--radius", 1, "--out-offsets", tmp_path / "o.ibin", "--out-ids", nowhere
+    )
     assert leftovers(tmp_path, *known) == []

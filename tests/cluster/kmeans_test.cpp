@@ -75,6 +75,18 @@ TEST_P(KMeansOnShapes, SphericalEqualsTheReference) {
   expect_equals_reference(data, some_rows(data, 25), {}, true, 3);
 }
 
+TEST(KMeans, CountsBelongToTheLabels) {
+  const auto rows = make_floats(Shape::gaussian, 3000, 5, 1);
+  KMeansParams params;
+  params.clusters = 20;
+  params.iterations = 3;  // not settled
+  KMeans model(params);
+  model.fit(rows.view());
+  std::vector<double> counts(20, 0.0);
+  for (const int32_t label : taken(model).labels) counts[static_cast<size_t>(label)] += 1;
+  EXPECT_EQ(std::vector<double>(model.counts().data, model.counts().data + 20), counts);
+}
+
 TEST(KMeans, EqualsTheReferenceWithEveryInstructionSet) {
   const auto floats = make_floats(Shape::gaussian, 2100, 64, 3);
   const auto bytes = make_bytes(2100, 33, 4);

@@ -66,6 +66,20 @@ TEST(PartialFit, MeansOverAllBatches) {
   EXPECT_EQ(model.iterations(), 2);
 }
 
+TEST(PartialFit, ALimitThatCutsTheBatchUpChangesNothing) {
+  const auto rows = groups(100000, 4);
+  KMeansParams params;
+  params.clusters = 4;
+  params.init = KMeansInit::random;
+  KMeans free(params);
+  KMeans tight(params);
+  for (int batch = 0; batch < 2; ++batch) {
+    free.partial_fit(rows.view());
+    tight.partial_fit(rows.view(), {}, cpu_resources(2, int64_t{3} << 19));
+  }
+  EXPECT_EQ(taken(tight), taken(free));
+}
+
 TEST(PartialFit, GoesOnFromCentresThatWereSet) {
   const auto rows = groups(500, 4);
   KMeansParams params;

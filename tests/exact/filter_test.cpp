@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -99,6 +101,34 @@ TEST(Filter, RowsThatItLeavesOutAreNotLookedAt) {
       mask[50] = 0;
       check(query_rows, base, {3, Metric::l2, true, RowFilter::mask(mask.data(), 200)});
       std::fill(mask.begin(), mask.end(), uint8_t{1});
+    }
+  }
+}
+
+TEST(Filter, ABadRowIsCalledByItsOwnNumber) {
+  auto base = make_floats(Shape::gaussian, 200, 8, 1);
+  for (float& value : base.values) value = std::abs(value);
+  base.row(50)[3] = NAN;
+  base.row(60)[3] = -1;
+  for (const int64_t queries : {2, 20}) {
+    const auto query_rows = reference::without_sign(make_floats(Shape::gaussian, queries, 8, 2));
+    for (const int64_t last : {70, 200}) {  // few, and nearly all
+      std::vector<uint8_t> mask(200, 0);
+      std::fill(mask.begin() + 7, mask.begin() + last, uint8_t{1});
+      const RowFilter filter = RowFilter::mask(mask.data(), 200);
+      const auto message = [&](Metric metric) -> std::string {
+        try {
+          knn(query_rows.view(), base.view(), {3, metric, true, filter}, on_cpu());
+        } catch (const InvalidArgument& error) {
+          return error.what();
+        }
+        return "";
+      };
+      EXPECT_NE(message(Metric::l2).find("base row 50 holds a NaN"), std::string::npos) << message(Metric::l2);
+      mask[50] = 0;
+      EXPECT_NE(message(Metric::chi_square).find("base row 60 holds a value below"), std::string::npos);
+      mask[60] = 0;
+      EXPECT_EQ(message(Metric::chi_square), "");  // nobody looks at rows that are left out
     }
   }
 }

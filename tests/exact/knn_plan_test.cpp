@@ -73,7 +73,7 @@ TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {
 
 TEST(KnnPlan, ManyQueriesAreMultiplied) {
   const KnnPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
-  EXPECT_EQ(plan.engine, CpuEngine::product);
+  EXPECT_EQ(plan.engine, CpuEngine::panels);
   EXPECT_EQ(plan.query_batch, 1000);
 }
 

@@ -102,12 +102,16 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
 // Calls use() with every target that multiplies bytes.
 template <typename Use>
 void for_byte_targets(const Use& use) {
+  bool any = false;
   for (const std::string& target : cpu_targets()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     const PanelFormat format = choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 8, cpu_extensions());
-    if (holds_bytes(format)) use();
+    if (!holds_bytes(format)) continue;
+    any = true;
+    use();
   }
+  if (!any) GTEST_SKIP() << "this machine multiplies no bytes";
 }
 
 template <typename T>

@@ -100,6 +100,30 @@ TEST(ErrorBound, HoldsForProductsOfParts) {
   });
 }
 
+TEST(ErrorBound, HoldsForSumsOfDifferences) {
+  for (const Shape shape : reference::kAllShapes) {
+    for (const int64_t cols : {1, 7, 128, 1000}) {
+      // A second set next to the first: differences of few bits, squares of which underflow for the tiny shape.
+      const auto query = reference::without_sign(reference::make_floats(shape, 1, cols, 3));
+      auto base = reference::without_sign(reference::make_floats(shape, 64, cols, 4));
+      for (int64_t i = 0; i < 32; ++i) {
+        for (int64_t c = 0; c < cols; ++c) base.row(i)[c] = query.row(0)[c] * (1.0f + static_cast<float>(i) * 0x1p-23f);
+      }
+      std::vector<float> values(64), facts(64);
+      for (const Metric metric : {Metric::l1, Metric::linf, Metric::chi_square}) {
+        scan_rows_cpu(key_kind(metric), query.row(0), base.view(), values.data(), facts.data());
+        for (int64_t i = 0; i < base.rows; ++i) {
+          const float value = values[static_cast<size_t>(i)];
+          const float truth = reference::canonical(metric, query.row(0), base.row(i), cols);
+          const double most = value * direct_error(cols) + underflow_error(cols);
+          ASSERT_LE(std::abs(static_cast<double>(value) - truth), most)
+              << shape << " " << name_of(metric) << " " << cols;
+        }
+      }
+    }
+  }
+}
+
 TEST(ErrorBound, HoldsForDirectSums) {
   for (const Shape shape : reference::kAllShapes) {
     if (shape == Shape::huge) continue;  // overflows: handled as unknown

@@ -26,8 +26,8 @@ inline double product_error(int64_t cols) {
 // What underflow can add over `cols` products and their norms.
 inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-126; }
 
-// Of a sum, or the largest, of terms that are not negative, each rounded a few times: relative to it. Nothing underflows
-// that matters: differences are exact there, and a term of chi-square is at most the difference.
+// Of a sum, or the largest, of terms that are not negative, each rounded a few times: relative to it. What
+// underflows comes on top (underflow_error): chi-square's terms can, differences are exact.
 inline float direct_error(int64_t cols) { return static_cast<float>(product_error(cols)); }
 
 // An error that depends on the row through its norm r alone: constant + r (linear + r quadratic).
@@ -40,8 +40,7 @@ struct ErrorBound {
 };
 
 // |q|^2 + (|x|^2 - 2 q x) from centred f32 rows, the products added to |x|^2 one by one: all that is added up is at
-// most
-// (|q| + |x|)^2, and so is each thing that is rounded on the way.
+// most (|q| + |x|)^2, and so is each thing that is rounded on the way.
 inline ErrorBound squared_l2_product_bound(double query_norm, int64_t cols) {
   const double c = product_error(cols);
   return {static_cast<float>(c * query_norm * query_norm + underflow_error(cols)),

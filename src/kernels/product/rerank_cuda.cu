@@ -1,6 +1,6 @@
-// A block for each query. Sixteen threads compute a candidate's canonical key, one for each lane of the canonical sum;
-// keys within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the
-// reads of the candidates' rows.
+// A block for each query. Four threads compute a candidate's canonical key, four lanes of the canonical sum each; keys
+// within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the reads of
+// the candidates' rows.
 #include "kernels/product/rerank_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
