@@ -37,7 +37,7 @@ struct Typed {
   InfoOptions info;
   KnnOptions knn;
   KMeansOptions kmeans;
-  std::string init = "kmeans++";
+  std::string init;
   RangeOptions range;
   ConvertOptions convert;
   EvalOptions eval;
@@ -54,6 +54,10 @@ CLI::Validator decimal() {
     return error == std::errc{} && stopped == end && plain ? "" : fmt::format("'{}' is no decimal whole number", text);
   };
   return {check, "", "decimal"};
+}
+
+CLI::Validator not_empty() {
+  return {[](const std::string& text) -> std::string { return text.empty() ? "an empty value" : ""; }, "", "not empty"};
 }
 
 void add_output_options(CLI::App& command, Typed& typed) {
@@ -167,9 +171,14 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   command->add_option("--tol", params.tol, "Stop when the centres' squared moves are below this share of the variance")
       ->type_name("X");
   number("--n-init", params.n_init, "Runs from different starts; the best is kept");
-  command->add_option("--init", typed.init, "kmeans++, random, or given with --centres")->type_name("NAME");
+  command->add_option("--init", typed.init, "kmeans++, random, or given with --centres (default: kmeans++)")
+      ->default_str("")
+      ->type_name("NAME");
   command->add_option("--centres", typed.kmeans.given, "Centres to begin with")->type_name("FILE");
-  command->add_option("--seed", params.seed, "Of the random numbers")->check(decimal())->type_name("N");
+  command->add_option("--seed", params.seed, "Of the random numbers")
+      ->check(decimal())
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   command->add_option("--weights", typed.kmeans.weights, "A column of f32, how much each row counts: .npy or .fbin")
       ->type_name("FILE");
   command->add_flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
@@ -235,7 +244,13 @@ void interpret(Typed& typed) {
   typed.knn.params.metric = parse_metric(typed.metric);
   typed.knn.params.check_finite = !typed.no_check_finite;
   typed.kmeans.params.check_finite = !typed.no_check_finite;
-  typed.kmeans.params.init = parse_kmeans_init(typed.init);
+  typed.kmeans.params.init = parse_kmeans_init(typed.init.empty() ? "kmeans++" : typed.init);
+  if (!typed.kmeans.given.empty()) {
+    if (!typed.init.empty() && typed.kmeans.params.init != KMeansInit::given) {
+      throw UsageError(fmt::format("--centres gives the first centres, and --init {} would choose others", typed.init));
+    }
+    typed.kmeans.params.init = KMeansInit::given;
+  }
   typed.range.params.metric = typed.knn.params.metric;
   typed.range.params.check_finite = typed.knn.params.check_finite;
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
@@ -260,6 +275,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* kmeans = add_kmeans(app, typed);
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
+  // An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0 && option->get_type_size_max() > 0) option->check(not_empty());
+    }
+  }
 
   CommandLine line;
   try {

@@ -59,7 +59,6 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   const Stopwatch total;
   KMeansParams params = options.params;
   params.compute_labels = true;  // the objective that is reported is that of the centres that are written
-  if (!options.given.empty()) params.init = KMeansInit::given;
   if (params.init == KMeansInit::given && options.given.empty()) {
     throw UsageError("--init given needs --centres FILE, the centres to begin with");
   }

@@ -72,10 +72,12 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   try {
     work(Resources(std::move(resources)));
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(fmt::format("{} (of --memory-limit {} the program itself takes {}; {} would do for this step)",
-                                  error.what(), format_byte_size(*options.memory_limit), format_byte_size(own),
-                                  format_byte_size(own + error.bytes_needed())),
-                      own + error.bytes_needed());
+    const int64_t needed = own + error.bytes_needed();
+    std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}", error.what(),
+                                   format_byte_size(*options.memory_limit), format_byte_size(own));
+    // A buffer that came too late needs less than the whole limit: then nobody knows what would do.
+    if (needed > *options.memory_limit) text += fmt::format("; {} would do for this step", format_byte_size(needed));
+    throw OutOfMemory(text + ")", needed);
   }
   return log;
 }

@@ -1,8 +1,9 @@
 // Exact range search: for every query all rows of the base within a radius, nearest first.
 //
 // The radius is in the metric's unit and included: distance <= radius, or >= for inner_product. Distances are those
-// that knn() reports, and rows are ordered as there, by (distance, row). How many rows there are is counted before
-// memory for the result is taken; where the limit has no room for it the call is OutOfMemory with the bytes it needs.
+// that knn() reports, and rows are ordered as there, by (distance, row). Rows are counted before memory for the result
+// is taken; where the limit has no room for them the call goes on counting and is OutOfMemory with the bytes it needs.
+// A row found takes up to 24 bytes while results are put together and 12 in the end.
 //
 // Host inputs and outputs, on the CPU; returns when the result is complete.
 #pragma once
@@ -66,7 +67,8 @@ class RangeNeighbors {
 KITH_EXPORT RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                                         const Resources& resources = Resources());
 
-// From files that may be larger than memory. `sink` gets the results of consecutive queries, in order; what it is given
+// From files that may be larger than memory, and with results that may be: only the rows of as many queries as fit are
+// kept at a time. `sink` gets the results of consecutive queries, in order; what it is given
 // lives until it returns.
 using RangeSink = std::function<void(int64_t first_query, const RangeView& part)>;
 KITH_EXPORT void range_search(const VectorFile& queries, const VectorFile& base, const RangeSink& sink,

@@ -20,7 +20,8 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
   for (int64_t i = 0; i < run.problem.rows; ++i) {
     const float key = outcome.keys[i];
     if (run.weights != nullptr && !(run.weights[i] > 0)) continue;
-    if (!run.params.spherical && !(key > 0)) continue;
+    // A row on its centre gains nothing; and a zero vector, whose products are all 0, makes no centre of length 1.
+    if (run.params.spherical ? key == 0 : !(key > 0)) continue;
     const uint64_t far = farness(key, i);
     if (kept.size() == most && far < kept.top()) continue;
     if (kept.size() == most) kept.pop();
@@ -54,10 +55,10 @@ int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, 
     if (filled == empty.size()) break;
     const int64_t old = outcome.labels[row];
     if (members[static_cast<size_t>(old)] <= 1) continue;
+    widen_row(run.source.fetch(row, 1), 0, values.data());
     --members[static_cast<size_t>(old)];
     const int64_t centre = empty[filled++];
     const double weight = run.weights == nullptr ? 1.0 : static_cast<double>(run.weights[row]);
-    widen_row(run.source.fetch(row, 1), 0, values.data());
     for (int64_t c = 0; c < cols; ++c) {
       const double value = weight * static_cast<double>(values[static_cast<size_t>(c)]);
       sums.sums[old * cols + c] -= value;

@@ -36,6 +36,16 @@ void choose_by_plus_plus(const KMeansParams& params, const FirstCentresInput& in
   }
 }
 
+// A zero vector has no direction: the first rows that have one take such centres' places, as long as there are any.
+void replace_zero_centres(const FirstCentresInput& input, const MutableMatrixView& centres) {
+  int64_t next = 0;
+  for (int64_t c = 0; c < centres.rows(); ++c) {
+    auto* const centre = reinterpret_cast<float*>(centres.row(c));
+    const auto is_zero = [&] { return std::all_of(centre, centre + input.cols, [](float x) { return x == 0; }); };
+    while (is_zero() && next < input.source.rows()) widen_row(input.source.fetch(next++, 1), 0, centre);
+  }
+}
+
 }  // namespace
 
 int64_t rows_to_choose_from(const KMeansParams& params, int64_t rows) {
@@ -59,7 +69,9 @@ void choose_first_centres(const KMeansParams& params, const FirstCentresInput& i
       break;
     case KMeansInit::kmeans_plus_plus: choose_by_plus_plus(params, input, attempt, out, resources); break;
   }
-  if (params.spherical) normalise_centres(centres);
+  if (!params.spherical) return;
+  if (params.init != KMeansInit::given) replace_zero_centres(input, centres);
+  normalise_centres(centres);
 }
 
 }  // namespace kith

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace kith {
@@ -182,10 +183,15 @@ PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resourc
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& resources) {
   const int64_t most = params.max_points_per_centre;
-  if (most > 0 && most < rows.info.rows / params.clusters) {
-    return fit_sample(params, rows, input, most * params.clusters, resources);
+  const bool samples = most > 0 && most < rows.info.rows / params.clusters;
+  KMeansModel model = samples ? fit_sample(params, rows, input, most * params.clusters, resources)
+                              : fit_all_rows(params, rows, input, resources);
+  if (!std::isfinite(model.objective)) {
+    resources.log(LogLevel::warning,
+                  "k-means: squared distances are beyond the range of f32, so rows are not told apart well; scale the "
+                  "data down");
   }
-  return fit_all_rows(params, rows, input, resources);
+  return model;
 }
 
 void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,

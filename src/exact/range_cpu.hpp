@@ -24,6 +24,7 @@ class RangeCpu final : private CandidateUser {
     scanner_.scan(base, first_row, ready, meter, *this);
   }
   CollectedHits finish(ProgressMeter& meter) { return hits_.collect(scanner_.queries(), meter); }
+  RangeHits& hits() { return hits_; }
 
  private:
   float threshold(int64_t) const override { return most_; }

@@ -1,26 +1,46 @@
 #include "exact/range_hits.hpp"
 
+#include <kith/error.hpp>
+
 #include <algorithm>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kFirstSegment = 1 << 10;  // hits
-constexpr int64_t kLargestSegment = 1 << 20;
+constexpr int64_t kLargestSegment = 1 << 16;
 
 }  // namespace
 
 RangeHits::RangeHits(const Resources& resources)
     : resources_(resources), slots_(static_cast<size_t>(resources.threads())) {}
 
-void RangeHits::grow(Segments* segments) const {
+bool RangeHits::grow(Segments* segments) {
   const int64_t capacity = std::clamp(2 * segments->capacity, kFirstSegment, kLargestSegment);
-  HostBuffer next(capacity * static_cast<int64_t>(sizeof(Hit)), "the rows in range", resources_);
+  HostBuffer next;
+  try {
+    next = HostBuffer(capacity * static_cast<int64_t>(sizeof(Hit)), "the rows in range", resources_);
+  } catch (const OutOfMemory&) {
+    overflowed_ = true;
+    return false;
+  }
   if (segments->capacity > 0) segments->full.push_back(std::move(segments->last));
   segments->last = std::move(next);
   segments->end = segments->last.as<Hit>();
   segments->used = 0;
   segments->capacity = capacity;
+  return true;
+}
+
+int64_t RangeHits::counted() const {
+  int64_t all = 0;
+  for (const Segments& segments : slots_) all += segments.counted;
+  return all;
+}
+
+void RangeHits::clear() {
+  for (Segments& segments : slots_) segments = Segments();
+  overflowed_ = false;
 }
 
 template <typename Use>
@@ -33,25 +53,25 @@ void RangeHits::for_each(const Segments& segments, const Use& use) {
 }
 
 CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
-  CollectedHits collected;
-  std::vector<int64_t>& offsets = collected.offsets;
-  offsets.assign(static_cast<size_t>(queries) + 1, 0);
+  CollectedHits collected(queries, resources_);
+  int64_t* const offsets = collected.offsets();
+  std::fill_n(offsets, queries + 1, int64_t{0});
   for (const Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { ++offsets[hit.query + 1]; });
   }
-  for (size_t q = 1; q < offsets.size(); ++q) offsets[q] += offsets[q - 1];
-  collected.neighbors =
+  for (int64_t q = 0; q < queries; ++q) offsets[q + 1] += offsets[q];
+  collected.neighbors_ =
       HostBuffer(collected.size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
-  auto* const neighbors = collected.neighbors.as<uint64_t>();
-  std::vector<int64_t> next(offsets.begin(), offsets.end() - 1);
+  uint64_t* const neighbors = collected.neighbors();
+  const HostBuffer ends(queries * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources_);
+  auto* const next = ends.as<int64_t>();
+  std::copy_n(offsets, queries, next);
   for (Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { neighbors[next[hit.query]++] = hit.neighbor; });
     segments = Segments();
   }
-  parallel_for(queries, meter, resources_, [&](int64_t query, int) {
-    const auto q = static_cast<size_t>(query);
-    std::sort(neighbors + offsets[q], neighbors + offsets[q + 1]);
-  });
+  parallel_for(queries, meter, resources_,
+               [&](int64_t query, int) { std::sort(neighbors + offsets[query], neighbors + offsets[query + 1]); });
   return collected;
 }
 

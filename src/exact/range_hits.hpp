@@ -1,25 +1,38 @@
 // The rows that a range search has found for a batch of queries, before anyone knew how many there would be.
 //
-// Each thread fills segments of its own; collect() counts, puts every query's rows together and sorts them.
-// Memory: 16 bytes for each row found, and 8 more while it is collected.
+// Each thread fills segments of its own; collect() counts, puts every query's rows together and sorts them. Where the
+// memory limit has no room for them they are only counted from then on.
+// Memory: 16 bytes for each row found, and 8 more while it is collected; 16 for each query.
 #pragma once
 
 #include <kith/host_buffer.hpp>
 
 #include "core/parallel_for.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
 namespace kith {
 
 // Packed neighbours (core/ordered_key.hpp) of the batch's queries, each query's sorted.
-struct CollectedHits {
-  std::vector<int64_t> offsets;  // queries + 1
-  HostBuffer neighbors;
+class CollectedHits {
+ public:
+  CollectedHits() = default;
+  CollectedHits(int64_t queries, const Resources& resources)
+      : offsets_((queries + 1) * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources),
+        queries_(queries) {}
 
-  int64_t queries() const { return static_cast<int64_t>(offsets.size()) - 1; }
-  int64_t size() const { return offsets.back(); }
+  int64_t queries() const { return queries_; }
+  int64_t size() const { return offsets()[queries_]; }
+  int64_t* offsets() const { return offsets_.as<int64_t>(); }  // queries + 1
+  uint64_t* neighbors() const { return neighbors_.as<uint64_t>(); }
+
+ private:
+  friend class RangeHits;
+  HostBuffer offsets_;
+  HostBuffer neighbors_;
+  int64_t queries_ = 0;
 };
 
 class RangeHits {
@@ -29,9 +42,19 @@ class RangeHits {
   // For one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, uint64_t neighbor) {
     Segments& segments = slots_[static_cast<size_t>(slot)];
-    if (segments.used == segments.capacity) grow(&segments);
+    ++segments.counted;
+    if (overflowed_.load(std::memory_order_relaxed)) return;
+    if (segments.used == segments.capacity && !grow(&segments)) return;
     segments.end[segments.used++] = {neighbor, static_cast<uint32_t>(query)};
   }
+
+  // Whether some were only counted.
+  bool overflowed() const { return overflowed_; }
+  // How many came since the store was emptied.
+  int64_t counted() const;
+  void clear();
+  // Counts from now on.
+  void only_count() { overflowed_ = true; }
 
   // What was added for `queries` queries; empties the store.
   CollectedHits collect(int64_t queries, ProgressMeter& meter);
@@ -41,19 +64,21 @@ class RangeHits {
     uint64_t neighbor;
     uint32_t query;
   };
-  struct Segments {
+  struct alignas(64) Segments {
+    int64_t counted = 0;
     std::vector<HostBuffer> full;
     HostBuffer last;
     Hit* end = nullptr;  // of `last`
     int64_t used = 0;
     int64_t capacity = 0;
   };
-  void grow(Segments* segments) const;
+  bool grow(Segments* segments);
   template <typename Use>
   static void for_each(const Segments& segments, const Use& use);
 
   Resources resources_;
   std::vector<Segments> slots_;
+  std::atomic<bool> overflowed_{false};
 };
 
 }  // namespace kith

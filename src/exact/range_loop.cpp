@@ -2,11 +2,15 @@
 
 #include <kith/error.hpp>
 
+#include "core/byte_size.hpp"
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
+#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_cpu.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -15,6 +19,8 @@ namespace {
 
 // Candidates of a query and a thread that are looked at together.
 constexpr int64_t kListLength = 256;
+// Of a row found, while a batch is put together: as it was added and as it is sorted.
+constexpr int64_t kBytesPerHit = 24;
 
 Resources on_cpu(const Resources& resources) {
   if (resources.device().kind == DeviceKind::cuda) {
@@ -23,31 +29,71 @@ Resources on_cpu(const Resources& resources) {
   return resources.with_device(Device::cpu());
 }
 
+// What is done where the limit has no room for a batch's rows.
+enum class WhenFull : uint8_t {
+  smaller_batches,  // each batch leaves memory when it is done, so that fewer queries at a time will do
+  count,            // the rows of all queries stay: what is left is how many there are, for the error
+};
+
+// Whether the batch's rows can be put together, and where they do not stay also written out.
+bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resources& resources) {
+  const int64_t bytes_each = when_full == WhenFull::smaller_batches ? 20 : 8;
+  return found * bytes_each + 32 * (queries + 1) <= resources.host_memory()->available();
+}
+
+[[noreturn]] void throw_too_many(int64_t found, const PlannedKnn& planned) {
+  // Beside the rows themselves each thread has a piece of memory that it is about to fill.
+  const int64_t needed =
+      found * kBytesPerHit + planned.plan.host_bytes + planned.resources().threads() * (int64_t{1} << 20);
+  throw OutOfMemory(
+      fmt::format("{} rows are in range, which takes {} with the search, more than the host memory limit leaves; raise "
+                  "the limit, or lower the radius",
+                  found, format_bytes(needed)),
+      needed);
+}
+
 // Calls done(first query, hits, ids of the rows) for batch after batch.
 template <typename Done>
-void for_each_batch(KnnProblem problem, float radius, const SearchInput& input, const Resources& resources,
-                    const Done& done) {
+void for_each_batch(KnnProblem problem, float radius, const SearchInput& input, WhenFull when_full,
+                    const Resources& resources, const Done& done) {
   const DefaultFloatMode mode;
   const PlannedSearch search(&problem, input, resources);
   if (!search.anything_left()) return;
   const KnnInput rows = search.input();
-  const int64_t batch = search.planned().plan.query_batch;
+  int64_t batch = search.planned().plan.query_batch;
   RangeCpu backend(problem, search.planned(), rows, key_of(problem.metric, radius), resources);
+  RangeHits& hits = backend.hits();
   rows.queries.open(batch, search.planned().resources());
   ProgressMeter meter("search", problem.queries * problem.rows, resources);
-  for (int64_t first = 0; first < problem.queries; first += batch) {
-    backend.begin(rows.queries.fetch(first, std::min(batch, problem.queries - first)), first);
+  int64_t found = 0;
+  bool counts_only = false;
+  for (int64_t first = 0; first < problem.queries;) {
+    const int64_t count = std::min(batch, problem.queries - first);
+    backend.begin(rows.queries.fetch(first, count), first);
     rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
       backend.scan(base, first_row, ready, meter);
       meter.poll();
     });
-    done(first, backend.finish(meter), rows.numbers);
+    found += hits.counted();
+    const bool fits = !hits.overflowed() && room_for(hits.counted(), count, when_full, resources);
+    if (fits) done(first, backend.finish(meter), rows.numbers);
+    const bool again = !fits && when_full == WhenFull::smaller_batches;
+    if (again && count == 1) throw_too_many(hits.counted(), search.planned());
+    hits.clear();
+    if (again) {
+      batch = (count + 1) / 2;
+      continue;
+    }
+    if (!fits) counts_only = true;
+    if (counts_only) hits.only_count();
+    first += count;
   }
+  if (counts_only) throw_too_many(found, search.planned());
   meter.finish();
 }
 
 void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances) {
-  const uint64_t* const neighbors = hits.neighbors.as<uint64_t>();
+  const uint64_t* const neighbors = hits.neighbors();
   for (int64_t i = 0; i < hits.size(); ++i) {
     const uint32_t row = row_of(neighbors[i]);
     ids[i] = numbers == nullptr ? row : numbers[row];
@@ -68,9 +114,9 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
   const Resources cpu = on_cpu(resources);
   std::vector<CollectedHits> parts;
   int64_t found = 0;
-  for_each_batch(problem, radius, input, cpu, [&](int64_t, CollectedHits hits, const uint32_t* rows) {
+  for_each_batch(problem, radius, input, WhenFull::count, cpu, [&](int64_t, CollectedHits hits, const uint32_t* rows) {
     if (rows != nullptr) {  // the list of kept rows is gone when the parts are put together
-      auto* const neighbors = hits.neighbors.as<uint64_t>();
+      uint64_t* const neighbors = hits.neighbors();
       for (int64_t i = 0; i < hits.size(); ++i) {
         neighbors[i] = pack_neighbor(ordered_of(neighbors[i]), rows[row_of(neighbors[i])]);
       }
@@ -85,7 +131,7 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
   for (CollectedHits& part : parts) {
     write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at);
     for (int64_t q = 0; q < part.queries(); ++q) {
-      result.offsets()[++query] = at + part.offsets[static_cast<size_t>(q) + 1];
+      result.offsets()[++query] = at + part.offsets()[q + 1];
     }
     at += part.size();
     part = CollectedHits();
@@ -96,10 +142,10 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
 void search_range(KnnProblem problem, float radius, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
   int64_t told = 0;
-  for_each_batch(problem, radius, input, on_cpu(resources),
+  for_each_batch(problem, radius, input, WhenFull::smaller_batches, on_cpu(resources),
                  [&](int64_t first, const CollectedHits& hits, const uint32_t* rows) {
                    RangeNeighbors part(hits.queries(), hits.size(), resources);
-                   std::copy(hits.offsets.begin(), hits.offsets.end(), part.offsets());
+                   std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
                    write_hits(problem.metric, hits, rows, part.ids(), part.distances());
                    sink(first, part.view());
                    told = first + hits.queries();

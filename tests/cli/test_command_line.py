@@ -146,3 +146,23 @@ def test_cuda_without_cuda(kith, search):
 @pytest.mark.parametrize("threads", ["-1", "100000"])
 def test_threads_out_of_range(kith, search, threads):
     assert f"threads = {threads}" in kith.fails(2, *search, "--threads", threads)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("knn", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--filter", ""),
+        ("knn", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--memory-limit", ""),
+        ("kmeans", "--data", "b.fbin", "--out", "c.fbin", "--weights", ""),
+        ("kmeans", "--data", "b.fbin", "--out", "c.fbin", "--tol", ""),
+        ("range", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--out-offsets", "o.ibin", "--radius", ""),
+    ],
+)
+def test_an_empty_value_is_no_default(kith, arguments):
+    assert "an empty value" in kith.fails(2, *arguments)
+
+
+def test_contradictions_and_seeds_below_zero_are_refused(kith):
+    data = ("kmeans", "--data", "b.fbin", "--out", "c.fbin")
+    assert "--init random" in kith.fails(2, *data, "--centres", "x.fbin", "--init", "random")
+    kith.fails(2, *data, "--seed", "-1")

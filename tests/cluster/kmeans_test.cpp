@@ -2,6 +2,7 @@
 
 #include "cluster/fitted.hpp"
 #include "core/half.hpp"
+#include "kernels/distance/canonical.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/lloyd.hpp"
@@ -73,6 +74,23 @@ TEST_P(KMeansOnShapes, EqualsTheReference) {
 TEST_P(KMeansOnShapes, SphericalEqualsTheReference) {
   const auto data = make_floats(GetParam(), 1100, 18, 2);
   expect_equals_reference(data, some_rows(data, 25), {}, true, 3);
+}
+
+TEST(KMeans, ZeroVectorsMakeNoCentresOfDirections) {
+  auto rows = make_floats(Shape::gaussian, 40, 5, 3);
+  for (int64_t i = 0; i < 40; i += 2) std::fill_n(rows.row(i), 5, 0.0f);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    KMeansParams params;
+    params.clusters = 4;
+    params.spherical = true;
+    params.seed = seed;
+    KMeans model(params);
+    model.fit(rows.view());
+    for (int64_t c = 0; c < 4; ++c) {
+      const auto* centre = reinterpret_cast<const float*>(model.centres().row(c));
+      EXPECT_NEAR(canonical_squared_norm(centre, 5), 1.0, 1e-5) << seed;
+    }
+  }
 }
 
 TEST(KMeans, CountsBelongToTheLabels) {

@@ -138,16 +138,36 @@ TEST(RangeSearch, FilesGoOutBatchByBatch) {
   }
 }
 
+TEST(RangeSearch, FilesNeedRoomForTheRowsOfOneQuery) {
+  const testing::TemporaryDirectory directory;
+  const auto base = make_floats(Shape::gaussian, 20000, 4, 1);
+  write_vectors(directory.path("base.fbin"), base.view());
+  write_vectors(directory.path("queries.fbin"), base.view().slice(0, 100));
+  int64_t queries = 0;
+  range_search(
+      VectorFile(directory.path("queries.fbin")), VectorFile(directory.path("base.fbin")),
+      [&](int64_t first, const RangeView& part) {  // two million rows in all
+        EXPECT_EQ(first, queries);
+        queries += part.queries;
+        EXPECT_EQ(part.size(), part.queries * 20000);
+      },
+      {100, Metric::l2}, on_cpu(2, 8 << 20));
+  EXPECT_EQ(queries, 100);
+}
+
 TEST(RangeSearch, MoreThanTheLimitHoldsIsAnErrorThatSaysSo) {
   const auto base = make_floats(Shape::gaussian, 20000, 4, 1);
   const auto queries = make_floats(Shape::gaussian, 200, 4, 2);
   const Resources tight = on_cpu(2, 16 << 20);  // four million results want 48 MB
+  int64_t needed = 0;
   try {
     range_search(queries.view(), base.view(), {100, Metric::l2}, tight);
     FAIL();
   } catch (const OutOfMemory& error) {
-    EXPECT_GT(error.bytes_needed(), 0);
+    needed = error.bytes_needed();
+    EXPECT_NE(std::string(error.what()).find("4000000 rows"), std::string::npos) << error.what();
   }
+  EXPECT_EQ(range_search(queries.view(), base.view(), {100, Metric::l2}, on_cpu(2, needed)).size(), 4000000);
   EXPECT_EQ(range_search(queries.view(), base.view(), {0, Metric::l2}, tight).size(), 0);  // nothing is lost
 }
 
