@@ -12,6 +12,25 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#if HWY_TARGET == HWY_SCALAR  // where no vectors can be used
+constexpr int kQueries = 4;
+constexpr int64_t kRows = 4;
+
+HWY_INLINE void count_units(const uint32_t* queries, const uint32_t* rows, int64_t units,
+                            int32_t (&values)[kQueries][kRows]) {
+  for (int64_t u = 0; u < units; ++u) {
+    for (int q = 0; q < kQueries; ++q) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        values[q][i] += __builtin_popcount(queries[u * kQueries + q] ^ rows[u * kRows + i]);
+      }
+    }
+  }
+}
+
+HWY_INLINE bool all_above(const int32_t (&values)[kRows], int32_t limit) {
+  return std::all_of(values, values + kRows, [=](int32_t value) { return value > limit; });
+}
+#else
 using U8 = hn::ScalableTag<uint8_t>;
 using U32 = hn::Repartition<uint32_t, U8>;
 using I32 = hn::Repartition<int32_t, U8>;
@@ -26,7 +45,6 @@ constexpr int kQueries = 4;
 constexpr int kVectors = 2;
 #endif
 constexpr int64_t kRows = kVectors * kUnits;
-constexpr int64_t kStepsInBytes = 31;  // 8 bits each
 
 // The four bytes of each unit, added up.
 HWY_INLINE hn::Vec<U32> sum_of_unit(hn::Vec<U8> counts) {
@@ -70,6 +88,17 @@ HWY_INLINE void count_units(const uint32_t* queries, const uint32_t* rows, int64
   }
 }
 
+HWY_INLINE bool all_above(const int32_t (&values)[kRows], int32_t limit) {
+  bool above = true;
+  for (int v = 0; v < kVectors; ++v) {
+    above = above && hn::AllTrue(I32(), hn::Gt(hn::Load(I32(), values + v * kUnits), hn::Set(I32(), limit)));
+  }
+  return above;
+}
+#endif
+
+constexpr int64_t kStepsInBytes = 31;  // of 8 bits each
+
 HWY_NOINLINE void scan_tile(const BytePanelQueries& queries, int64_t first_query, const uint32_t* query_panel,
                             const BytePanelBase& base, int64_t panel, int64_t units, BytePanelHits& hits) {
   HWY_ALIGN int32_t values[kQueries][kRows];
@@ -79,12 +108,7 @@ HWY_NOINLINE void scan_tile(const BytePanelQueries& queries, int64_t first_query
     count_units(query_panel + u * kQueries, rows + u * kRows, std::min(kStepsInBytes, units - u), values);
   }
   for (int q = 0; q < kQueries && first_query + q < queries.count; ++q) {
-    const auto limit = hn::Set(I32(), queries.limits[first_query + q]);
-    bool above = true;
-    for (int v = 0; v < kVectors; ++v) {
-      above = above && hn::AllTrue(I32(), hn::Gt(hn::Load(I32(), values[q] + v * kUnits), limit));
-    }
-    if (above) continue;
+    if (all_above(values[q], queries.limits[first_query + q])) continue;
     uint64_t passed = 0;
     for (int64_t i = 0; i < kRows; ++i) {
       passed |= static_cast<uint64_t>(values[q][i] <= queries.limits[first_query + q]) << i;
