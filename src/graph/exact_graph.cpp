@@ -42,7 +42,9 @@ class WithoutSelf final : public KnnOutput {
 
 }  // namespace
 
-void check_graph_size(int64_t rows, int64_t k) { check_result_size(rows, k + 1); }
+void check_graph_size(int64_t rows, int64_t k) {
+  check_result_size(rows, k);  // k + 1, which is looked for, can be counted then
+}
 
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                  const Resources& resources) {

@@ -49,8 +49,9 @@ def wait_for_temporary_files(folder, process):
 
 
 def hear_signals():
-    """A job in the background of a script inherits that SIGINT is ignored, which the program respects."""
+    """A job in the background of a script, or under nohup, inherits ignored signals, which the program respects."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
