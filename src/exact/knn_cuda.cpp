@@ -32,7 +32,7 @@ void check_signs(const MatrixView& matrix, std::string_view what, int64_t first_
     throw Unsupported("chi_square looks for values below zero on the host; hand the " + std::string(what) +
                       " over in host memory");
   }
-  refuse_negative(what, matrix, first_row, resources);
+  refuse_negative(what, matrix, {first_row}, resources);
 }
 
 class KnnCuda final : public KnnBackend {
