@@ -85,7 +85,9 @@ Clustering lloyd(const Matrix<T>& rows, Matrix<float> centres, const std::vector
           const auto other = static_cast<size_t>(o);
           others += o != i && !taken[other] && weight_of(o) > 0 && c.labels[other] == c.labels[at];
         }
-        if (taken[at] || others == 0 || !(weight_of(i) > 0) || (!spherical && !(c.keys[at] > 0))) continue;
+        if (taken[at] || others == 0 || !(weight_of(i) > 0) || (spherical ? c.keys[at] == 0 : !(c.keys[at] > 0))) {
+          continue;
+        }
         if (farthest < 0 || c.keys[at] > c.keys[static_cast<size_t>(farthest)]) farthest = i;
       }
       if (farthest < 0) continue;
