@@ -11,29 +11,12 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kOriginSample = 256;
 constexpr int64_t kDouble = sizeof(double);
 constexpr int64_t kFloat = sizeof(float);
 
 int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
 
 }  // namespace
-
-std::vector<float> choose_origin(RowReader& source, int64_t cols) {
-  std::vector<float> origin(static_cast<size_t>(cols), 0.0f);
-  std::vector<double> sums(origin.size(), 0.0);
-  std::vector<float> row(origin.size());
-  const int64_t samples = std::min(kOriginSample, source.rows());
-  for (int64_t s = 0; s < samples; ++s) {
-    widen_row(source.fetch(s * source.rows() / samples, 1), 0, row.data());
-    for (size_t c = 0; c < row.size(); ++c) sums[c] += row[c];
-  }
-  for (size_t c = 0; c < origin.size(); ++c) {
-    const auto mean = static_cast<float>(sums[c] / static_cast<double>(samples));
-    if (std::isfinite(mean)) origin[c] = mean;
-  }
-  return origin;
-}
 
 int64_t DataSurvey::bytes_for(int64_t piece_rows, int64_t cols, int threads) {
   return blocks_in(piece_rows) * cols * 2 * kDouble + threads * cols * kFloat;

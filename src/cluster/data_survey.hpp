@@ -1,23 +1,20 @@
-// What is learnt of the data before k-means begins: a vector near their mean, whether all values are finite, and the
-// columns' variances, which the tolerance is relative to.
+// What is learnt of the data before k-means begins: whether all values are finite, and the columns' variances, which
+// the tolerance is relative to.
 //
 // Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
 // however the rows are cut into pieces. Cost: one read of the data.
 #pragma once
 
+#include <kith/host_buffer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/row_reader.hpp"
 #include "core/parallel_for.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace kith {
-
-// The mean of a few rows spread over the data, not finite values left out.
-std::vector<float> choose_origin(RowReader& source, int64_t cols);
 
 class DataSurvey {
  public:

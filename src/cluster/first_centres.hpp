@@ -4,7 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
-#include "cluster/row_reader.hpp"
+#include "exact/row_source.hpp"
 
 namespace kith {
 
@@ -12,7 +12,7 @@ namespace kith {
 int64_t rows_to_choose_from(const KMeansParams& params, int64_t rows);
 
 struct FirstCentresInput {
-  RowReader& source;
+  RowSource& source;
   int64_t cols;
   const float* weights;  // or null
   const MatrixView& given;

@@ -10,6 +10,7 @@
 #include "cluster/kmeans_run.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "core/float_mode.hpp"
+#include "exact/sample_mean.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
 
@@ -114,7 +115,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   ProgressMeter meter("kmeans", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
 
-  ViewReader source(rows);
+  ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
   if (begins) {
     choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);
@@ -125,7 +126,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
     std::copy_n(former->counts.as<double>(), params.clusters, next.counts.as<double>());
   }
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, choose_origin(source, rows.cols()), resources);
+      make_kmeans_backend(problem, planned.plan, sample_mean(source, rows.cols()), resources);
   const HostBuffer keys(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", resources);
   int32_t* const labels = next.labels.as<int32_t>();
   std::fill_n(labels, rows.rows(), kNoLabel);

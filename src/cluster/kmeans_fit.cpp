@@ -10,6 +10,7 @@
 #include "cluster/row_sample.hpp"
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
+#include "exact/sample_mean.hpp"
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ KMeansProblem problem_of(const KMeansParams& params, const KMeansRows& rows, boo
 }
 
 // Checks the values and finds the tolerance in the centres' unit.
-double survey(const KMeansParams& params, const KMeansProblem& problem, const KMeansPlan& plan, RowReader& source,
+double survey(const KMeansParams& params, const KMeansProblem& problem, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const Resources& resources) {
   const bool check = params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
   if (!check && params.tol == 0) return 0;
@@ -75,8 +76,8 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
 
   const PlannedKMeans planned = plan_kmeans(problem, outer);
   const Resources& resources = planned.memory->resources();
-  const std::unique_ptr<RowReader> source = rows.open(planned.plan.piece_rows, resources);
-  const std::vector<float> origin = choose_origin(*source, problem.cols);
+  const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
+  const std::vector<float> origin = sample_mean(*source, problem.cols);
   const double tolerance = survey(params, problem, planned.plan, *source, origin, resources);
   const HostBuffer keys(problem.rows * static_cast<int64_t>(sizeof(float)), "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
@@ -148,13 +149,15 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 
 KMeansRows rows_of(const MatrixView& view) {
   return {{view.rows(), view.cols(), view.dtype()}, true, [view](int64_t, const Resources&) {
-            return std::make_unique<ViewReader>(view);
+            return std::make_unique<ViewSource>(view);
           }};
 }
 
 KMeansRows rows_of(const VectorFile& file) {
   return {{file.rows(), file.cols(), file.dtype()}, false, [&file](int64_t most, const Resources& resources) {
-            return std::make_unique<FileReader>(file, most, resources);
+            auto source = std::make_unique<FileSource>(file);
+            source->open(most, resources);
+            return source;
           }};
 }
 
@@ -203,9 +206,9 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const 
   const PlannedKMeans planned = plan_kmeans(problem, outer);
   const Resources& resources = planned.memory->resources();
   const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
-  const std::unique_ptr<RowReader> source = rows.open(piece, resources);
+  const std::unique_ptr<RowSource> source = rows.open(piece, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, choose_origin(*source, problem.cols), resources);
+      make_kmeans_backend(problem, planned.plan, sample_mean(*source, problem.cols), resources);
   const HostBuffer arrays(piece * 8, "labels and distances", resources);
   auto* const labels = arrays.as<int32_t>();
   auto* const keys = reinterpret_cast<float*>(labels + piece);

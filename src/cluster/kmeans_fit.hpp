@@ -4,9 +4,9 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
-#include "cluster/row_reader.hpp"
 #include "core/reservation.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/row_source.hpp"
 
 #include <functional>
 #include <memory>
@@ -18,7 +18,7 @@ namespace kith {
 struct KMeansRows {
   RowsInfo info;
   bool in_memory = true;
-  std::function<std::unique_ptr<RowReader>(int64_t most, const Resources& resources)> open;
+  std::function<std::unique_ptr<RowSource>(int64_t most, const Resources& resources)> open;
 };
 KMeansRows rows_of(const MatrixView& view);
 KMeansRows rows_of(const VectorFile& file);

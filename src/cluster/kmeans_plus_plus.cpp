@@ -1,8 +1,8 @@
 #include "cluster/kmeans_plus_plus.hpp"
 
 #include "cluster/centre_sums.hpp"
-#include "cluster/data_survey.hpp"
-#include "cluster/row_reader.hpp"
+#include "exact/row_source.hpp"
+#include "exact/sample_mean.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ KMeansPlusPlus::KMeansPlusPlus(const MatrixView& rows, std::vector<float> weight
       panels_(KeyKind::squared_l2, blocks_ * kPackedBlock, rows.cols(), resources),
       sums_(static_cast<size_t>(blocks_)),
       trial_sums_(static_cast<size_t>(blocks_ * trials_)) {
-  ViewReader source(rows);
-  origin_ = choose_origin(source, rows.cols());
+  ViewSource source(rows);
+  origin_ = sample_mean(source, rows.cols());
   const auto* const values = static_cast<const float*>(rows.data());
   for (int64_t block = 0; block < blocks_; ++block) {
     const int64_t first = block * kSumBlock;

@@ -5,8 +5,8 @@
 
 #include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_plan.hpp"
-#include "cluster/row_reader.hpp"
 #include "core/random.hpp"
+#include "exact/row_source.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct KMeansRun {
   const KMeansParams& params;
   const KMeansProblem& problem;
   const KMeansPlan& plan;
-  RowReader& source;
+  RowSource& source;
   const float* weights;  // one for each row, or null
   double tolerance;      // of the centres' squared moves
   KMeansBackend& backend;

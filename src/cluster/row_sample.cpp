@@ -30,7 +30,7 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
   return drawn;
 }
 
-void gather_as_floats(RowReader& source, const std::vector<uint32_t>& rows, float* out) {
+void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out) {
   for (const uint32_t row : rows) {
     const MatrixView one = source.fetch(row, 1);
     widen_row(one, 0, out);
@@ -38,7 +38,7 @@ void gather_as_floats(RowReader& source, const std::vector<uint32_t>& rows, floa
   }
 }
 
-void gather(RowReader& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out) {
+void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const MatrixView one = source.fetch(rows[i], 1);
     std::memcpy(out.row(static_cast<int64_t>(i)), one.row(0), static_cast<size_t>(one.cols() * size_of(one.dtype())));

@@ -4,8 +4,8 @@
 #include <kith/matrix_buffer.hpp>
 #include <kith/resources.hpp>
 
-#include "cluster/row_reader.hpp"
 #include "core/random.hpp"
+#include "exact/row_source.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ namespace kith {
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
 
 // The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.
-void gather_as_floats(RowReader& source, const std::vector<uint32_t>& rows, float* out);
-void gather(RowReader& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out);
+void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out);
+void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out);
 
 }  // namespace kith

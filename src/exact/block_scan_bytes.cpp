@@ -29,58 +29,42 @@ int32_t largest_sum(KeyKind kind, float limit) {
   return static_cast<int32_t>(low);
 }
 
-class ByteBlockScan final : public BytePanelHits {
+class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  public:
   ByteBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
-      : context_(context), packed_(packed), block_(block), panels_(packed.byte_panels()) {
-    const int64_t width = context.queries.panel_width();
-    limits_.assign(static_cast<size_t>((block.query_count + width - 1) / width * width), kSmallestLimit);
+      : BlockScan(context, packed, block, kSmallestLimit), panels_(packed.byte_panels()) {
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
     queries_ = context.queries.byte_panels(block.first_query, block.query_count, limits_.data());
   }
 
   void run() {
-    const int64_t step = panels_between_checkpoints(panels_.cols);
-    for (int64_t panel = block_.first_panel; panel < block_.end_panel; panel += step) {
-      const int64_t count = std::min(step, block_.end_panel - panel);
-      scan_byte_panels(queries_, panels_, panel, count, *this);
-      context_.meter.add(block_.query_count * count * packed_.rows_per_panel());
-      context_.meter.checkpoint();
-    }
+    for_panels(panels_.cols,
+               [&](int64_t first, int64_t count) { scan_byte_panels(queries_, panels_, first, count, *this); });
   }
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
     const int32_t offset = context_.queries.byte_offset(block_.first_query + query);
-    CandidateList& list = context_.list(block_.first_query + query, block_.split);
-    const int64_t width = packed_.rows_per_panel();
-    const int64_t count = std::min(width, packed_.rows() - panel * width);
-    const auto first_row = static_cast<uint32_t>(block_.first_row + panel * width);
-    if (count < 64) passed &= (uint64_t{1} << count) - 1;
+    CandidateList& candidates = list(query);
+    if (const int64_t count = rows_in(panel); count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
       const int i = std::countr_zero(passed);
-      const uint32_t row = first_row + static_cast<uint32_t>(i);
-      if (context_.keeps_row(row)) list.push_exact(key_of_sum(context_.kind, values[i] + offset), row);
+      const uint32_t row = first_row_of(panel) + static_cast<uint32_t>(i);
+      if (context_.keeps_row(row)) candidates.push_exact(key_of_sum(context_.kind, values[i] + offset), row);
     }
-    if (list.has_room()) return;
-    context_.make_room(block_.first_query + query, block_.split, block_.slot);
+    if (candidates.has_room()) return;
+    make_room(query);
     set_limit(query);
   }
 
  private:
   void set_limit(int64_t query) {
-    CandidateList& list = context_.list(block_.first_query + query, block_.split);
-    context_.exchange_threshold(block_.first_query + query, &list);
-    const int64_t limit =
-        int64_t{largest_sum(context_.kind, list.limit())} - context_.queries.byte_offset(block_.first_query + query);
+    const int64_t limit = int64_t{largest_sum(context_.kind, largest_key(query))} -
+                          context_.queries.byte_offset(block_.first_query + query);
     limits_[static_cast<size_t>(query)] =
         static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
   }
 
-  const ScanContext& context_;
-  const PackedBase& packed_;
-  const ScanBlock& block_;
   const BytePanelBase panels_;
-  std::vector<int32_t> limits_;
   BytePanelQueries queries_;
 };
 

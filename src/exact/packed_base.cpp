@@ -1,6 +1,7 @@
 #include "exact/packed_base.hpp"
 
 #include "exact/finite_check.hpp"
+#include "exact/sample_mean.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/stored_row.hpp"
@@ -14,7 +15,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kCentreSample = 256;
 // A panel's hits come to a candidate list together.
 constexpr int64_t kWidestPanel = CandidateList::kLargestGroup;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -39,21 +39,9 @@ int64_t scratch_bytes(PanelFormat format, int64_t cols, int64_t width) {
 }  // namespace
 
 std::vector<float> choose_centre(KeyKind kind, const MatrixView& base) {
-  const auto cols = static_cast<size_t>(base.cols());
-  std::vector<float> centre(cols, 0.0f);
-  if (!has_differences(kind) || base.rows() == 0) return centre;
-  const int64_t samples = std::min(kCentreSample, base.rows());
-  std::vector<double> sums(cols, 0.0);
-  std::vector<float> row(cols);
-  for (int64_t s = 0; s < samples; ++s) {
-    widen_row(base, s * base.rows() / samples, row.data());
-    for (size_t c = 0; c < cols; ++c) sums[c] += row[c];
-  }
-  for (size_t c = 0; c < cols; ++c) {
-    const auto mean = static_cast<float>(sums[c] / static_cast<double>(samples));
-    if (std::isfinite(mean)) centre[c] = mean;
-  }
-  return centre;
+  if (!has_differences(kind)) return std::vector<float>(static_cast<size_t>(base.cols()), 0.0f);
+  ViewSource rows(base);
+  return sample_mean(rows, base.cols());
 }
 
 PackedBase::PackedBase(KeyKind kind, PanelFormat format, std::vector<float> centre, int64_t capacity,

@@ -1,4 +1,4 @@
-// The queries of a search, which can be had piece by piece, from memory or from a file.
+// Rows that can be had piece by piece, from memory or from a file: the queries of a search, the data of k-means.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -12,6 +12,7 @@ namespace kith {
 class RowSource {
  public:
   virtual ~RowSource() = default;
+  virtual int64_t rows() const = 0;
   // Before the first fetch: up to `most` rows will be fetched at a time.
   virtual void open(int64_t most, const Resources& resources) = 0;
   // What is returned stays valid until the next fetch.
@@ -21,6 +22,7 @@ class RowSource {
 class ViewSource final : public RowSource {
  public:
   explicit ViewSource(const MatrixView& view) : view_(view) {}
+  int64_t rows() const override { return view_.rows(); }
   void open(int64_t, const Resources&) override {}
   MatrixView fetch(int64_t first, int64_t count) override { return view_.slice(first, count); }
 
@@ -31,8 +33,9 @@ class ViewSource final : public RowSource {
 class FileSource final : public RowSource {
  public:
   explicit FileSource(const VectorFile& file) : file_(file) {}
+  int64_t rows() const override { return file_.rows(); }
   void open(int64_t most, const Resources& resources) override {
-    buffer_ = MatrixBuffer(file_.dtype(), most, file_.cols(), "queries read from a file", resources);
+    buffer_ = MatrixBuffer(file_.dtype(), most, file_.cols(), "rows read from a file", resources);
   }
   MatrixView fetch(int64_t first, int64_t count) override {
     const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
