@@ -20,6 +20,10 @@
 
 namespace kith {
 
+namespace custom {
+struct TileMetric;
+}
+
 // A base laid out for one backend ahead of the search: norms, packed panels, a copy in device memory.
 class PreparedBase {
  public:
@@ -37,11 +41,19 @@ class KnnBackend {
   virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
-// `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
-// scanned, or null.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+// What a filter keeps, as far as the problem's FilterPath needs it; on the host, in the numbers of the rows scanned.
+struct KeptView {
+  const uint64_t* bits = nullptr;  // mask
+  const uint32_t* list = nullptr;  // list, and on a GPU mask too; ascending
+  int64_t count = 0;               // of the list
+};
+
+// `plan` was made for the problem and for this device. With a list the rows found have their own numbers.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
                                          const Resources& resources);
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+// `metric` gives the keys of a problem with a custom one.
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
+                                          const custom::TileMetric* metric, const Resources& resources);
 
 // Padding for every query, to the memory of the device that `out` lies on.
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);

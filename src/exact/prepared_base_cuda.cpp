@@ -5,7 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/finite_check.hpp"
-#include "kernels/distance/inspect_rows_cuda.hpp"
+#include "kernels/product/operands_cuda.hpp"
 
 #include <algorithm>
 #include <string>
@@ -28,10 +28,10 @@ DeviceRowsView device_rows(const MatrixView& matrix) {
 
 bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
 
-void inspect_rows(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream) {
-  if (first_bad == nullptr && inverse_norms == nullptr) return;
-  launch_inspect_rows(rows, cols, inverse_norms, first_bad, stream);
-  rows.inverse_norms = inverse_norms;
+void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
+  if (!findings.wanted()) return;
+  launch_inspect_rows(rows, cols, findings, stream);
+  rows.inverse_norms = findings.inverse_norms;
 }
 
 PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options,
@@ -45,7 +45,7 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   auto* const bad_row = reinterpret_cast<uint32_t*>(status.data());
   KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), context_->stream()));
   const bool check = options.check_finite && can_be_infinite(base.dtype());
-  inspect_rows(rows_, base.cols(), reinterpret_cast<double*>(norms_.data()), check ? bad_row : nullptr,
+  inspect_rows(rows_, base.cols(), {check ? bad_row : nullptr, nullptr, reinterpret_cast<double*>(norms_.data())},
                context_->stream());
   if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
   uint32_t bad = kNoBadRow;

@@ -107,7 +107,6 @@ class Flat final : public IndexType {
     const RangeParams params{radius, params_.metric, params_.check_finite, filter};
     KnnProblem problem = check_range(RowsInfo(queries), rows_info(*current, queries), params);
     problem.base_checked = true;
-    check_host_readable("queries", queries);
     ViewSource query_rows(queries);
     FlatBase base(*current, params_);
     return search_range(problem, radius, {query_rows, base, filter}, resources);

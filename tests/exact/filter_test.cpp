@@ -182,7 +182,12 @@ TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true), FilterPath::gather);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::gather);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::list);
+  EXPECT_EQ(filter_path(problem, 500000, Device::cuda(0), true), FilterPath::list);
+  problem.base_in_memory = false;  // from a file
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::gather);
+  problem.base_in_memory = true;
   problem.queries = 1;  // copying a row costs more than passing over it once
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false), FilterPath::mask);

@@ -1,0 +1,82 @@
+// The queries and rows of an exact search on a GPU: brought there in pieces, or read where they lie (a prepared base, a
+// matrix in device memory), as a filter leaves them, looked at and made into operands. k-NN and range search go over
+// them in the same way.
+//
+// A filter's list: the rows are read by their numbers, and everything after sees a base of the kept rows alone. A mask:
+// the terms of the rows left out are beyond all others, so that products never choose them; what products leave to the
+// direct engine goes by the list.
+#pragma once
+
+#include "cuda/device_buffer.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/knn_backend.hpp"
+#include "exact/product_base_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace kith {
+
+// Rows whose keys are computed together, with their numbers.
+struct DirectTile {
+  DeviceRowsView rows;
+  int64_t first_row = 0;
+  const uint32_t* numbers = nullptr;  // null: first_row, first_row + 1, ...
+};
+
+class SearchRows {
+ public:
+  // Takes the workspace. `layout` must outlive it.
+  SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept, const SearchWorkspace& layout,
+             const Resources& resources);
+
+  const DeviceContext& context() const { return *context_; }
+  cudaStream_t stream() const { return context_->stream(); }
+  std::byte* workspace() const { return workspace_.data(); }
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(workspace_.data() + offset);
+  }
+  SearchStatus* status() const { return at<SearchStatus>(layout_.status); }
+
+  // A batch of queries; resets the status.
+  DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
+
+  // The rows of a run of the base, piece by piece.
+  void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
+                      const std::function<void(const ProductBase&)>& use);
+  // The kept rows of a piece in tiles of at most row_tile.
+  void for_each_tile(const ProductBase& piece, const std::function<void(const DirectTile&)>& use) const;
+
+  // Waits, and refuses what is not finite, or below zero where that matters. `piece` is the last one, or none.
+  SearchStatus read_status(const ProductBase* piece) const;
+
+ private:
+  double* norms_at(int64_t offset) const { return problem_.metric == Metric::cosine ? at<double>(offset) : nullptr; }
+  bool products() const { return plan_.cuda_engine == CudaEngine::product; }
+  bool checks_base() const;
+  RowPicks picks_of(int64_t first_row, int64_t rows) const;
+  const uint32_t* bring_list(const uint32_t* list, int64_t count) const;
+
+  DeviceRowsView arrive(const MatrixView& rows, const RowPicks& picks, const uint32_t* list, ProgressMeter& meter);
+  void take_prepared(const PreparedBase& ready, int64_t first, ProductBase& piece) const;
+  void inspect(DeviceRowsView& rows) const;
+  void make_ready(bool prepared, ProductBase& piece) const;
+
+  const KnnProblem& problem_;
+  const KnnPlan& plan_;
+  const KeptView kept_;
+  const SearchWorkspace& layout_;
+  const Resources resources_;
+  std::shared_ptr<const DeviceContext> context_;
+  DeviceBuffer workspace_;
+  RowUpload upload_;
+  int64_t first_query_ = 0;
+};
+
+}  // namespace kith
