@@ -105,7 +105,7 @@ def main() -> None:
                 for name in ("sklearn", "faiss"):  # times of different answers would say nothing
                     np.testing.assert_allclose(found["kith"], found[name], rtol=1e-4, atol=1e-4)
                 best = best_in_turn(
-                    options.rounds if count > 1 else 5 * options.rounds,
+                    options.rounds if count > 1 else 20 * options.rounds,
                     {name: lambda s=s, q=q[:count]: s(q, options.k) for name, (s, q) in searches.items()},
                 )
                 print(

@@ -149,6 +149,8 @@ std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
 }
 
 CpuEngine cpu_engine(const KnnProblem& problem) {
+  // Packed bits take fewer operations also for one query.
+  if (problem.base_prepared && problem.metric == Metric::hamming) return CpuEngine::panels;
   return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::panels;
 }
 
