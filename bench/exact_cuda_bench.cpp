@@ -8,12 +8,12 @@
 // the base for one query, or its copy from the host.
 #include <kith/kith.hpp>
 
-#include "device_array.hpp"
 #include "mixture.hpp"
 #include "peers_h200.hpp"
 #include "table.hpp"
 
 #include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +32,10 @@ constexpr double kHalfFlops = 731e12;
 constexpr double kByteFlops = 1462e12;
 constexpr double kReadBytes = 4.2e12;
 constexpr double kCopyBytes = 55e9;  // from the host
+
+void check(cudaError_t error) {
+  if (error != cudaSuccess) throw DeviceError(cudaGetErrorString(error));
+}
 
 struct Settings {
   int64_t rows = 1000000;
@@ -68,12 +72,35 @@ Settings parse(int argc, char** argv) {
   return settings;
 }
 
+// Memory on the device, filled once.
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
+  template <typename T>
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size() * sizeof(T)) {
+    check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  ~DeviceArray() { (void)cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+};
+
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
+    check(cudaStreamCreate(&stream_));
+    check(cudaEventCreate(&start_));
+    check(cudaEventCreate(&stop_));
     ResourceOptions options;
     options.device = Device::cuda(0);
-    options.stream = timer_.stream();
+    options.stream = stream_;
     options.log = [this](LogLevel, std::string_view text) { log_ = text; };
     resources_ = Resources(options);
     const DeviceInfo device = cuda_devices().front();
@@ -111,7 +138,18 @@ class Bench {
 
   void measure(const std::string& name, double floor, const std::function<void()>& call) {
     if (!wanted(name)) return;
-    const std::vector<double> times = timer_.times(settings_.runs, call);
+    call();
+    std::vector<double> times;
+    for (int64_t i = 0; i < settings_.runs; ++i) {
+      check(cudaEventRecord(start_, stream_));
+      call();
+      check(cudaEventRecord(stop_, stream_));
+      check(cudaEventSynchronize(stop_));
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, start_, stop_));
+      times.push_back(milliseconds);
+    }
+    std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
     PeerTimes peers{name, 0, 0, 0};
     for (const PeerTimes& known : kExactPeers) {
@@ -223,7 +261,9 @@ class Bench {
   Table table_;
   Mixture mixture_;
   Resources resources_;
-  EventTimer timer_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
   std::string log_;
 };
 

@@ -8,7 +8,7 @@
 // 1000th neighbour of a middling query; results of ranges come to the host.
 #include <kith/kith.hpp>
 
-#include "device_array.hpp"
+#include "cuda_timing.hpp"
 #include "mixture.hpp"
 #include "table.hpp"
 
@@ -103,8 +103,9 @@ class Bench {
   static MatrixView on_device(const DeviceArray& array, int64_t rows) {
     return {array.as<void>(), DType::f32, {rows, kCols, kCols}, MemorySpace::cuda(0)};
   }
-  double median(const std::function<void()>& call) const {
-    return timer_.times(settings_.runs, call)[static_cast<size_t>(settings_.runs / 2)];
+  template <typename Call>
+  double median(const Call& call) const {
+    return timer_.of(settings_.runs, call).median;
   }
 
   template <typename Search>
@@ -157,7 +158,7 @@ class Bench {
   DeviceArray device_base_;
   DeviceArray device_queries_;
   Index index_;
-  EventTimer timer_;
+  StreamTimer timer_;
   Resources resources_;
 };
 

@@ -29,7 +29,7 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
   }
   // Its keys are their own unit, the smaller the nearer, as those of l2 are.
   KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
-  problem.custom_metric = true;
+  problem.every_key = true;
   Neighbors result(queries.rows(), params.k, resources);
   ViewSource query_rows(queries);
   BlocksBase base_rows(base);

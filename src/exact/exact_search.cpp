@@ -67,15 +67,15 @@ PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, cons
 }
 
 void PlannedSearch::plan(FilterPath path, Device device, const Resources& resources) {
-  const bool cuda = device.kind == DeviceKind::cuda;
   problem_->filter = path;
-  kept_view_ = {};
-  if (path == FilterPath::mask) kept_view_.bits = kept_.bits(resources);
-  if (path == FilterPath::gather || path == FilterPath::list || (path == FilterPath::mask && cuda)) {
-    kept_view_.list = kept_.list(resources);
-    kept_view_.count = kept_.count();
+  const bool from_host = !problem_->base_prepared && problem_->base_space.host_readable();
+  if (path == FilterPath::mask) kept_.bits(resources);
+  // Rows that are copied on the host are; a GPU makes the numbers of those that it has from the bits.
+  if (path == FilterPath::gather || (path == FilterPath::list && from_host)) kept_.list(resources);
+  if (path == FilterPath::gather || path == FilterPath::list) {
+    problem_->unfiltered_rows = problem_->rows;
+    problem_->rows = kept_.count();
   }
-  if (path == FilterPath::gather || path == FilterPath::list) problem_->rows = kept_.count();
   if (path == FilterPath::gather) {
     problem_->base_in_memory = false;
     base_checked_ = std::exchange(problem_->base_checked, true);
@@ -88,15 +88,15 @@ void PlannedSearch::plan(FilterPath path, Device device, const Resources& resour
 void PlannedSearch::check_gathered(const MatrixView& rows, int64_t first_row) const {
   if (base_checked_) return;
   const Resources quiet = planned_.resources().with_progress({});
-  if (problem_->check_finite) refuse_not_finite("base", rows, {first_row, kept_view_.list}, quiet);
-  if (problem_->metric == Metric::chi_square) refuse_negative("base", rows, {first_row, kept_view_.list}, quiet);
+  if (problem_->check_finite) refuse_not_finite("base", rows, {first_row, kept_.list()}, quiet);
+  if (problem_->metric == Metric::chi_square) refuse_negative("base", rows, {first_row, kept_.list()}, quiet);
 }
 
 KnnInput PlannedSearch::input() const {
   const auto walk = [this](const BaseSet::Step& step) {
     const int64_t chunk = planned_.plan.base_chunk;
     if (problem_->filter == FilterPath::gather) {
-      walk_gathered(search_.base, kept_view_.list, *problem_, chunk, planned_.resources(),
+      walk_gathered(search_.base, kept_.list(), *problem_, chunk, planned_.resources(),
                     [&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
                       check_gathered(rows, first_row);
                       step(rows, first_row, ready);
@@ -107,8 +107,9 @@ KnnInput PlannedSearch::input() const {
       search_.base.walk(most, planned_.resources(), step);
     }
   };
-  const uint32_t* const numbers = problem_->filter == FilterPath::gather ? kept_view_.list : nullptr;
-  return {search_.queries, walk, kept_view_, numbers, search_.metric};
+  const uint32_t* const numbers = problem_->filter == FilterPath::gather ? kept_.list() : nullptr;
+  const bool kept_matters = problem_->filter == FilterPath::mask || problem_->filter == FilterPath::list;
+  return {search_.queries, walk, kept_matters ? &kept_ : nullptr, numbers, search_.metric};
 }
 
 void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output, const Resources& resources) {

@@ -40,7 +40,6 @@ class PlannedSearch {
   KnnProblem* problem_;
   const SearchInput& search_;
   KeptRows kept_;
-  KeptView kept_view_;
   bool anything_left_ = false;
   bool base_checked_ = false;  // gathered rows need no look
   PlannedKnn planned_;

@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "core/parallel_for.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +13,10 @@
 namespace kith {
 namespace {
 
-int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
+static_assert(std::endian::native == std::endian::little);
 
 // Bit i tells whether byte i of eight, the lowest first, is not 0.
 uint64_t bits_of_bytes(const uint8_t* bytes) {
-  static_assert(std::endian::native == std::endian::little);
   uint64_t eight;
   std::memcpy(&eight, bytes, sizeof(eight));
   constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
@@ -53,8 +54,11 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
 }
 
 void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
+  constexpr int64_t kRankWords = kRankRows / 64;
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
+  ranks_ = HostBuffer(ranks_for(rows_) * 4, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
+  auto* const ranks = ranks_.as<uint32_t>();
   const auto* const given = static_cast<const uint8_t*>(filter.data());
   const bool packed = filter.form() == RowFilter::Form::bits;
   for (int64_t word = 0; word < words_for(rows_); ++word) {
@@ -62,7 +66,7 @@ void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
     const int64_t count = std::min<int64_t>(64, rows_ - first);
     uint64_t value = 0;
     if (packed) {
-      for (int64_t b = 0; b < (count + 7) / 8; ++b) value |= static_cast<uint64_t>(given[first / 8 + b]) << (8 * b);
+      std::memcpy(&value, given + first / 8, static_cast<size_t>((count + 7) / 8));
     } else {
       const int64_t whole = count / 8 * 8;
       for (int64_t i = 0; i < whole; i += 8) value |= bits_of_bytes(given + first + i) << i;
@@ -70,6 +74,7 @@ void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
     }
     if (count < 64) value &= (uint64_t{1} << count) - 1;
     words[word] = value;
+    if (word % kRankWords == 0) ranks[word / kRankWords] = static_cast<uint32_t>(count_);
     count_ += std::popcount(value);
   }
 }
@@ -94,27 +99,54 @@ void KeptRows::take_ids(const RowFilter& filter, const Resources& resources) {
 }
 
 const uint32_t* KeptRows::list(const Resources& resources) {
-  if (list_.data() != nullptr || count_ == 0) return list_.as<uint32_t>();
+  if (list() != nullptr || count_ == 0) return list();
+  constexpr int64_t kRanksPerTask = 16;
   list_ = HostBuffer(count_ * 4, "the filter's rows", resources);
-  auto* out = list_.as<uint32_t>();
-  for (int64_t word = 0; word < words_for(rows_); ++word) {
-    for (uint64_t rest = bits_.as<uint64_t>()[word]; rest != 0; rest &= rest - 1) {
-      *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(rest));
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("filter", rows_, quiet);
+  parallel_for((ranks_for(rows_) + kRanksPerTask - 1) / kRanksPerTask, meter, resources, [&](int64_t task, int) {
+    const int64_t first = task * kRanksPerTask * (kRankRows / 64);
+    const int64_t end = std::min(first + kRanksPerTask * (kRankRows / 64), words_for(rows_));
+    uint32_t* out = list_.as<uint32_t>() + ranks()[task * kRanksPerTask];
+    for (int64_t word = first; word < end; ++word) {
+      for (uint64_t rest = bits()[word]; rest != 0; rest &= rest - 1) {
+        *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(rest));
+      }
     }
-  }
-  return list_.as<uint32_t>();
+  });
+  return list();
+}
+
+int64_t KeptRows::count_before(int64_t row) const {
+  if (list() != nullptr) return std::lower_bound(list(), list() + count_, row) - list();
+  if (row >= rows_) return count_;
+  int64_t count = ranks()[row / kRankRows];
+  for (int64_t word = row / kRankRows * (kRankRows / 64); word < row / 64; ++word) count += std::popcount(bits()[word]);
+  return count + std::popcount(bits()[row / 64] & ((uint64_t{1} << (row % 64)) - 1));
+}
+
+int64_t KeptRows::row_at(int64_t place) const {
+  if (list() != nullptr) return list()[place];
+  const uint32_t* const end = ranks() + ranks_for(rows_);
+  const int64_t rank = std::upper_bound(ranks(), end, place) - ranks() - 1;
+  int64_t left = place - ranks()[rank];
+  int64_t word = rank * (kRankRows / 64);
+  while (left >= std::popcount(bits()[word])) left -= std::popcount(bits()[word++]);
+  uint64_t rest = bits()[word];
+  for (; left > 0; --left) rest &= rest - 1;
+  return word * 64 + std::countr_zero(rest);
 }
 
 const uint64_t* KeptRows::bits(const Resources& resources) {
-  if (bits_.data() != nullptr) return bits_.as<uint64_t>();
+  if (bits() != nullptr) return bits();
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
   std::fill_n(words, words_for(rows_), uint64_t{0});
-  const uint32_t* const list = list_.as<uint32_t>();
+  const uint32_t* const kept = list();
   for (int64_t i = 0; i < count_;) {  // ascending: a word is put together before it is stored
-    const uint32_t word = list[i] / 64;
+    const uint32_t word = kept[i] / 64;
     uint64_t value = 0;
-    for (; i < count_ && list[i] / 64 == word; ++i) value |= uint64_t{1} << (list[i] % 64);
+    for (; i < count_ && kept[i] / 64 == word; ++i) value |= uint64_t{1} << (kept[i] % 64);
     words[word] = value;
   }
   return words;

@@ -13,6 +13,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 
 #include <cstdint>
@@ -41,18 +42,12 @@ class KnnBackend {
   virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
-// What a filter keeps, as far as the problem's FilterPath needs it; on the host, in the numbers of the rows scanned.
-struct KeptView {
-  const uint64_t* bits = nullptr;  // mask
-  const uint32_t* list = nullptr;  // list, and on a GPU mask too; ascending
-  int64_t count = 0;               // of the list
-};
-
-// `plan` was made for the problem and for this device. With a list the rows found have their own numbers.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
+// `plan` was made for the problem and for this device. `kept` is what a filter leaves of the rows scanned, where they
+// are masked or, on a GPU, listed; else null.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                          const Resources& resources);
 // `metric` gives the keys of a problem with a custom one.
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                           const custom::TileMetric* metric, const Resources& resources);
 
 // Padding for every query, to the memory of the device that `out` lies on.

@@ -29,7 +29,7 @@ custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
 
 class KnnCuda final : public KnnBackend {
  public:
-  KnnCuda(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept, const custom::TileMetric* metric,
+  KnnCuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept, const custom::TileMetric* metric,
           const Resources& resources)
       : problem_(problem),
         plan_(plan),
@@ -133,7 +133,7 @@ class KnnCuda final : public KnnBackend {
                        {device_rows_for(queries), device_rows_for(rows), problem_.cols, reinterpret_cast<float*>(keys),
                         plan_.row_tile},
                        rows_.stream());
-    launch_order_keys(keys, queries.count, rows.count, plan_.row_tile, rows_.stream());
+    launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }
 
   const KnnProblem problem_;
@@ -149,7 +149,7 @@ class KnnCuda final : public KnnBackend {
 
 }  // namespace
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                           const custom::TileMetric* metric, const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
   return std::make_unique<KnnCuda>(problem, plan, kept, metric, resources);

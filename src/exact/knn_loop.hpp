@@ -44,7 +44,7 @@ class KnnOutput {
 struct KnnInput {
   RowSource& queries;
   std::function<void(const BaseSet::Step& step)> walk;
-  KeptView kept = {};                          // of the rows walked over
+  const KeptRows* kept = nullptr;              // of the rows walked over, where they are masked or listed
   const uint32_t* numbers = nullptr;           // the ids of the rows walked over, where they are not 0, 1, 2, ...
   const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };

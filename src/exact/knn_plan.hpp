@@ -44,8 +44,9 @@ struct KnnProblem {
   bool base_prepared = false;     // an index holds the base in the layout of the device
   bool base_checked = false;      // an index has looked at the rows when they were added
   FilterPath filter = FilterPath::none;
-  bool range = false;          // all rows within a radius: k has no meaning for a GPU
-  bool custom_metric = false;  // keys come from the caller's code
+  int64_t unfiltered_rows = 0;  // of the base, where `rows` are those that a list keeps
+  bool range = false;           // all rows within a radius: k has no meaning for a GPU
+  bool every_key = false;       // all keys are wanted, or the caller's code computes them: no products
 };
 
 // How the CPU chooses its candidates.

@@ -151,7 +151,7 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, Produ
 // Products; false where they do not suit the problem or do not fit.
 bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
                   const CudaChoice& choice, KnnPlan& plan) {
-  if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || problem.custom_metric) return false;
+  if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || problem.every_key) return false;
   if (!has_operands(problem.metric, problem.cols)) return false;
   if (!problem.range && problem.k > kProductLargestK) return false;
   const bool forced = choice.engine == CudaEngine::product;

@@ -36,11 +36,9 @@ struct ProductBase {
   DeviceRowsView rows;
   OperandsView operands;  // none where there are no products
   int64_t first_row = 0;
-  const uint32_t* numbers = nullptr;       // on the device, where they are not first_row, first_row + 1, ...
-  const uint32_t* host_numbers = nullptr;  // the same on the host
-  const uint64_t* kept = nullptr;          // bits of a filter, in these numbers
-
-  int64_t number(int64_t row) const { return host_numbers == nullptr ? first_row + row : int64_t{host_numbers[row]}; }
+  const uint32_t* numbers = nullptr;  // on the device, where they are not first_row, first_row + 1, ...
+  int64_t first_place = -1;           // where the numbers begin among those of all kept rows
+  const uint64_t* kept = nullptr;     // bits of a filter, in the numbers of a piece that has all its rows
 
   // Rows first, a multiple of kQueryTile, and those after it.
   ProductBase slice(int64_t first, int64_t count, int64_t chunks) const {
@@ -48,8 +46,10 @@ struct ProductBase {
     part.rows = slice_rows(rows, first, count);
     part.operands = operands.from(first, chunks);
     part.first_row += first;
-    if (numbers != nullptr) part.numbers += first;
-    if (host_numbers != nullptr) part.host_numbers += first;
+    if (numbers != nullptr) {
+      part.numbers += first;
+      part.first_place += first;
+    }
     return part;
   }
 };

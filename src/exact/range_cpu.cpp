@@ -7,7 +7,7 @@ namespace kith {
 RangeCpu::RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
                    const Resources& results)
     : most_(most),
-      scanner_(problem, planned.plan, input.kept.bits, planned.resources()),
+      scanner_(problem, planned.plan, input.kept == nullptr ? nullptr : input.kept->bits(), planned.resources()),
       scratch_memory_(results.threads() * CandidateScratch::bytes_for(problem.k), "selection", planned.resources()),
       hits_(results) {
   for (int slot = 0; slot < results.threads(); ++slot) {

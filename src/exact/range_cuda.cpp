@@ -194,7 +194,7 @@ class RangeSearch : private ProductStep {
 
 class RangeCuda final : public RangeBackend {
  public:
-  RangeCuda(const KnnProblem& problem, const PlannedKnn& planned, const KeptView& kept, float most,
+  RangeCuda(const KnnProblem& problem, const PlannedKnn& planned, const KeptRows* kept, float most,
             const Resources& results)
       : problem_(problem),
         plan_(planned.plan),

@@ -15,28 +15,36 @@ namespace kith {
 namespace {
 
 constexpr size_t kStatusBytes = sizeof(SearchStatus);
+static_assert(KeptRows::kRankRows == kKeptRankRows);
 
 bool has_signs(DType dtype) { return dtype != DType::u8; }
 
 }  // namespace
 
-SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept,
-                       const SearchWorkspace& layout, const Resources& resources)
+SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+                       const SearchWorkspace& layout, const Resources& resources, RowNames names)
     : problem_(problem),
       plan_(plan),
       kept_(kept),
       layout_(layout),
       resources_(resources),
+      names_(names),
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if (problem.filter != FilterPath::mask) return;
-  KITH_CUDA_CHECK(cudaMemcpyAsync(at<uint64_t>(layout_.kept), kept.bits,
-                                  static_cast<size_t>((problem.rows + 63) / 64) * 8, cudaMemcpyHostToDevice, stream()));
+  const bool masked = problem.filter == FilterPath::mask;
+  if (!masked && (problem.filter != FilterPath::list || kept->bits() == nullptr)) return;
+  const int64_t rows = masked ? problem.rows : problem.unfiltered_rows;
+  const auto bring = [&](int64_t offset, const void* from, int64_t bytes) {
+    KITH_CUDA_CHECK(
+        cudaMemcpyAsync(at<std::byte>(offset), from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()));
+  };
+  bring(layout_.kept, kept->bits(), KeptRows::words_for(rows) * 8);
+  if (kept->ranks() != nullptr) bring(layout_.ranks, kept->ranks(), KeptRows::ranks_for(rows) * 4);
 }
 
 DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first_query) {
-  check_on_device(queries, "query", context_->device());
+  check_on_device(queries, names_.query, context_->device());
   DeviceRowsView view = device_rows(queries);
   first_query_ = first_query;
   if (!lies_on(queries, context_->device())) {
@@ -61,31 +69,41 @@ bool SearchRows::checks_base() const {
   return problem_.check_finite && !problem_.base_checked && can_be_infinite(problem_.base_dtype);
 }
 
-// What the list keeps of rows first_row .. first_row + rows - 1.
-RowPicks SearchRows::picks_of(int64_t first_row, int64_t rows) const {
-  const uint32_t* const end = kept_.list + kept_.count;
-  const uint32_t* const first = std::lower_bound(kept_.list, end, first_row);
-  return {first, first_row, std::lower_bound(first, end, first_row + rows) - first};
-}
-
-const uint32_t* SearchRows::bring_list(const uint32_t* list, int64_t count) const {
+// From the list where there is one, else made from the bits.
+const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
   auto* const target = at<uint32_t>(layout_.list);
-  KITH_CUDA_CHECK(cudaMemcpyAsync(target, list, static_cast<size_t>(count) * 4, cudaMemcpyHostToDevice, stream()));
+  if (kept_->list() != nullptr) {
+    KITH_CUDA_CHECK(cudaMemcpyAsync(target, kept_->list() + place, static_cast<size_t>(count) * 4,
+                                    cudaMemcpyHostToDevice, stream()));
+    return target;
+  }
+  KeptNumbersTask task;
+  task.bits = at<uint64_t>(layout_.kept);
+  task.ranks = at<uint32_t>(layout_.ranks);
+  task.first_rank = kept_->row_at(place) / KeptRows::kRankRows;
+  task.end_rank = kept_->row_at(place + count - 1) / KeptRows::kRankRows + 1;
+  task.words = KeptRows::words_for(problem_.filter == FilterPath::mask ? problem_.rows : problem_.unfiltered_rows);
+  task.first_place = static_cast<uint32_t>(place);
+  task.count = static_cast<uint32_t>(count);
+  task.numbers = target;
+  launch_kept_numbers(task, stream());
   return target;
 }
 
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
                                 ProgressMeter& meter, const std::function<void(const ProductBase&)>& use) {
   const bool listed = problem_.filter == FilterPath::list;
-  const RowPicks all = listed ? picks_of(first_row, base.rows()) : RowPicks{nullptr, 0, base.rows()};
-  for (int64_t first = 0; first < all.count; first += piece_rows(plan_)) {
-    RowPicks picks{nullptr, all.first_listed, std::min(piece_rows(plan_), all.count - first)};
+  const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
+  const int64_t rows = listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows();
+  for (int64_t first = 0; first < rows; first += piece_rows(plan_)) {
+    RowPicks picks{nullptr, first_row, std::min(piece_rows(plan_), rows - first)};
     ProductBase piece;
     piece.first_row = first_row + first;
     piece.rows.count = picks.count;
     if (listed) {
-      picks.list = piece.host_numbers = all.list + first;
-      piece.rows.list = piece.numbers = bring_list(picks.list, picks.count);
+      piece.first_place = first_place + first;
+      if (kept_->list() != nullptr) picks.list = kept_->list() + piece.first_place;
+      piece.rows.list = piece.numbers = bring_numbers(piece.first_place, picks.count);
       piece.rows.first_listed = static_cast<uint32_t>(first_row);
     }
     if (ready != nullptr) {
@@ -106,7 +124,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
 // Brings the rows, or those picked of them, to the device, unless they lie there: then they are read by `list`.
 DeviceRowsView SearchRows::arrive(const MatrixView& rows, const RowPicks& picks, const uint32_t* list,
                                   ProgressMeter& meter) {
-  check_on_device(rows, "base", context_->device());
+  check_on_device(rows, names_.base, context_->device());
   DeviceRowsView view = device_rows(rows);
   view.count = picks.count;
   if (lies_on(rows, context_->device())) {
@@ -189,11 +207,12 @@ void SearchRows::for_each_tile(const ProductBase& piece, const std::function<voi
     }
     return;
   }
-  const RowPicks picks = picks_of(piece.first_row, piece.rows.count);
-  for (int64_t first = 0; first < picks.count; first += plan_.row_tile) {
+  const int64_t first_place = kept_->count_before(piece.first_row);
+  const int64_t kept = kept_->count_before(piece.first_row + piece.rows.count) - first_place;
+  for (int64_t first = 0; first < kept; first += plan_.row_tile) {
     DirectTile tile{piece.rows, piece.first_row, nullptr};
-    tile.rows.count = std::min(plan_.row_tile, picks.count - first);
-    tile.rows.list = tile.numbers = bring_list(picks.list + first, tile.rows.count);
+    tile.rows.count = std::min(plan_.row_tile, kept - first);
+    tile.rows.list = tile.numbers = bring_numbers(first_place + first, tile.rows.count);
     tile.rows.first_listed = static_cast<uint32_t>(piece.first_row);
     if (piece.rows.inverse_norms != nullptr) {
       auto* const norms = at<double>(layout_.row_norms);
@@ -205,15 +224,19 @@ void SearchRows::for_each_tile(const ProductBase& piece, const std::function<voi
   }
 }
 
+int64_t SearchRows::number_of(const ProductBase* piece, uint32_t row) const {
+  if (piece == nullptr) return row;
+  return piece->numbers == nullptr ? piece->first_row + row : kept_->row_at(piece->first_place + row);
+}
+
 SearchStatus SearchRows::read_status(const ProductBase* piece) const {
   SearchStatus read;
   KITH_CUDA_CHECK(cudaMemcpyAsync(&read, status(), kStatusBytes, cudaMemcpyDeviceToHost, stream()));
   context_->synchronize();
-  const auto number = [&](uint32_t row) { return piece == nullptr ? int64_t{row} : piece->number(row); };
-  if (read.negative_query != kNoBadRow) throw_negative("query", first_query_ + read.negative_query);
-  if (read.bad_query != kNoBadRow) throw_not_finite("query", first_query_ + read.bad_query);
-  if (read.negative_row != kNoBadRow) throw_negative("base", number(read.negative_row));
-  if (read.bad_row != kNoBadRow) throw_not_finite("base", number(read.bad_row));
+  if (read.negative_query != kNoBadRow) throw_negative(names_.query, first_query_ + read.negative_query);
+  if (read.bad_query != kNoBadRow) throw_not_finite(names_.query, first_query_ + read.bad_query);
+  if (read.negative_row != kNoBadRow) throw_negative(names_.base, number_of(piece, read.negative_row));
+  if (read.bad_row != kNoBadRow) throw_not_finite(names_.base, number_of(piece, read.bad_row));
   return read;
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace kith {
 
@@ -29,11 +30,17 @@ struct DirectTile {
   const uint32_t* numbers = nullptr;  // null: first_row, first_row + 1, ...
 };
 
+// What errors call the two sides.
+struct RowNames {
+  std::string_view query = "query";
+  std::string_view base = "base";
+};
+
 class SearchRows {
  public:
-  // Takes the workspace. `layout` must outlive it.
-  SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptView& kept, const SearchWorkspace& layout,
-             const Resources& resources);
+  // Takes the workspace. What is referred to must outlive it.
+  SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept, const SearchWorkspace& layout,
+             const Resources& resources, RowNames names = {});
 
   const DeviceContext& context() const { return *context_; }
   cudaStream_t stream() const { return context_->stream(); }
@@ -60,8 +67,9 @@ class SearchRows {
   double* norms_at(int64_t offset) const { return problem_.metric == Metric::cosine ? at<double>(offset) : nullptr; }
   bool products() const { return plan_.cuda_engine == CudaEngine::product; }
   bool checks_base() const;
-  RowPicks picks_of(int64_t first_row, int64_t rows) const;
-  const uint32_t* bring_list(const uint32_t* list, int64_t count) const;
+  // The numbers of `count` kept rows, from a place among all of them on.
+  const uint32_t* bring_numbers(int64_t place, int64_t count) const;
+  int64_t number_of(const ProductBase* piece, uint32_t row) const;
 
   DeviceRowsView arrive(const MatrixView& rows, const RowPicks& picks, const uint32_t* list, ProgressMeter& meter);
   void take_prepared(const PreparedBase& ready, int64_t first, ProductBase& piece) const;
@@ -70,9 +78,10 @@ class SearchRows {
 
   const KnnProblem& problem_;
   const KnnPlan& plan_;
-  const KeptView kept_;
+  const KeptRows* kept_;
   const SearchWorkspace& layout_;
   const Resources resources_;
+  const RowNames names_;
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
   RowUpload upload_;

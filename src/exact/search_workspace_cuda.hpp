@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/byte_size.hpp"
+#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/operand_layout.hpp"
@@ -41,7 +42,8 @@ struct SearchWorkspace {
   int64_t rows = 0;         // a piece x cols, as they came
   int64_t row_norms = 0;    // inverse norms, double
   int64_t list = 0;         // numbers of kept rows, u32: of a piece, or of a tile where rows are masked
-  int64_t kept = 0;         // a filter's bits, where rows are masked
+  int64_t kept = 0;         // a filter's bits, of the whole base
+  int64_t ranks = 0;        // how many rows are kept before every 4,096th
   int64_t keys = 0;         // query_tile x row_tile, u32
   int64_t status = 0;       // a SearchStatus
 
@@ -83,7 +85,9 @@ struct SearchWorkspace {
     const int64_t new_norms = problem.base_prepared && !listed ? 0 : piece;
     row_norms = take(masked ? std::max(new_norms, plan.row_tile) : new_norms, norm_bytes);
     list = take(listed ? piece : masked ? plan.row_tile : 0, 4);
-    kept = take(masked ? (problem.rows + 63) / 64 : 0, 8);
+    const int64_t filtered_rows = masked ? problem.rows : listed ? problem.unfiltered_rows : 0;
+    kept = take(KeptRows::words_for(filtered_rows), 8);
+    ranks = take(KeptRows::ranks_for(filtered_rows), 4);
     keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
     status = take(1, sizeof(SearchStatus));
     if (products) take_products(problem, plan, query_bytes, norm_bytes);

@@ -13,8 +13,6 @@ namespace {
 class CudaFilterSmall : public OnCuda {};
 class CudaFilter : public OnCuda {};
 
-constexpr double kShares[] = {0.0, 0.01, 0.3, 0.9, 0.995, 1.0};
-
 // Two blocks, the second of which begins at no multiple of anything.
 Index index_of(const MatrixView& base, Metric metric, bool prepare, const Resources& resources = on_cuda()) {
   Index index("Flat", {.metric = metric, .prepare = prepare});
@@ -53,11 +51,9 @@ void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int
 
 TEST_F(CudaFilterSmall, EveryFormShareAndPlace) {
   for (const int64_t rows : {1, 90, 4500}) {  // directly, and by products
-    for (const int64_t queries : {1, 5}) {
-      for (const double share : kShares) {
-        expect_filter_parity(random_vectors(DType::f32, queries, 9, 1).view(),
-                             random_vectors(DType::f32, rows, 9, 2).view(), 7, Metric::cosine, Filters(rows, share, 3));
-      }
+    for (const double share : {0.0, 0.01, 0.5, 0.97, 1.0}) {
+      expect_filter_parity(random_vectors(DType::f32, 3, 9, 1).view(), random_vectors(DType::f32, rows, 9, 2).view(), 7,
+                           Metric::cosine, Filters(rows, share, 3));
     }
   }
 }
@@ -65,7 +61,7 @@ TEST_F(CudaFilterSmall, EveryFormShareAndPlace) {
 TEST_F(CudaFilterSmall, BytesAndOtherMetrics) {
   const Vectors queries = random_vectors(DType::u8, 3, 17, 4);
   const Vectors base = random_vectors(DType::u8, 4500, 17, 5, 3);
-  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::hamming, Metric::chi_square}) {
+  for (const Metric metric : {Metric::inner_product, Metric::hamming}) {
     for (const double share : {0.02, 0.97}) {
       expect_filter_parity(queries.view(), base.view(), 6, metric, Filters(4500, share, 6));
     }

@@ -290,10 +290,11 @@ TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
   EXPECT_TRUE(masked.product.operands_ready);
   EXPECT_GE(masked.device_bytes, plain.device_bytes + 1000000 / 8 + 1000000 * 4);
   problem.filter = FilterPath::list;
+  problem.unfiltered_rows = 1500000;
   const KnnPlan listed = plan_within(problem, 138 * kGiB);
   expect_sound(problem, listed);
   EXPECT_FALSE(listed.product.operands_ready);
-  EXPECT_GE(listed.device_bytes, plain.device_bytes + 1000000 * (4 + 256 + 4));
+  EXPECT_GE(listed.device_bytes, plain.device_bytes + 1000000 * (4 + 256 + 4) + 1500000 / 8);
   EXPECT_EQ(listed.gather_bytes, 0);  // nothing comes from the host
 }
 
@@ -341,7 +342,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
 
 TEST(CudaPlan, ACustomMetricIsComputedDirectly) {
   KnnProblem problem = million();
-  problem.custom_metric = true;
+  problem.every_key = true;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).cuda_engine, CudaEngine::direct);
 }
 

@@ -38,8 +38,7 @@ TEST(RangeRuns, PutsEveryQuerysRunsTogetherAndSortsThem) {
   ProgressMeter meter("test", 1, resources);
   const CollectedHits hits = runs.collect(5, meter);
   EXPECT_EQ(std::vector<int64_t>(hits.offsets(), hits.offsets() + 6), (std::vector<int64_t>{0, 1, 1, 5, 6, 6}));
-  EXPECT_EQ(std::vector<uint64_t>(hits.neighbors(), hits.neighbors() + 6),
-            (std::vector<uint64_t>{7, 1, 5, 6, 9, 4}));
+  EXPECT_EQ(std::vector<uint64_t>(hits.neighbors(), hits.neighbors() + 6), (std::vector<uint64_t>{7, 1, 5, 6, 9, 4}));
   EXPECT_EQ(runs.counted(), 0);
 }
 

@@ -1,4 +1,4 @@
-// What a filter leaves of things that belong to the rows of a base on the GPU.
+// What a filter leaves of things that belong to the rows of a base on the GPU. All enqueue and return.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -12,7 +12,22 @@ namespace kith {
 // Bit i % 64 of word i / 64 for row number i.
 KITH_HOST_DEVICE inline bool is_kept(const uint64_t* bits, uint32_t row) { return bits[row / 64] >> (row % 64) & 1; }
 
-// kept[i] = norms[list[i] - first_listed]. Enqueue and return, as do all here.
+// The numbers of kept rows first_place .. first_place + count - 1, ascending, from bits. `ranks` tells how many rows
+// are kept before each kKeptRankRows-th; all those wanted lie between first_rank and end_rank.
+inline constexpr int kKeptRankRows = 4096;
+struct KeptNumbersTask {
+  const uint64_t* bits = nullptr;
+  const uint32_t* ranks = nullptr;
+  int64_t first_rank = 0;
+  int64_t end_rank = 0;
+  int64_t words = 0;  // of all bits
+  uint32_t first_place = 0;
+  uint32_t count = 0;
+  uint32_t* numbers = nullptr;
+};
+void launch_kept_numbers(const KeptNumbersTask& task, cudaStream_t stream);
+
+// kept[i] = norms[list[i] - first_listed].
 void launch_keep_norms(const double* norms, const uint32_t* list, uint32_t first_listed, int64_t count, double* kept,
                        cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Memory on the GPU for benchmarks, filled once, and times by CUDA events.
+// Memory on a device for a benchmark, and times of what is enqueued on a stream, by CUDA events.
 #pragma once
 
 #include <kith/error.hpp>
@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 inline void check(cudaError_t error) {
   if (error != cudaSuccess) throw kith::DeviceError(cudaGetErrorString(error));
 }
 
+// Memory on the device, filled once.
 class DeviceArray {
  public:
   explicit DeviceArray(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
@@ -33,20 +33,31 @@ class DeviceArray {
   void* data_ = nullptr;
 };
 
-// The milliseconds of calls that enqueue on one stream, sorted; one more call goes before.
-class EventTimer {
+struct Times {  // milliseconds
+  double best = 0;
+  double median = 0;
+};
+
+class StreamTimer {
  public:
-  EventTimer() {
+  StreamTimer() {
     check(cudaStreamCreate(&stream_));
     check(cudaEventCreate(&start_));
     check(cudaEventCreate(&stop_));
   }
-  EventTimer(const EventTimer&) = delete;
-  EventTimer& operator=(const EventTimer&) = delete;
+  StreamTimer(const StreamTimer&) = delete;
+  StreamTimer& operator=(const StreamTimer&) = delete;
+  ~StreamTimer() {
+    (void)cudaEventDestroy(start_);
+    (void)cudaEventDestroy(stop_);
+    (void)cudaStreamDestroy(stream_);
+  }
 
   cudaStream_t stream() const { return stream_; }
 
-  std::vector<double> times(int64_t runs, const std::function<void()>& call) const {
+  // Of so many calls, after one that does not count.
+  template <typename Call>
+  Times of(int64_t runs, const Call& call) const {
     call();
     std::vector<double> times;
     for (int64_t i = 0; i < runs; ++i) {
@@ -59,7 +70,7 @@ class EventTimer {
       times.push_back(milliseconds);
     }
     std::sort(times.begin(), times.end());
-    return times;
+    return {times.front(), times[times.size() / 2]};
   }
 
  private:
