@@ -18,9 +18,9 @@ class CudaRange : public OnCuda {};
 
 void expect_range_parity(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                          const Resources& cuda = on_cuda()) {
-  SCOPED_TRACE(testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), " << base.rows()
-                                  << " rows (" << name_of(base.dtype()) << "), " << base.cols() << " columns, radius "
-                                  << params.radius << ", " << name_of(params.metric));
+  SCOPED_TRACE(::testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), "
+                                    << base.rows() << " rows (" << name_of(base.dtype()) << "), " << base.cols()
+                                    << " columns, radius " << params.radius << ", " << name_of(params.metric));
   expect_same_bytes(range_search(queries, base, params, on_cpu()), range_search(queries, base, params, cuda));
 }
 
@@ -131,7 +131,7 @@ TEST_F(CudaRange, FiltersIndexesAndDeviceMemory) {
     for (const int64_t n : {40, 5000}) {
       const float radius = radius_of(queries.view(), base.view(), metric, n);
       for (const double share : {0.0, 0.03, 0.6, 0.98, 1.0}) {
-        SCOPED_TRACE(testing::Message() << name_of(metric) << ", " << share << " of the rows, radius " << radius);
+        SCOPED_TRACE(::testing::Message() << name_of(metric) << ", " << share << " of the rows, radius " << radius);
         const Filters filters(13000, share, 16);
         const RangeParams params{radius, metric, true, filters.by_bits()};
         const RangeNeighbors expected = range_search(queries.view(), base.view(), params, on_cpu());
