@@ -174,9 +174,14 @@ void RowUpload::fill(const MatrixView& rows, const RowPicks& picks, std::byte* t
       std::memcpy(target + begin * row_bytes, rows.row(begin), static_cast<size_t>((end - begin) * row_bytes));
       return;
     }
-    for (int64_t i = begin; i < end; ++i) {
+    const bool packed = rows.row_stride() == rows.cols();
+    for (int64_t i = begin; i < end;) {
       const int64_t row = picks.list == nullptr ? i : picks.list[i] - picks.first_listed;
-      std::memcpy(target + i * row_bytes, rows.row(row), static_cast<size_t>(row_bytes));
+      int64_t run = 1;  // of rows that lie one after the other
+      if (packed)
+        while (i + run < end && picks.list[i + run] == picks.list[i] + run) ++run;
+      std::memcpy(target + i * row_bytes, rows.row(row), static_cast<size_t>(run * row_bytes));
+      i += run;
     }
   });
 }

@@ -24,6 +24,24 @@ uint64_t bits_of_bytes(const uint8_t* bytes) {
   return ones * 0x0102040810204080 >> 56;  // byte i's one moves to bit 56 + i
 }
 
+// All bits that are set. Plain additions, which become vector instructions: not every processor that a build is for has
+// one that counts, and beside the search of one query a filter is not little.
+int64_t count_bits(const uint64_t* words, int64_t count) {
+  uint64_t total = 0;
+  for (int64_t first = 0; first < count; first += 16) {
+    uint64_t sums = 0;  // of each byte: at most 16 times 8
+    for (int64_t i = first; i < std::min(first + 16, count); ++i) {
+      uint64_t word = words[i];
+      word -= word >> 1 & 0x5555555555555555;
+      word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+      sums += (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    }
+    sums = (sums & 0x00ff00ff00ff00ff) + (sums >> 8 & 0x00ff00ff00ff00ff);
+    total += sums * 0x0001000100010001 >> 48;
+  }
+  return static_cast<int64_t>(total);
+}
+
 // One of the ids is no row.
 [[noreturn]] void throw_outside(const int64_t* ids, int64_t rows) {
   int64_t i = 0;
@@ -54,28 +72,27 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
 }
 
 void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
-  constexpr int64_t kRankWords = kRankRows / 64;
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
   ranks_ = HostBuffer(ranks_for(rows_) * 4, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
-  auto* const ranks = ranks_.as<uint32_t>();
   const auto* const given = static_cast<const uint8_t*>(filter.data());
-  const bool packed = filter.form() == RowFilter::Form::bits;
-  for (int64_t word = 0; word < words_for(rows_); ++word) {
-    const int64_t first = word * 64;
-    const int64_t count = std::min<int64_t>(64, rows_ - first);
-    uint64_t value = 0;
-    if (packed) {
-      std::memcpy(&value, given + first / 8, static_cast<size_t>((count + 7) / 8));
-    } else {
-      const int64_t whole = count / 8 * 8;
-      for (int64_t i = 0; i < whole; i += 8) value |= bits_of_bytes(given + first + i) << i;
-      for (int64_t i = whole; i < count; ++i) value |= static_cast<uint64_t>(given[first + i] != 0) << i;
-    }
-    if (count < 64) value &= (uint64_t{1} << count) - 1;
-    words[word] = value;
-    if (word % kRankWords == 0) ranks[word / kRankWords] = static_cast<uint32_t>(count_);
-    count_ += std::popcount(value);
+  const int64_t whole = rows_ / 8 * 8;
+  if (words_for(rows_) > 0) words[words_for(rows_) - 1] = 0;
+  if (filter.form() == RowFilter::Form::bits) {
+    std::memcpy(words, given, static_cast<size_t>((rows_ + 7) / 8));
+  } else {
+    auto* const bytes = reinterpret_cast<uint8_t*>(words);
+    for (int64_t i = 0; i < whole; i += 8) bytes[i / 8] = static_cast<uint8_t>(bits_of_bytes(given + i));
+    uint8_t last = 0;
+    for (int64_t i = whole; i < rows_; ++i) last = static_cast<uint8_t>(last | (given[i] != 0 ? 1 : 0) << (i % 8));
+    if (whole < rows_) bytes[whole / 8] = last;
+  }
+  if (rows_ % 64 != 0) words[rows_ / 64] &= (uint64_t{1} << (rows_ % 64)) - 1;
+  constexpr int64_t kRankWords = kRankRows / 64;
+  for (int64_t rank = 0; rank < ranks_for(rows_); ++rank) {
+    ranks_.as<uint32_t>()[rank] = static_cast<uint32_t>(count_);
+    const int64_t first = rank * kRankWords;
+    count_ += count_bits(words + first, std::min(kRankWords, words_for(rows_) - first));
   }
 }
 

@@ -35,7 +35,9 @@ constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
 
 // Products.
-constexpr int64_t kProductFromRows = 4096;  // below this the direct engine is as fast
+constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
+constexpr int64_t kProductFewRows = 512;                // unless queries are many: from so few rows on,
+constexpr int64_t kProductFewPairs = int64_t{1} << 21;  // where there are so many keys to compute
 constexpr int64_t kProductLargestK = 1024;
 constexpr int64_t kProductQueries = 16384;  // one or two gigabytes of minima with a full piece
 constexpr int64_t kProductGoodQueries = 2048;
@@ -156,7 +158,10 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   if (!problem.range && problem.k > kProductLargestK) return false;
   const bool forced = choice.engine == CudaEngine::product;
   const bool few_groups = !problem.range && group_count(problem.rows, 1) < 2 * problem.k;
-  if (!forced && (problem.rows < kProductFromRows || few_groups)) return false;
+  const bool many_pairs =
+      problem.rows >= kProductFewRows && saturating_multiply(problem.queries, problem.rows) >= kProductFewPairs;
+  const bool enough = problem.rows >= kProductFromRows || many_pairs;
+  if (!forced && (!enough || few_groups)) return false;
 
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
   const KeyKind kind = key_kind(problem.metric);

@@ -87,13 +87,19 @@ void for_each_batch(KnnProblem problem, float radius, const SearchInput& input, 
   meter.finish();
 }
 
-void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances) {
+void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances,
+                const Resources& resources) {
+  constexpr int64_t kHitsPerTask = 1 << 14;
   const uint64_t* const neighbors = hits.neighbors();
-  for (int64_t i = 0; i < hits.size(); ++i) {
-    const uint32_t row = row_of(neighbors[i]);
-    ids[i] = numbers == nullptr ? row : numbers[row];
-    distances[i] = distance_of(metric, key_of_ordered(ordered_of(neighbors[i])));
-  }
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("write", hits.size(), quiet);
+  parallel_for((hits.size() + kHitsPerTask - 1) / kHitsPerTask, meter, resources, [&](int64_t task, int) {
+    for (int64_t i = task * kHitsPerTask; i < std::min((task + 1) * kHitsPerTask, hits.size()); ++i) {
+      const uint32_t row = row_of(neighbors[i]);
+      ids[i] = numbers == nullptr ? row : numbers[row];
+      distances[i] = distance_of(metric, key_of_ordered(ordered_of(neighbors[i])));
+    }
+  });
 }
 
 }  // namespace
@@ -125,7 +131,7 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
   int64_t query = 0;
   int64_t at = 0;
   for (CollectedHits& part : parts) {
-    write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at);
+    write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at, resources);
     for (int64_t q = 0; q < part.queries(); ++q) {
       result.offsets()[++query] = at + part.offsets()[q + 1];
     }
@@ -142,7 +148,7 @@ void search_range(KnnProblem problem, float radius, const SearchInput& input, co
                  [&](int64_t first, const CollectedHits& hits, const uint32_t* rows) {
                    RangeNeighbors part(hits.queries(), hits.size(), resources);
                    std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
-                   write_hits(problem.metric, hits, rows, part.ids(), part.distances());
+                   write_hits(problem.metric, hits, rows, part.ids(), part.distances(), resources);
                    sink(first, part.view());
                    told = first + hits.queries();
                  });

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace kith {
+namespace {
+
+constexpr int64_t kRunsPerTask = 64;
+
+}  // namespace
 
 RangeRuns::Part* RangeRuns::add(int64_t runs, int64_t rows) {
   counted_ += rows;
@@ -44,13 +49,21 @@ CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
   auto* const next = ends.as<int64_t>();
   std::copy_n(offsets, queries, next);
   for (Part& part : parts_) {
+    const Run* const runs = part.runs.as<Run>();
+    std::vector<const uint64_t*> starts(static_cast<size_t>((part.run_count + kRunsPerTask - 1) / kRunsPerTask));
     const uint64_t* from = part.neighbors.as<uint64_t>();
     for (int64_t i = 0; i < part.run_count; ++i) {
-      const Run& run = part.runs.as<Run>()[i];
-      std::copy_n(from, run.count, neighbors + next[run.query]);
-      next[run.query] += run.count;
-      from += run.count;
+      if (i % kRunsPerTask == 0) starts[static_cast<size_t>(i / kRunsPerTask)] = from;
+      from += runs[i].count;
     }
+    parallel_for(static_cast<int64_t>(starts.size()), meter, resources_, [&](int64_t task, int) {
+      const uint64_t* source = starts[static_cast<size_t>(task)];
+      for (int64_t i = task * kRunsPerTask; i < std::min((task + 1) * kRunsPerTask, part.run_count); ++i) {
+        std::copy_n(source, runs[i].count, neighbors + next[runs[i].query]);
+        next[runs[i].query] += runs[i].count;  // no other run of the part is this query's
+        source += runs[i].count;
+      }
+    });
     part = Part();
   }
   clear();

@@ -165,7 +165,11 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   problem.k = problem.result_k = 5000;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
+  problem.rows = 300;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem.rows = 1000;
+  EXPECT_EQ(engine(problem), CudaEngine::product);
+  problem.queries = 100;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
   problem.cols = 100000;
