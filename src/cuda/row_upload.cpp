@@ -2,6 +2,7 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
+#include "cuda/event.hpp"
 
 #include <unistd.h>
 
@@ -91,20 +92,6 @@ void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) 
     }
   }
 }
-
-// When what was enqueued before has been done.
-class Event {
- public:
-  Event() { KITH_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
-  ~Event() { (void)cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 }  // namespace
 

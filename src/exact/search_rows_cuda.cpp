@@ -32,6 +32,9 @@ SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const Kep
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
+  if (rows_come_ahead(problem, plan)) {
+    ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
+  }
   const bool masked = problem.filter == FilterPath::mask;
   if (!masked && (problem.filter != FilterPath::list || kept->bits() == nullptr)) return;
   const int64_t rows = masked ? problem.rows : problem.unfiltered_rows;
@@ -90,27 +93,40 @@ const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
   return target;
 }
 
+int64_t SearchRows::piece_size(const Run& run, int64_t first) const {
+  return std::min(piece_rows(plan_), run.rows - first);
+}
+
+// What picks_of() picks from.
+MatrixView SearchRows::rows_of(const Run& run, int64_t first) const {
+  return problem_.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
+}
+
+RowPicks SearchRows::picks_of(const Run& run, int64_t first) const {
+  const bool by_list = problem_.filter == FilterPath::list && kept_->list() != nullptr;
+  return {by_list ? kept_->list() + run.first_place + first : nullptr, run.first_row, piece_size(run, first)};
+}
+
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
                                 ProgressMeter& meter, const std::function<void(const ProductBase&)>& use) {
   const bool listed = problem_.filter == FilterPath::list;
   const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
-  const int64_t rows = listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows();
-  for (int64_t first = 0; first < rows; first += piece_rows(plan_)) {
-    RowPicks picks{nullptr, first_row, std::min(piece_rows(plan_), rows - first)};
+  const Run run{base, first_row, first_place,
+                listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows()};
+  for (int64_t first = 0; first < run.rows; first += piece_rows(plan_)) {
     ProductBase piece;
     piece.first_row = first_row + first;
-    piece.rows.count = picks.count;
+    piece.rows.count = piece_size(run, first);
     if (listed) {
       piece.first_place = first_place + first;
-      if (kept_->list() != nullptr) picks.list = kept_->list() + piece.first_place;
-      piece.rows.list = piece.numbers = bring_numbers(piece.first_place, picks.count);
+      piece.rows.list = piece.numbers = bring_numbers(piece.first_place, piece.rows.count);
       piece.rows.first_listed = static_cast<uint32_t>(first_row);
     }
     if (ready != nullptr) {
       take_prepared(*ready, listed ? 0 : first, piece);
     } else {
       if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
-      piece.rows = arrive(listed ? base : base.slice(first, picks.count), picks, piece.numbers, meter);
+      piece.rows = arrive(run, first, piece.numbers, meter);
       inspect(piece.rows);
     }
     if (products()) make_ready(ready != nullptr, piece);
@@ -118,13 +134,15 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
     const bool negative_matters = problem_.metric == Metric::chi_square && !problem_.base_checked;
     if (!products() && ready == nullptr && (checks_base() || negative_matters)) (void)read_status(&piece);
     use(piece);
+    if (ahead_ != nullptr) ahead_->used(static_cast<int>(first / piece_rows(plan_) % 2), stream());
   }
 }
 
-// Brings the rows, or those picked of them, to the device, unless they lie there: then they are read by `list`.
-DeviceRowsView SearchRows::arrive(const MatrixView& rows, const RowPicks& picks, const uint32_t* list,
-                                  ProgressMeter& meter) {
-  check_on_device(rows, names_.base, context_->device());
+// Brings the rows of a piece to the device, unless they lie there: then they are read by `list`.
+DeviceRowsView SearchRows::arrive(const Run& run, int64_t first, const uint32_t* list, ProgressMeter& meter) {
+  check_on_device(run.base, names_.base, context_->device());
+  const MatrixView rows = rows_of(run, first);
+  const RowPicks picks = picks_of(run, first);
   DeviceRowsView view = device_rows(rows);
   view.count = picks.count;
   if (lies_on(rows, context_->device())) {
@@ -132,13 +150,20 @@ DeviceRowsView SearchRows::arrive(const MatrixView& rows, const RowPicks& picks,
     view.first_listed = static_cast<uint32_t>(picks.first_listed);
     return view;
   }
-  auto* const target = at<std::byte>(layout_.rows);
-  if (picks.list == nullptr) {
-    upload_.copy(rows, target, stream(), meter);
+  const int64_t step = piece_rows(plan_);
+  const int buffer = ahead_ == nullptr ? 0 : static_cast<int>(first / step % 2);
+  const auto place = [&](int i) { return at<std::byte>(i == 0 ? layout_.rows : layout_.rows_ahead); };
+  if (ahead_ != nullptr) {
+    if (first == 0) ahead_->begin(buffer, rows, picks, place(buffer));
+    ahead_->await(buffer, stream());
+    const int64_t next = first + step;
+    if (next < run.rows) ahead_->begin(1 - buffer, rows_of(run, next), picks_of(run, next), place(1 - buffer));
+  } else if (picks.list == nullptr) {
+    upload_.copy(rows, place(0), stream(), meter);
   } else {
-    upload_.copy(rows, picks, target, stream(), meter);
+    upload_.copy(rows, picks, place(0), stream(), meter);
   }
-  view.data = target;
+  view.data = place(buffer);
   view.stride = rows.cols();
   return view;
 }

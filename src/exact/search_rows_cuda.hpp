@@ -9,6 +9,7 @@
 
 #include "cuda/device_buffer.hpp"
 #include "cuda/row_upload.hpp"
+#include "cuda/rows_ahead.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/product_base_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
@@ -71,7 +72,17 @@ class SearchRows {
   const uint32_t* bring_numbers(int64_t place, int64_t count) const;
   int64_t number_of(const ProductBase* piece, uint32_t row) const;
 
-  DeviceRowsView arrive(const MatrixView& rows, const RowPicks& picks, const uint32_t* list, ProgressMeter& meter);
+  // Kept rows first_place + first and those after it, or rows `first` and those after it, of a run of the base.
+  struct Run {
+    const MatrixView& base;
+    int64_t first_row;
+    int64_t first_place;
+    int64_t rows;
+  };
+  int64_t piece_size(const Run& run, int64_t first) const;
+  MatrixView rows_of(const Run& run, int64_t first) const;
+  RowPicks picks_of(const Run& run, int64_t first) const;
+  DeviceRowsView arrive(const Run& run, int64_t first, const uint32_t* list, ProgressMeter& meter);
   void take_prepared(const PreparedBase& ready, int64_t first, ProductBase& piece) const;
   void inspect(DeviceRowsView& rows) const;
   void make_ready(bool prepared, ProductBase& piece) const;
@@ -85,6 +96,7 @@ class SearchRows {
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
   RowUpload upload_;
+  std::unique_ptr<RowsAhead> ahead_;
   int64_t first_query_ = 0;
 };
 

@@ -36,10 +36,17 @@ inline bool rows_stay(const KnnProblem& problem) {
   return problem.base_prepared || problem.base_space.kind == MemoryKind::cuda;
 }
 
+// Whether a piece comes while the one before it is searched, to a second place.
+inline bool rows_come_ahead(const KnnProblem& problem, const KnnPlan& plan) {
+  const bool products = plan.cuda_engine == CudaEngine::product;
+  return products && !rows_stay(problem) && problem.base_in_memory && problem.rows > plan.product.rows;
+}
+
 struct SearchWorkspace {
   int64_t queries = 0;      // query_batch x cols, as they came
   int64_t query_norms = 0;  // inverse norms, double
   int64_t rows = 0;         // a piece x cols, as they came
+  int64_t rows_ahead = 0;   // the same, of every other piece
   int64_t row_norms = 0;    // inverse norms, double
   int64_t list = 0;         // numbers of kept rows, u32: of a piece, or of a tile where rows are masked
   int64_t kept = 0;         // a filter's bits, of the whole base
@@ -81,7 +88,9 @@ struct SearchWorkspace {
     const int64_t piece = piece_rows(plan);
     queries = take(plan.query_batch, query_bytes);
     query_norms = take(plan.query_batch, norm_bytes);
-    rows = take(rows_stay(problem) ? 0 : piece, saturating_multiply(problem.cols, size_of(problem.base_dtype)));
+    const int64_t row_bytes = saturating_multiply(problem.cols, size_of(problem.base_dtype));
+    rows = take(rows_stay(problem) ? 0 : piece, row_bytes);
+    rows_ahead = take(rows_come_ahead(problem, plan) ? piece : 0, row_bytes);
     const int64_t new_norms = problem.base_prepared && !listed ? 0 : piece;
     row_norms = take(masked ? std::max(new_norms, plan.row_tile) : new_norms, norm_bytes);
     list = take(listed ? piece : masked ? plan.row_tile : 0, 4);

@@ -160,6 +160,33 @@ TEST_F(CudaFilter, EveryLimitGivesTheSameBytes) {
   }
 }
 
+// The next piece comes while one is searched.
+TEST_F(CudaFilter, ManyPiecesFromTheHost) {
+  const Vectors base = random_vectors(DType::f32, 150000, 100, 26);
+  const Vectors queries = random_vectors(DType::f32, 30, 100, 27);
+  const Filters most(150000, 0.95, 28);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = int64_t{48} << 20;
+  for (const RowFilter& filter : {RowFilter(), most.by_bits()}) {
+    const KnnParams params{10, Metric::cosine, true, filter};
+    const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+    const Resources limited(options);
+    for (int i = 0; i < 3; ++i) expect_same_bytes(expected, knn(queries.view(), base.view(), params, limited));
+  }
+  // A row in the last piece, while others are on their way.
+  Vectors bad = base;
+  bad.row(149990)[7] = NAN;
+  EXPECT_NE(text_thrown<InvalidArgument>([&] {
+              knn(queries.view(), bad.view(), {10, Metric::l2}, Resources(options));
+            }).find("base row 149990"),
+            std::string::npos);
+  bad.row(3)[7] = NAN;
+  EXPECT_NE(text_thrown<InvalidArgument>([&] {
+              knn(queries.view(), bad.view(), {10, Metric::l2}, Resources(options));
+            }).find("base row 3 "),
+            std::string::npos);
+}
+
 // Rows by number pass through pinned memory where they are many.
 TEST_F(CudaFilter, ManyRowsFromTheHost) {
   const Vectors base = random_vectors(DType::f32, 90000, 130, 23, 2);

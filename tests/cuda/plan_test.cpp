@@ -284,6 +284,20 @@ TEST(CudaPlan, RowsOnTheDeviceNeedNoRoom) {
   }
 }
 
+TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
+  KnnProblem problem = million();
+  problem.rows = 5000000;
+  const KnnPlan plan = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, plan);
+  EXPECT_TRUE(rows_come_ahead(problem, plan));
+  const KnnWorkspace layout(problem, plan);
+  EXPECT_GE(layout.rows_ahead - layout.rows, plan.product.rows * 128 * 4);
+  EXPECT_GE(layout.row_norms - layout.rows_ahead, plan.product.rows * 128 * 4);
+  EXPECT_FALSE(rows_come_ahead(million(), plan_within(million(), 138 * kGiB)));  // one piece
+  problem.base_space = MemorySpace::cuda(0);
+  EXPECT_FALSE(rows_come_ahead(problem, plan_within(problem, 138 * kGiB)));
+}
+
 TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
   KnnProblem problem = million();
   problem.base_prepared = true;
@@ -334,7 +348,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
       const KnnPlan plan = plan_within(problem, budget);
       EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
       EXPECT_LE(plan.device_bytes, budget);
-      EXPECT_GE(plan.hits, plan.row_tile);  // all of one query's
+      EXPECT_GE(plan.hits, plan.row_tile);          // all of one query's
       EXPECT_GE(plan.hits, plan.product.capacity);  // of products
     }
     EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
