@@ -50,6 +50,12 @@ std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPla
 std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                           const custom::TileMetric* metric, const Resources& resources);
 
+// All rows, by the problem's own metric.
+inline std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan,
+                                                 const Resources& resources) {
+  return make_knn_cuda(problem, plan, nullptr, nullptr, resources);
+}
+
 // Padding for every query, to the memory of the device that `out` lies on.
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);
 
