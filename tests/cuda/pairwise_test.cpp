@@ -31,7 +31,14 @@ void expect_pairwise_parity(const MatrixView& x, const MatrixView& y, Metric met
   ASSERT_EQ(std::memcmp(expected.view().data(), there.data(), bytes), 0);
 }
 
-TEST_F(CudaPairwiseSmall, EveryMetricAndDtype) {
+TEST_F(CudaPairwiseSmall, OddShapes) {
+  for (const int64_t rows : {1, 33, 70}) {
+    const Stored y(DType::f32, rows, 19, 2, true);
+    expect_pairwise_parity(y.view().slice(0, 1), y.view(), Metric::cosine);
+  }
+}
+
+TEST_F(CudaPairwise, EveryMetricAndDtype) {
   for (const DType dtype : kAllDtypes) {
     for (const Metric metric : kEveryMetric) {
       const Stored x(dtype, 5, 19, 1, metric != Metric::chi_square);

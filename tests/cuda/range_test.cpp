@@ -34,8 +34,8 @@ TEST_F(CudaRangeSmall, RadiiForNothingAFewAndAll) {
     const int64_t cols = rows == 200 ? 1 : 13;
     const Vectors queries = random_vectors(DType::f32, 5, cols, 1);
     const Vectors base = random_vectors(DType::f32, rows, cols, 2);
-    for (const Metric metric : kAllMetrics) {
-      for (const int64_t n : {int64_t{1}, (rows + 19) / 20, rows}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      for (const int64_t n : {(rows + 19) / 20, rows}) {
         expect_range_parity(queries.view(), base.view(), {radius_of(queries.view(), base.view(), metric, n), metric});
       }
       for (const float radius : {-1.0f, INFINITY}) {
@@ -63,7 +63,7 @@ TEST_F(CudaRangeSmall, NoQueriesAndNoRows) {
   expect_range_parity(some.view(), none.view(), {1, Metric::l2});
 }
 
-TEST_F(CudaRangeSmall, EveryMetricAndDtypeDirectly) {
+TEST_F(CudaRange, EveryMetricAndDtypeDirectly) {
   for (const DType dtype : kAllDtypes) {
     for (const Metric metric : kEveryMetric) {
       const Stored queries(dtype, 4, 19, 4, metric != Metric::chi_square);
