@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, SupportsIndex, Union
+from typing import Any, SupportsIndex, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, as_vectors, to_numpy
+from kith._arrays import Vectors, VectorsLike, as_vectors, to_numpy
 from kith._files import path_bytes
-from kith._options import call_options, flag, text, whole_number
-from kith._progress import Progress, reporting
+from kith._libraries import library_of
+from kith._options import calling, check_device, flag, text, whole_number
+from kith._progress import Progress
 
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
@@ -74,7 +75,8 @@ class KMeans:
     Notes
     -----
     Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
-    where they lie, others by one copy to float32. `predict` may run in many threads at once, also while one fits. The
+    where they lie, others by one copy to float32. What `predict`, `assign` and `transform` return is in the vectors' kind
+    of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads at once, also while one fits. The
     GIL is released, and Ctrl-C stops a fit.
 
     Examples
@@ -112,9 +114,8 @@ class KMeans:
         device: str = "auto",
         check_finite: bool = True,
     ) -> None:
-        call_options(device=device)  # a wrong name is told here, not at the first fit
-        self._device = device
-        self._given: Matrix | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
+        self._device = check_device(device)
+        self._given: Vectors | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
         number = whole_number(seed, "seed")
         if number < 0:
             raise ValueError(f"seed = {number}; it must not be negative")
@@ -164,12 +165,11 @@ class KMeans:
             This object.
         """
         weights = _weights(sample_weight)
-        with self._fitting, reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+        with self._fitting, calling(self._device, threads, memory_limit, progress=progress, arrays=(x,)) as options:
             if isinstance(x, (str, os.PathLike)):
                 self._model.fit_file(path_bytes(x), weights, self._given, options)
             else:
-                self._model.fit(as_vectors(x, "x")[0], weights, self._given, options)
+                self._model.fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -188,9 +188,8 @@ class KMeans:
         without files.
         """
         weights = _weights(sample_weight)
-        with self._fitting, reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
-            self._model.partial_fit(as_vectors(x, "x")[0], weights, self._given, options)
+        with self._fitting, calling(self._device, threads, memory_limit, progress=progress, arrays=(x,)) as options:
+            self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -214,11 +213,12 @@ class KMeans:
         progress: Progress = False,
     ) -> tuple[Labels, Floats]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
-        with reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+        with calling(self._device, threads, memory_limit, progress=progress, arrays=(x,)) as options:
             if isinstance(x, (str, os.PathLike)):
                 return self._model.predict_file(path_bytes(x), options)
-            return self._model.predict(as_vectors(x, "x")[0], options)
+            found = self._model.predict(as_vectors(x, "x", options.stream)[0], options)
+            library = library_of(x)
+            return library.from_host(found[0], x), library.from_host(found[1], x)
 
     def transform(
         self,
@@ -229,16 +229,18 @@ class KMeans:
         progress: Progress = False,
     ) -> Floats:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
-        with reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
-            return self._model.transform(as_vectors(x, "x")[0], options)
+        with calling(self._device, threads, memory_limit, progress=progress, arrays=(x,)) as options:
+            distances = self._model.transform(as_vectors(x, "x", options.stream)[0], options)
+            return cast(Floats, library_of(x).from_host(distances, x))
 
     def fit_predict(
         self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
     ) -> Labels:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
-        return self.labels_ if self.labels_.size else self.predict(x, **options)
+        if not self.labels_.size:
+            return self.predict(x, **options)
+        return cast(Labels, library_of(x).from_host(self.labels_.copy(), x))
 
     def fit_transform(self, x: VectorsLike, sample_weight: npt.ArrayLike | None = None, **options: Any) -> Floats:
         """`fit`, and the distances of `x` to every centre."""

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import VectorsLike, as_vectors
-from kith._options import call_options, flag, text
-from kith._progress import Progress, reporting
+from kith._arrays import VectorsLike, as_vectors, share_memory
+from kith._libraries import library_of
+from kith._options import calling, flag, text
+from kith._progress import Progress
 
 
 def pairwise_distances(
@@ -32,7 +33,7 @@ def pairwise_distances(
     Parameters
     ----------
     x : array_like, (rows, dimension)
-        Vectors, as in `knn`.
+        Vectors, as in `knn`, on the host: distances are computed on the CPU.
     y : array_like, (columns, dimension), optional
         Other vectors; by default `x` itself.
     metric : str, default "l2"
@@ -45,7 +46,8 @@ def pairwise_distances(
     Returns
     -------
     numpy.ndarray of float32
-        (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit.
+        (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit; torch's or jax's where `x`
+        is.
 
     Raises
     ------
@@ -61,19 +63,19 @@ def pairwise_distances(
     """
     name = text(metric, "metric")
     finite = flag(check_finite, "check_finite")
-    rows, _ = as_vectors(x, "x")
-    columns = rows if y is None else as_vectors(y, "y")[0]
-    if out is not None:
-        _check_output(out)
-        if np.may_share_memory(out, rows) or np.may_share_memory(out, columns):
-            raise ValueError("out shares memory with x or y; give another array")
-    with reporting(progress) as report:
-        options = call_options(device="cpu", threads=threads, memory_limit=memory_limit, progress=report)
+    with calling("cpu", threads, memory_limit, progress=progress, arrays=(x, y)) as options:
+        rows, _ = as_vectors(x, "x", options.stream)
+        columns = rows if y is None else as_vectors(y, "y", options.stream)[0]
+        if out is not None:
+            _check_output(out)
+            if share_memory(out, rows) or share_memory(out, columns):
+                raise ValueError("out shares memory with x or y; give another array")
         fresh = _kith.pairwise_distances(rows, columns, name, finite, options, out)
     if fresh is None:
         assert out is not None
         return out
-    return fresh
+    distances: npt.NDArray[np.float32] = library_of(x).from_host(fresh, x)
+    return distances
 
 
 def _check_output(out: npt.NDArray[np.float32]) -> None:
