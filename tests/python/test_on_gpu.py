@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import numpy as np
 import pytest
 
 import kith
+
+# jax would take most of the GPU's memory for itself.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 pytestmark = pytest.mark.skipif(not kith.info()["cuda_devices"], reason="no CUDA device, or a build without CUDA")
 
