@@ -187,9 +187,9 @@ bool DeviceArray::readable_in_place() const {
 }
 
 bool DeviceArray::c_contiguous() const {
+  if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) return true;
   int64_t step = 1;
   for (size_t axis = shape_.size(); axis-- > 0;) {
-    if (shape_[axis] == 0) return true;
     if (shape_[axis] > 1 && strides_[axis] != step) return false;
     step *= shape_[axis];
   }
