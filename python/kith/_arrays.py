@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._device_arrays import as_device_vectors, dlpack_device, on_device
-from kith._libraries import library_of
+from kith._device_arrays import as_device_vectors, on_device
+from kith._libraries import dlpack_device, library_of
 
 
 class SupportsDLPack(Protocol):
@@ -58,15 +58,16 @@ def to_numpy(x: VectorsLike, name: str) -> Matrix:
         raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with kith.read_vectors(path)")
     if hasattr(x, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; Kith searches dense vectors: convert it with x.toarray()")
-    if dlpack_device(x) is not None:
-        return _from_dlpack(x, name)
+    memory = dlpack_device(x)
+    if memory is not None:
+        return _from_dlpack(x, memory, name)
     if hasattr(x, "__cuda_array_interface__"):
         raise TypeError(_not_on_host(name))
     return np.asarray(x)
 
 
-def _from_dlpack(x: Any, name: str) -> Matrix:
-    if dlpack_device(x) not in _HOST_DEVICES:
+def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
+    if memory not in _HOST_DEVICES:
         raise TypeError(_not_on_host(name))
     x = library_of(x).plain(x, name)
     try:

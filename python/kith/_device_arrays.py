@@ -7,33 +7,20 @@ is copied to the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
-from kith._libraries import library_of
-
-# DLPack's number of a CUDA device's memory.
-_CUDA = 2
+from kith._libraries import dlpack_device, library_of
 
 # What the library reads in place, and what float32 holds well enough to be converted to.
 _STORED = frozenset({"float32", "float16", "bfloat16", "uint8", "int8"})
 _CONVERTED = frozenset({"float64", "int16", "uint16"})
 
 
-def dlpack_device(x: Any) -> int | None:
-    """DLPack's number for the kind of memory that `x` lies in; None where it does not tell."""
-    if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        return None
-    return int(x.__dlpack_device__()[0])
-
-
 def on_device(x: Any) -> bool:
     """Whether `x` lies in a CUDA device's memory."""
-    told = dlpack_device(x)
-    return told == _CUDA if told is not None else hasattr(x, "__cuda_array_interface__")
+    return library_of(x).on_device(x)
 
 
 def stream_of(arrays: Iterable[Any]) -> int:
@@ -44,8 +31,10 @@ def stream_of(arrays: Iterable[Any]) -> int:
     return 0
 
 
-def settle(arrays: Iterable[Any]) -> None:
+def settle(arrays: Sequence[Any]) -> None:
     """At the end of a call: arrays of several libraries may be freed on several streams, so all work is waited for."""
+    if len(arrays) < 2:
+        return
     given = [x for x in arrays if on_device(x)]
     if len({id(library_of(x)) for x in given}) > 1:
         wait_for_device(next(int(x.__dlpack_device__()[1]) for x in given if dlpack_device(x) is not None))

@@ -76,8 +76,8 @@ class KMeans:
     -----
     Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
     where they lie, others by one copy to float32. What `predict`, `assign` and `transform` return is in the vectors' kind
-    of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads at once, also while one fits. The
-    GIL is released, and Ctrl-C stops a fit.
+    of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads
+    at once, also while one fits. The GIL is released, and Ctrl-C stops a fit.
 
     Examples
     --------

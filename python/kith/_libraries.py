@@ -1,4 +1,4 @@
-"""The library that an array belongs to: on which stream it works, how its memory is told, how results become its arrays.
+"""The library that an array belongs to: on which stream it works, where its memory is, how results become its arrays.
 
 None is imported here: who passes an array has loaded its library.
 """
@@ -15,11 +15,24 @@ from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, i
 # CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
 LEGACY_STREAM = 1
 
+# DLPack's number of a CUDA device's memory.
+_CUDA = 2
+
+
+def dlpack_device(x: Any) -> int | None:
+    """DLPack's number for the kind of memory that `x` lies in; None where it does not tell."""
+    if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        return None
+    return int(x.__dlpack_device__()[0])
+
 
 class Library(Protocol):
     """What Kith asks of one. `x` is always an array of that library."""
 
     writable: bool  # whether Kith may fill an array of it in a GPU's memory
+
+    def on_device(self, x: Any) -> bool:
+        """Whether `x` lies in a CUDA device's memory."""
 
     def plain(self, x: Any, name: str) -> Any:
         """`x`, or the same values where they can be read; TypeError for an array that is none to read."""
@@ -52,8 +65,11 @@ class Library(Protocol):
 class Torch:
     writable = True
 
+    def on_device(self, x: Any) -> bool:
+        return bool(x.is_cuda)
+
     def plain(self, x: Any, name: str) -> Any:
-        if str(x.layout) != "torch.strided":
+        if x.layout is not sys.modules["torch"].strided:
             raise TypeError(f"{name} is a sparse tensor; Kith searches dense vectors: convert it with x.to_dense()")
         if x.requires_grad:
             raise TypeError(f"{name} requires grad, and Kith's results carry no gradient: pass x.detach()")
@@ -88,6 +104,9 @@ class Torch:
 
 class Cupy:
     writable = True
+
+    def on_device(self, x: Any) -> bool:
+        return True
 
     def plain(self, x: Any, name: str) -> Any:
         return x
@@ -127,6 +146,9 @@ class Jax:
 
     writable = False
 
+    def on_device(self, x: Any) -> bool:
+        return dlpack_device(x) == _CUDA
+
     def plain(self, x: Any, name: str) -> Any:
         return x
 
@@ -163,23 +185,28 @@ class Other:
 
     writable = True
 
+    def on_device(self, x: Any) -> bool:
+        told = dlpack_device(x)
+        return told == _CUDA if told is not None else hasattr(x, "__cuda_array_interface__")
+
     def plain(self, x: Any, name: str) -> Any:
         return x
 
     def stream(self, x: Any) -> int:
-        if _speaks_dlpack(x):
+        if dlpack_device(x) is not None:
             return 0
         return int(x.__cuda_array_interface__.get("stream") or 0)
 
     def export(self, x: Any, stream: int) -> DeviceArray:
         if isinstance(x, DeviceArray):
             return x
-        if _speaks_dlpack(x):
+        if dlpack_device(x) is not None:
             return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
         return import_interface(x.__cuda_array_interface__, x)
 
     def to_float32(self, x: Any, name: str) -> Any:
-        raise TypeError(f"{name} must be float32, float16, bfloat16, uint8 or int8; convert this {type(x).__name__} first")
+        kind = type(x).__name__
+        raise TypeError(f"{name} must be float32, float16, bfloat16, uint8 or int8; convert this {kind} first")
 
     def packed(self, x: Any, name: str) -> Any:
         raise ValueError(f"{name}: the columns must be contiguous; copy this {type(x).__name__} first")
@@ -195,10 +222,6 @@ class Other:
 
     def lent(self, x: Any, name: str) -> Any:
         return x if isinstance(x, np.ndarray) else None
-
-
-def _speaks_dlpack(x: Any) -> bool:
-    return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
 
 
 def _own(shape: tuple[int, ...], dtype: str, device: int) -> DeviceArray:

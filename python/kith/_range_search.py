@@ -43,7 +43,7 @@ class RangeNeighbors(NamedTuple):
 
 
 def as_range_neighbors(found: RangeArrays, queries: object = None) -> RangeNeighbors:
-    """In the queries' kind of array, where they lie: one copy if that is a GPU, since results are put together on the host."""
+    """In the queries' kind of array, where they lie; a GPU gets a copy, since results are put together on the host."""
     offsets, ids, distances = found
     library = library_of(queries)
     usual = (offsets.view(np.int64), ids.view(np.int64), distances)  # numpy's usual name for int64
