@@ -72,7 +72,9 @@ class FlatBase final : public BlocksBase {
   bool can_prepare() const override { return params_.prepare; }
 
   bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
-    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
+    KnnProblem prepared = problem;
+    prepared.base_prepared = true;
+    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(prepared) == CpuEngine::direct);
     bool all = true;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];
