@@ -7,7 +7,7 @@ is copied to the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
@@ -70,3 +70,13 @@ def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) ->
     if not c_contiguous(array):
         raise ValueError(f"out: {name} must be C-contiguous")
     return array
+
+
+def fill_on_device(
+    like: Any, shape: tuple[int, int], device: int, stream: int, fill: Callable[[DeviceArray], object]
+) -> Any:
+    """A fresh float32 matrix of the library of `like`, filled by `fill` where that lies."""
+    library = library_of(like)
+    matrix = library.empty(shape, "float32", device)
+    fill(library.export(matrix, stream))
+    return library.finished(matrix)

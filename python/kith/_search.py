@@ -28,7 +28,8 @@ class Neighbors(NamedTuple):
 
     Where there are fewer than k vectors, the rest is id -1 at distance inf (-inf for ``inner_product``).
 
-    Both are arrays of the queries' library where that is torch, cupy or jax, and lie where the queries do; else numpy's.
+    Both are arrays of the queries' library where that is torch, cupy or jax (which has no int64 unless told so), and lie
+    where the queries do; else numpy's.
 
     Attributes
     ----------

@@ -33,6 +33,7 @@ using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::
 #define KITH_PY_VECTORS "DeviceArray | numpy.typing.NDArray[typing.Any]"
 #define KITH_PY_DISTANCES "numpy.typing.NDArray[numpy.float32]"
 #define KITH_PY_NEIGHBORS "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]] | None"
+#define KITH_PY_GIVEN_DISTANCES "DeviceArray | " KITH_PY_DISTANCES " | None"
 #define KITH_PY_GIVEN KITH_PY_NEIGHBORS " | tuple[DeviceArray, DeviceArray]"
 
 // The dtype of numpy that holds one of Kith's: uint16, as bits, for bf16, which numpy lacks.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "array.hpp"
+#include "matrix_output.hpp"
 
 #include <kith/host_buffer.hpp>
 #include <kith/neighbors.hpp>
@@ -19,7 +20,6 @@ namespace kith::python {
 
 // The caller's (ids, distances), or none. The package has checked dtypes and layout.
 using GivenIds = std::variant<DeviceArray, IdArray>;
-using GivenDistances = std::variant<DeviceArray, DistanceArray>;
 using GivenOutput = std::optional<std::pair<GivenIds, GivenDistances>>;
 
 class NeighborsOutput {

@@ -191,6 +191,23 @@ def test_kmeans(kind, vectors):
         return
     assert (model.cluster_centers_ == true.cluster_centers_).all()
     assert (kind.take(labels) == true.labels_).all()
+    assert (kind.take(model.transform(kind.give(x[:300]))) == true.transform(x[:300])).all()
+    assert (kind.take(kith.KMeans(16, iterations=5).fit_predict(kind.give(x))) == true.labels_).all()
+
+
+def test_pairwise_distances(kind, vectors):
+    x, y = vectors(70, 8), vectors(50, 8)
+    true = kith.pairwise_distances(x, y, device="cpu")
+    try:
+        found = kith.pairwise_distances(kind.give(x), kind.give(y))
+    except NotImplementedError as error:
+        assert "cuda:0" in str(error)
+        return
+    assert (kind.take(found) == true).all()
+    assert (kind.take(kith.pairwise_distances(kind.give(x), y)) == true).all()
+    if kind.__class__ is not Jax:
+        out = kind.give(np.zeros((70, 50), np.float32))
+        assert kith.pairwise_distances(kind.give(x), kind.give(y), out=out) is out and (kind.take(out) == true).all()
 
 
 @pytest.mark.parametrize("make", [Torch, Cupy])
