@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kith
-from kith import _kith
+from kith import _device_arrays, _kith, _libraries
 from kith._arrays import as_queries, as_vectors, share_memory
 from kith._device_arrays import on_device, stream_of
 from kith._libraries import LEGACY_STREAM
@@ -196,3 +196,77 @@ def test_interface_needs_a_device(vectors):
 
 def test_shown(vectors):
     assert repr(as_vectors(OnGpu(vectors(4, 3)), "x")[0]) == "kith.DeviceArray(shape=(4, 3), dtype=float32, device=cuda:0)"
+
+
+class MadeUp(_libraries.Other):
+    """A library with a stream, whose arrays are OnGpu."""
+
+    def stream(self, x):
+        return 7
+
+    def empty(self, shape, dtype, device):
+        return OnGpu(np.zeros(shape, dtype), device)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Has OnGpu belong to that library, and the search itself done by a stand-in that notes what it was given."""
+    monkeypatch.setitem(_libraries._KNOWN, OnGpu.__module__, MadeUp())
+    calls = []
+
+    def filled(out, dtype, value):
+        assert isinstance(out, _kith.DeviceArray) and out.dtype == np.dtype(dtype).name
+        count = int(np.prod(out.shape))
+        pointer = out.__cuda_array_interface__["data"][0]
+        np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(pointer), dtype)[:] = value
+
+    def knn(queries, base, k, metric, finite, rows, options, out):
+        calls.append((queries, base, options, out))
+        if out is not None:
+            filled(out[0], np.int64, 5)
+            filled(out[1], np.float32, 0.5)
+            return None
+        return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
+
+    def pairwise_distances(x, y, metric, finite, options, out):
+        calls.append((x, y, options, out))
+        filled(out, np.float32, 0.25)
+
+    monkeypatch.setattr(_kith, "knn", knn)
+    monkeypatch.setattr(_kith, "pairwise_distances", pairwise_distances)
+    return calls
+
+
+@pytest.mark.parametrize("base", [lambda x: x, OnGpu], ids=["base on the host", "base on the GPU"])
+def test_answered_in_kind(base, made_up, vectors):
+    x = vectors(9, 3)
+    queries = OnGpu(x[:4], device=2)
+    found = kith.knn(queries, base(x), k=6)
+    assert isinstance(found.ids, OnGpu) and found.ids.array.shape == (4, 6) and (found.ids.array == 5).all()
+    assert found.distances.array.dtype == np.float32 and (found.distances.array == 0.5).all()
+    assert found.ids.device == found.distances.device == 2
+    assert made_up[0][2].stream == 7 and queries.streams == found.ids.streams == found.distances.streams == [7]
+    alone = kith.knn(OnGpu(x[0]), base(x), k=6)
+    assert alone.ids.array.shape == alone.distances.array.shape == (6,)
+    out = OnGpu(np.zeros((4, 6), np.int64)), OnGpu(np.zeros((4, 6), np.float32))
+    assert kith.knn(queries, base(x), k=6, out=out).ids is out[0] and (out[1].array == 0.5).all()
+    assert isinstance(kith.knn(x, OnGpu(x), k=6).ids, np.ndarray)
+    assert (kith.pairwise_distances(queries, base(x)).array == np.full((4, 9), 0.25, np.float32)).all()
+    with pytest.raises(ValueError, match="k = 0"):
+        kith.knn(queries, base(x), k=0)
+
+
+def test_several_libraries_are_waited_for(made_up, vectors, monkeypatch):
+    class Stranger(OnGpu):
+        pass
+
+    Stranger.__module__ = "elsewhere"
+    monkeypatch.setitem(_libraries._KNOWN, "elsewhere", MadeUp())
+    waited = []
+    monkeypatch.setattr(_device_arrays, "wait_for_device", waited.append)
+    x = vectors(9, 3)
+    kith.knn(OnGpu(x), OnGpu(x))
+    kith.knn(OnGpu(x), x)
+    assert waited == []
+    kith.knn(OnGpu(x), Stranger(x))
+    assert waited == [0]
