@@ -124,6 +124,8 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
     }
     if (ready != nullptr) {
       take_prepared(*ready, listed ? 0 : first, piece);
+      const RowFindings findings = checks(true);
+      if (findings.wanted()) launch_inspect_rows(piece.rows, problem_.cols, findings, stream());
     } else {
       if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
       piece.rows = arrive(run, first, piece.numbers, meter);
@@ -132,7 +134,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
     if (products()) make_ready(ready != nullptr, piece);
     // Products look for rows that are not finite where they round them, and are waited for anyway.
     const bool negative_matters = problem_.metric == Metric::chi_square && !problem_.base_checked;
-    if (!products() && ready == nullptr && (checks_base() || negative_matters)) (void)read_status(&piece);
+    if (!products() && (checks_base() || negative_matters)) (void)read_status(&piece);
     use(piece);
     if (ahead_ != nullptr) ahead_->used(static_cast<int>(first / piece_rows(plan_) % 2), stream());
   }
@@ -168,12 +170,17 @@ DeviceRowsView SearchRows::arrive(const Run& run, int64_t first, const uint32_t*
   return view;
 }
 
-void SearchRows::inspect(DeviceRowsView& rows) const {
+RowFindings SearchRows::checks(bool finite) const {
   RowFindings findings;
-  if (checks_base() && !products()) findings.first_bad = &status()->bad_row;
-  if (problem_.metric == Metric::chi_square && !problem_.base_checked && has_signs(rows.dtype)) {
+  if (checks_base() && finite) findings.first_bad = &status()->bad_row;
+  if (problem_.metric == Metric::chi_square && !problem_.base_checked && has_signs(problem_.base_dtype)) {
     findings.first_negative = &status()->negative_row;
   }
+  return findings;
+}
+
+void SearchRows::inspect(DeviceRowsView& rows) const {
+  RowFindings findings = checks(!products());
   findings.inverse_norms = norms_at(layout_.row_norms);
   inspect_rows(rows, problem_.cols, findings, stream());
 }

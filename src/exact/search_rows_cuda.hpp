@@ -13,6 +13,7 @@
 #include "exact/knn_backend.hpp"
 #include "exact/product_base_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -84,6 +85,8 @@ class SearchRows {
   RowPicks picks_of(const Run& run, int64_t first) const;
   DeviceRowsView arrive(const Run& run, int64_t first, const uint32_t* list, ProgressMeter& meter);
   void take_prepared(const PreparedBase& ready, int64_t first, ProductBase& piece) const;
+  // What rows of the base are still to be looked at for.
+  RowFindings checks(bool finite) const;
   void inspect(DeviceRowsView& rows) const;
   void make_ready(bool prepared, ProductBase& piece) const;
 
