@@ -101,6 +101,16 @@ CLI::App* add_info(CLI::App& app, Typed& typed) {
   return command;
 }
 
+void add_device(CLI::App& command, Typed& typed) {
+  command
+      .add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
+      ->type_name("NAME");
+  command
+      .add_option("--device-memory-limit", typed.device_memory_limit,
+                  "Largest memory to take on a GPU (default: no limit)")
+      ->type_name("SIZE");
+}
+
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
   command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
@@ -114,15 +124,9 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
-  command
-      ->add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
-      ->type_name("NAME");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
-  command
-      ->add_option("--device-memory-limit", typed.device_memory_limit,
-                   "Largest memory to take on a GPU (default: no limit)")
-      ->type_name("SIZE");
   add_output_options(*command, typed);
   return command;
 }
@@ -146,6 +150,7 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.range.out_distances, "Where their distances go: a column")
       ->type_name("FILE");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
@@ -300,7 +305,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
-  if (!knn->parsed()) typed.run.device = Device::cpu();  // the others copy and count: no GPU need wake for them
+  // The others have no code for GPUs, or copy and count: none need wake for them.
+  if (!knn->parsed() && !range->parsed()) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
