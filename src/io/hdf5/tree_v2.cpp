@@ -1,0 +1,129 @@
+#include "io/hdf5/tree_v2.hpp"
+
+#include "core/byte_size.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kHeader = "the header of a tree";
+constexpr std::string_view kNode = "a tree node";
+constexpr int64_t kNodePrefixBytes = 6;
+constexpr int64_t kChecksumBytes = 4;
+constexpr int64_t kMostLevels = 32;
+constexpr int64_t kMostVisited = 4096;
+
+// The bytes that numbers up to `largest` are stored in.
+int64_t bytes_for(int64_t largest) { return (std::bit_width(static_cast<uint64_t>(largest)) + 7) / 8; }
+
+}  // namespace
+
+Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, int64_t at, int64_t record_type) : source_(source) {
+  const Hdf5Block block = source.read(at, 16 + source.offset_bytes + 2 + source.length_bytes + kChecksumBytes, kHeader);
+  Hdf5Cursor cursor(source, block, kHeader);
+  cursor.verify_checksum();
+  cursor.expect("BTHD");
+  if (const int64_t version = cursor.u8(); version != 0) {
+    source.unsupported(at, fmt::format("version {} of a tree; known is 0", version));
+  }
+  type_ = cursor.u8();
+  if (type_ != record_type) {
+    source.corrupt(at, fmt::format("the tree holds records of type {}, not {}", type_, record_type));
+  }
+  const int64_t node_bytes = cursor.u32();
+  record_bytes_ = cursor.u16();
+  levels_ = cursor.u16();
+  cursor.skip(2);
+  root_.at = cursor.address();
+  root_.records = cursor.u16();
+  if (record_bytes_ == 0 || levels_ > kMostLevels || node_bytes <= kNodePrefixBytes + kChecksumBytes) {
+    source.corrupt(at, "the tree's measures are impossible");
+  }
+
+  // How wide a node's counts are follows from how many records could be below it.
+  const int64_t room = node_bytes - kNodePrefixBytes - kChecksumBytes;
+  int64_t most_below = room / record_bytes_;
+  count_bytes_ = bytes_for(most_below);
+  for (int64_t level = 1; level <= levels_; ++level) {
+    total_bytes_.push_back(level == 1 ? 0 : bytes_for(most_below));
+    const int64_t child_bytes = source.offset_bytes + count_bytes_ + total_bytes_.back();
+    const int64_t most = room < child_bytes ? 0 : (room - child_bytes) / (record_bytes_ + child_bytes);
+    const int64_t below = saturating_multiply(most + 1, most_below);
+    most_below = below > INT64_MAX - most ? INT64_MAX : below + most;
+  }
+}
+
+std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor record)>& order) const {
+  Child child = root_;
+  for (int64_t level = levels_; level >= 0; --level) {
+    if (child.at == kHdf5Nowhere) return std::nullopt;
+    const Node node = read_node(child, level);
+    int64_t low = 0;
+    int64_t high = child.records;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      Hdf5Block candidate = record(node, middle);
+      const int way = order(Hdf5Cursor(source_, candidate, kNode));
+      if (way == 0) return candidate;
+      if (way < 0) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    if (level > 0) child = node.children[static_cast<size_t>(low)];
+  }
+  return std::nullopt;
+}
+
+void Hdf5TreeV2::visit(const std::function<bool(Hdf5Cursor record)>& visit) const {
+  int64_t budget = kMostVisited;
+  visit_node(root_, levels_, budget, visit);
+}
+
+Hdf5TreeV2::Node Hdf5TreeV2::read_node(Child child, int64_t level) const {
+  const int64_t records_bytes = child.records * record_bytes_;
+  const int64_t child_bytes =
+      level == 0 ? 0 : source_.offset_bytes + count_bytes_ + total_bytes_[static_cast<size_t>(level - 1)];
+  const int64_t bytes = kNodePrefixBytes + records_bytes + (child.records + 1) * child_bytes + kChecksumBytes;
+  Node node{source_.read(child.at, bytes, kNode), kNodePrefixBytes, {}};
+  Hdf5Cursor cursor(source_, node.block, kNode);
+  cursor.verify_checksum();
+  cursor.expect(level == 0 ? "BTLF" : "BTIN");
+  cursor.skip(1);
+  if (cursor.u8() != type_) source_.corrupt(child.at, "a tree node holds other records than its tree");
+  cursor.skip(records_bytes);
+  for (int64_t i = 0; level > 0 && i <= child.records; ++i) {
+    Child below;
+    below.at = cursor.address();
+    below.records = cursor.number(count_bytes_);
+    if (below.records > kHdf5LargestBlock) source_.corrupt(child.at, "a tree node has too many records");
+    cursor.skip(total_bytes_[static_cast<size_t>(level - 1)]);
+    node.children.push_back(below);
+  }
+  return node;
+}
+
+Hdf5Block Hdf5TreeV2::record(const Node& node, int64_t i) const {
+  const int64_t offset = node.records_at + i * record_bytes_;
+  const auto first = node.block.bytes.begin() + offset;
+  return {std::vector<std::byte>(first, first + record_bytes_), node.block.at + offset};
+}
+
+bool Hdf5TreeV2::visit_node(Child child, int64_t level, int64_t& budget,
+                            const std::function<bool(Hdf5Cursor)>& visit) const {
+  if (child.at == kHdf5Nowhere || --budget < 0) return false;
+  const Node node = read_node(child, level);
+  for (int64_t i = 0; i <= child.records; ++i) {
+    if (level > 0 && !visit_node(node.children[static_cast<size_t>(i)], level - 1, budget, visit)) return false;
+    if (i == child.records) break;
+    const Hdf5Block here = record(node, i);
+    if (!visit(Hdf5Cursor(source_, here, kNode))) return false;
+  }
+  return true;
+}
+
+}  // namespace kith
