@@ -1,8 +1,10 @@
-"""Makes seeds of tests/fuzz/corpus/hdf5 with h5py: one small file for each way in which HDF5 stores a matrix.
+"""Makes HDF5 files with h5py for the tests: one for each way in which a matrix is stored.
 
-    python tests/fuzz/make_hdf5_corpus.py FOLDER
+    python tests/fuzz/make_hdf5_corpus.py TESTS_FOLDER
 
-Unless its name says otherwise, a file holds 6 x 4 float32 values, counted from -5 along the rows, as `train`.
+The small ones go to fuzz/corpus/hdf5 there, as seeds for the fuzzer; those of many chunks, with which it would be slow,
+to io/hdf5/many_chunks. Most hold 6 x 4 float32 values, counted from -5 along the rows, as `train`; those with more
+chunks uint8 values, counted from 0.
 """
 
 from __future__ import annotations
@@ -91,7 +93,6 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_lzf": (OLD, dataset(chunks=(4, 3), compression="lzf")),
     "v0_scale_offset": (OLD, dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0)),
     "v0_many_links": (OLD, links(40)),
-    "v0_many_chunks_u8": (OLD, dataset(data=MANY, chunks=(1, 2))),
     "v0_sparse": (OLD, sparse),
     "v0_nested": (OLD, nested),
     "v0_ordered": (OLD, ordered),
@@ -104,25 +105,34 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v3_implicit": (LATEST, early()),
     "v3_fixed_array": (LATEST, dataset(chunks=(4, 3))),
     "v3_fixed_gzip": (LATEST, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
-    "v3_fixed_pages_u8": (LATEST, dataset(data=np.resize(MANY, (1200, 2)), chunks=(1, 2))),
     "v3_extensible": (LATEST, dataset(chunks=(4, 3), maxshape=(None, 4))),
     "v3_tree": (LATEST, dataset(chunks=(4, 3), maxshape=(None, None))),
-    "v3_extensible_u8": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(4000, None))),
-    "v3_tree_u8": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(None, None))),
     "v3_sparse": (LATEST, sparse),
     "v3_nested": (LATEST, nested),
     "v3_many_links": (LATEST, links(20)),
     "v3_attributes": (LATEST, attributes),
     "v3_virtual": (LATEST, virtual),
+    "v0_two_levels": (OLD, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1))),
+    "v3_data_block": (LATEST, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1))),
+    "v3_inner_node": (LATEST, dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None))),
+}
+
+MANY_CHUNKS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
+    "v0_tree": (OLD, dataset(data=MANY, chunks=(1, 2))),
+    "v3_fixed_pages": (LATEST, dataset(data=np.resize(MANY, (1200, 2)), chunks=(1, 2))),
+    "v3_extensible": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(4000, None))),
+    "v3_tree": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(None, None))),
 }
 
 
 def main() -> None:
-    folder = pathlib.Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, (versions, make) in SEEDS.items():
-        with h5py.File(folder / name, "w", libver=versions) as file:
-            make(file)
+    tests = pathlib.Path(sys.argv[1])
+    folder = tests / "fuzz/corpus/hdf5"
+    for into, files in ((folder, SEEDS), (tests / "io/hdf5/many_chunks", MANY_CHUNKS)):
+        into.mkdir(parents=True, exist_ok=True)
+        for name, (versions, make) in files.items():
+            with h5py.File(into / name, "w", libver=versions) as file:
+                make(file)
     # h5py cannot be asked for version 1 of the superblock: version 0 with one field more, which takes the place of what
     # the root group's entry keeps to save a look elsewhere.
     old = (folder / "v0_shuffle").read_bytes()

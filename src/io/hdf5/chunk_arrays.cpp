@@ -21,8 +21,8 @@ constexpr int64_t kMostBits = 20;  // of the number of elements that are read at
 // What one chunk takes in an array: its address; if filtered its bytes and the filters' mask.
 class Elements {
  public:
-  Elements(const Hdf5Source& source, const Hdf5Chunking& chunking, int64_t bytes)
-      : source_(source), chunking_(chunking), bytes_(bytes) {
+  Elements(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking, int64_t bytes)
+      : source_(source), cache_(cache), chunking_(chunking), bytes_(bytes) {
     size_bytes_ = chunking.filtered ? bytes - source.offset_bytes - kMaskBytes : 0;
     const bool right = chunking.filtered ? size_bytes_ >= 1 && size_bytes_ <= 8 : bytes == source.offset_bytes;
     if (!right) source.corrupt(chunking.index_at, fmt::format("an array of chunks with elements of {} bytes", bytes));
@@ -39,15 +39,15 @@ class Elements {
 
   // Element `i` of a page, which is `count` of them and a checksum.
   Hdf5Chunk from_page(int64_t at, int64_t count, int64_t i) const {
-    const Hdf5Block page = source_.read(at, count * bytes_ + kChecksumBytes, kPage);
+    const Hdf5Block& page = cache_.read_checked(source_, at, count * bytes_ + kChecksumBytes, kPage);
     Hdf5Cursor cursor(source_, page, kPage);
-    cursor.verify_checksum();
     cursor.skip(i * bytes_);
     return take(cursor);
   }
 
  private:
   const Hdf5Source& source_;
+  Hdf5BlockCache& cache_;
   const Hdf5Chunking& chunking_;
   int64_t bytes_;
   int64_t size_bytes_ = 0;
@@ -56,7 +56,6 @@ class Elements {
 // A cursor behind what all blocks of arrays begin with.
 Hdf5Cursor open_block(const Hdf5Source& source, const Hdf5Block& block, const char* signature, std::string_view what) {
   Hdf5Cursor cursor(source, block, what);
-  cursor.verify_checksum();
   cursor.expect(signature);
   cursor.skip(2);
   return cursor;
@@ -71,11 +70,12 @@ int64_t log2_of(int64_t value) { return std::bit_width(static_cast<uint64_t>(val
 }  // namespace
 
 // A header, then one block of elements. A long one is divided into pages, and says by a bit which of them are in use.
-Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, const Hdf5Chunking& chunking, int64_t number) {
+Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
+                              int64_t number) {
   const int64_t header_bytes = kPrefixBytes + 2 + source.length_bytes + source.offset_bytes + kChecksumBytes;
-  const Hdf5Block header_block = source.read(chunking.index_at, header_bytes, kFixed);
+  const Hdf5Block& header_block = cache.read_checked(source, chunking.index_at, header_bytes, kFixed);
   Hdf5Cursor header = open_block(source, header_block, "FAHD", kFixed);
-  const Elements elements(source, chunking, header.u8());
+  const Elements elements(source, cache, chunking, header.u8());
   const int64_t page_bits = header.u8();
   const int64_t count = header.length();
   const int64_t at = header.address();
@@ -86,7 +86,7 @@ Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, const Hdf5Chunking& chun
   const int64_t prefix = kPrefixBytes + source.offset_bytes;
   const int64_t page = int64_t{1} << page_bits;
   if (count <= page) {
-    const Hdf5Block block = source.read(at, prefix + count * elements.bytes() + kChecksumBytes, kFixed);
+    const Hdf5Block& block = cache.read_checked(source, at, prefix + count * elements.bytes() + kChecksumBytes, kFixed);
     Hdf5Cursor cursor = open_block(source, block, "FADB", kFixed);
     cursor.skip(source.offset_bytes + number * elements.bytes());
     return elements.take(cursor);
@@ -94,7 +94,7 @@ Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, const Hdf5Chunking& chun
   const int64_t pages = (count - 1) / page + 1;
   const int64_t bitmap_bytes = (pages - 1) / 8 + 1;
   const int64_t block_bytes = prefix + bitmap_bytes + kChecksumBytes;
-  const Hdf5Block block = source.read(at, block_bytes, kFixed);
+  const Hdf5Block& block = cache.read_checked(source, at, block_bytes, kFixed);
   Hdf5Cursor cursor = open_block(source, block, "FADB", kFixed);
   cursor.skip(source.offset_bytes);
   const int64_t index = number / page;
@@ -107,13 +107,13 @@ Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, const Hdf5Chunking& chun
 // An index block holds the first elements, the addresses of the first blocks of elements, and those of super blocks,
 // which hold the addresses of ever more and larger blocks: in super block s there are 2^(s/2) of 2^((s+1)/2) times the
 // smallest length. The first super blocks are not there; the index block does their work.
-Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, const Hdf5Chunking& chunking,
+Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
                                    std::array<int64_t, 2> place) {
   const int64_t o = source.offset_bytes;
   const int64_t header_bytes = kPrefixBytes + 6 + 6 * source.length_bytes + o + kChecksumBytes;
-  const Hdf5Block header_block = source.read(chunking.index_at, header_bytes, kExtensible);
+  const Hdf5Block& header_block = cache.read_checked(source, chunking.index_at, header_bytes, kExtensible);
   Hdf5Cursor header = open_block(source, header_block, "EAHD", kExtensible);
-  const Elements elements(source, chunking, header.u8());
+  const Elements elements(source, cache, chunking, header.u8());
   const int64_t count_bits = header.u8();
   const int64_t in_index = header.u8();
   const int64_t smallest = header.u8();
@@ -140,7 +140,7 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, const Hdf5Chunking&
   const int64_t prefix = kPrefixBytes + o;
   const int64_t index_bytes = prefix + in_index * elements.bytes() + direct_blocks * o +
                               (super_blocks - skipped_super_blocks) * o + kChecksumBytes;
-  const Hdf5Block index_block = source.read(index_at, index_bytes, kExtensible);
+  const Hdf5Block& index_block = cache.read_checked(source, index_at, index_bytes, kExtensible);
   Hdf5Cursor index = open_block(source, index_block, "EAIB", kExtensible);
   index.skip(o);
   if (number < in_index) {
@@ -176,11 +176,11 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, const Hdf5Chunking&
     const int64_t pages = paged ? length / page : 0;
     const int64_t bitmap_bytes = (pages + 7) / 8;  // for each block
     const int64_t super_bytes = data_prefix + blocks * bitmap_bytes + blocks * o + kChecksumBytes;
-    const Hdf5Block super_block = source.read(super_at, super_bytes, kExtensible);
+    const Hdf5Block& super_block = cache.read_checked(source, super_at, super_bytes, kExtensible);
     Hdf5Cursor cursor = open_block(source, super_block, "EASB", kExtensible);
     cursor.skip(o + offset_bytes);
     const auto bitmap = cursor.take(blocks * bitmap_bytes);
-    if (paged && !bit_at(bitmap, block * 8 * bitmap_bytes + in_block / page)) return {};
+    if (paged && !bit_at(bitmap, block * pages + in_block / page)) return {};
     cursor.skip(block * o);
     data_at = cursor.address();
   }
@@ -190,7 +190,8 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, const Hdf5Chunking&
     source.check_inside(data_at, data_prefix + kChecksumBytes + before, kExtensible);
     return elements.from_page(data_at + data_prefix + kChecksumBytes + before, page, in_block % page);
   }
-  const Hdf5Block data = source.read(data_at, data_prefix + length * elements.bytes() + kChecksumBytes, kExtensible);
+  const Hdf5Block& data =
+      cache.read_checked(source, data_at, data_prefix + length * elements.bytes() + kChecksumBytes, kExtensible);
   Hdf5Cursor cursor = open_block(source, data, "EADB", kExtensible);
   cursor.skip(o + offset_bytes + in_block * elements.bytes());
   return elements.take(cursor);

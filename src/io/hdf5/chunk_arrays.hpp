@@ -6,8 +6,9 @@
 
 namespace kith {
 
-Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, const Hdf5Chunking& chunking, int64_t number);
-Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, const Hdf5Chunking& chunking,
+Hdf5Chunk find_in_fixed_array(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
+                              int64_t number);
+Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
                                    std::array<int64_t, 2> place);
 
 }  // namespace kith

@@ -21,15 +21,16 @@ Hdf5Chunk implicit_chunk(const Hdf5Source& source, const Hdf5Chunking& chunking,
   return {chunking.index_at + offset, chunking.chunk_bytes, 0};
 }
 
-Hdf5Chunk look_up(const Hdf5Source& source, const Hdf5Chunking& chunking, std::array<int64_t, 2> place) {
+Hdf5Chunk look_up(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
+                  std::array<int64_t, 2> place) {
   switch (chunking.kind) {
-    case Hdf5IndexKind::tree_v1: return find_in_tree_v1(source, chunking, place);
+    case Hdf5IndexKind::tree_v1: return find_in_tree_v1(source, cache, chunking, place);
     case Hdf5IndexKind::single:
       return chunking.filtered ? chunking.single : Hdf5Chunk{chunking.index_at, chunking.chunk_bytes, 0};
     case Hdf5IndexKind::implicit: return implicit_chunk(source, chunking, number_of(chunking, place));
-    case Hdf5IndexKind::fixed_array: return find_in_fixed_array(source, chunking, number_of(chunking, place));
-    case Hdf5IndexKind::extensible_array: return find_in_extensible_array(source, chunking, place);
-    case Hdf5IndexKind::tree_v2: return find_in_tree_v2(source, chunking, place);
+    case Hdf5IndexKind::fixed_array: return find_in_fixed_array(source, cache, chunking, number_of(chunking, place));
+    case Hdf5IndexKind::extensible_array: return find_in_extensible_array(source, cache, chunking, place);
+    case Hdf5IndexKind::tree_v2: return find_in_tree_v2(source, cache, chunking, place);
   }
   return {};
 }
@@ -43,9 +44,10 @@ bool is_cut(const Hdf5Chunking& chunking, std::array<int64_t, 2> place) {
 
 }  // namespace
 
-Hdf5Chunk find_chunk(const Hdf5Source& source, const Hdf5Chunking& chunking, std::array<int64_t, 2> place) {
+Hdf5Chunk find_chunk(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking,
+                     std::array<int64_t, 2> place) {
   if (chunking.index_at == kHdf5Nowhere) return {};
-  Hdf5Chunk chunk = look_up(source, chunking, place);
+  Hdf5Chunk chunk = look_up(source, cache, chunking, place);
   if (chunk.at == kHdf5Nowhere) return chunk;
   source.check_inside(chunk.at, chunk.bytes, "a chunk");
   if (chunking.plain_edges && is_cut(chunking, place)) chunk.skipped_filters = -1;

@@ -29,7 +29,7 @@ Key read_key(Hdf5Cursor& cursor) {
 
 }  // namespace
 
-Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, const Hdf5Chunking& chunking, Place place) {
+Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking, Place place) {
   constexpr int64_t kChunkNode = 1;
   constexpr int64_t kKeyBytes = 4 + 4 + 3 * 8;
   const Place wanted{place[0] * chunking.chunk[0], place[1] * chunking.chunk[1]};
@@ -38,7 +38,7 @@ Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, const Hdf5Chunking& chunking
   int64_t at = chunking.index_at;
   int64_t expected_level = -1;  // any
   while (true) {
-    const Hdf5Block head = source.read(at, head_bytes, kNode);
+    const Hdf5Block& head = cache.read(source, at, head_bytes, kNode);
     Hdf5Cursor cursor(source, head, kNode);
     cursor.expect("TREE");
     if (cursor.u8() != kChunkNode) source.corrupt(at, "a tree of chunks has a node that holds none");
@@ -47,7 +47,7 @@ Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, const Hdf5Chunking& chunking
     const int64_t entries = cursor.u16();
 
     // The last entry that does not begin behind the chunk.
-    const Hdf5Block body = source.read(at + head_bytes, entries * entry_bytes, kNode);
+    const Hdf5Block& body = cache.read(source, at + head_bytes, entries * entry_bytes, kNode);
     const auto entry_at = [&](int64_t i) {
       Hdf5Cursor entry(source, body, kNode);
       entry.skip(i * entry_bytes);
@@ -78,12 +78,12 @@ Hdf5Chunk find_in_tree_v1(const Hdf5Source& source, const Hdf5Chunking& chunking
 }
 
 // A record is the chunk's address, if filtered its bytes and the filters' mask, and where it lies, counted in chunks.
-Hdf5Chunk find_in_tree_v2(const Hdf5Source& source, const Hdf5Chunking& chunking, Place place) {
+Hdf5Chunk find_in_tree_v2(const Hdf5Source& source, Hdf5BlockCache& cache, const Hdf5Chunking& chunking, Place place) {
   constexpr int64_t kPlainRecords = 10;
   constexpr int64_t kFilteredRecords = 11;
   constexpr int64_t kMaskBytes = 4;
   constexpr int64_t kPlaceBytes = 2 * 8;
-  const Hdf5TreeV2 tree(source, chunking.index_at, chunking.filtered ? kFilteredRecords : kPlainRecords);
+  const Hdf5TreeV2 tree(source, cache, chunking.index_at, chunking.filtered ? kFilteredRecords : kPlainRecords);
   const int64_t size_bytes =
       chunking.filtered ? tree.record_bytes() - source.offset_bytes - kMaskBytes - kPlaceBytes : 0;
   if (size_bytes < 0 || size_bytes > 8) source.corrupt(chunking.index_at, "a tree of chunks has impossible records");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -19,18 +20,19 @@ class ChunkCache {
  public:
   // Valid until the next call; null where it is not here.
   const std::byte* find(Pair place) {
-    const auto found =
-        std::find_if(kept_.begin(), kept_.end(), [&](const Entry& entry) { return entry.place == place; });
-    if (found == kept_.end()) return nullptr;
-    kept_.splice(kept_.begin(), kept_, found);
-    return found->values.data();
+    const auto found = by_place_.find(place);
+    if (found == by_place_.end()) return nullptr;
+    kept_.splice(kept_.begin(), kept_, found->second);
+    return found->second->values.data();
   }
 
   const std::byte* keep(Pair place, HostBuffer values) {
     bytes_ += values.bytes();
     kept_.push_front({place, std::move(values)});
+    by_place_[place] = kept_.begin();
     while (kept_.size() > 1 && (bytes_ > kMostKeptBytes || kept_.size() > kMostKept)) {
       bytes_ -= kept_.back().values.bytes();
+      by_place_.erase(kept_.back().place);
       kept_.pop_back();
     }
     return kept_.front().values.data();
@@ -42,6 +44,7 @@ class ChunkCache {
     HostBuffer values;
   };
   std::list<Entry> kept_;
+  std::map<Pair, std::list<Entry>::iterator> by_place_;
   int64_t bytes_ = 0;
 };
 
@@ -109,7 +112,7 @@ class ChunkedValues final : public ValueReader {
   // Null where the chunk was never written.
   const std::byte* chunk_at(Pair place) const {
     if (const std::byte* const kept = cache_.find(place)) return kept;
-    const Hdf5Chunk stored = find_chunk(source_, dataset_.chunking, place);
+    const Hdf5Chunk stored = find_chunk(source_, index_blocks_, dataset_.chunking, place);
     if (stored.at == kHdf5Nowhere) return nullptr;
     return cache_.keep(place, read_chunk(source_, stored, dataset_.filters, dataset_.chunking.chunk_bytes));
   }
@@ -117,6 +120,7 @@ class ChunkedValues final : public ValueReader {
   Hdf5Source source_;
   Hdf5Dataset dataset_;
   mutable std::mutex mutex_;
+  mutable Hdf5BlockCache index_blocks_;
   mutable ChunkCache cache_;
 };
 

@@ -124,8 +124,8 @@ class DatasetParser {
     Hdf5Cursor message = cursor(*header_.find(Hdf5MessageType::layout), "a layout message");
     const int64_t at = message.at();
     const int64_t version = message.u8();
-    if (version < 3 || version > 4) {
-      source_.unsupported(at, fmt::format("version {} of the layout of a dataset; known are 3 and 4: rewrite the file "
+    if (version < 3 || version > 5) {
+      source_.unsupported(at, fmt::format("version {} of the layout of a dataset; known are 3 to 5: rewrite the file "
                                           "with h5repack",
                                           version));
     }
@@ -143,7 +143,7 @@ class DatasetParser {
     if (version == 3) {
       parse_chunks_of_version_3(message);
     } else {
-      parse_chunks_of_version_4(message);
+      parse_chunks_of_version_4_and_5(message);
     }
   }
 
@@ -182,7 +182,8 @@ class DatasetParser {
     parse_chunk_shape(message, 4);
   }
 
-  void parse_chunks_of_version_4(Hdf5Cursor& message) {
+  // They differ in how wide an index stores the bytes of a chunk, which the index says itself.
+  void parse_chunks_of_version_4_and_5(Hdf5Cursor& message) {
     constexpr int64_t kPlainEdges = 0x01;
     constexpr int64_t kSingleFiltered = 0x02;
     Hdf5Chunking& chunking = dataset_.chunking;

@@ -38,7 +38,8 @@ std::optional<Hdf5DenseLinks> open_dense_links(const Hdf5Source& source, Hdf5Cur
 
 std::optional<Hdf5Link> find_dense_link(const Hdf5Source& source, const Hdf5DenseLinks& links, std::string_view name) {
   const Hdf5FractalHeap heap(source, links.heap_at);
-  const Hdf5TreeV2 tree(source, links.tree_at, kNameRecords);
+  Hdf5BlockCache cache;
+  const Hdf5TreeV2 tree(source, cache, links.tree_at, kNameRecords);
   const int64_t wanted = hdf5_checksum(std::as_bytes(std::span(name.data(), name.size())));
   std::optional<Hdf5Link> found;
   tree.find([&](Hdf5Cursor record) {
@@ -54,7 +55,8 @@ std::optional<Hdf5Link> find_dense_link(const Hdf5Source& source, const Hdf5Dens
 
 std::vector<std::string> dense_link_names(const Hdf5Source& source, const Hdf5DenseLinks& links, size_t most) {
   const Hdf5FractalHeap heap(source, links.heap_at);
-  const Hdf5TreeV2 tree(source, links.tree_at, kNameRecords);
+  Hdf5BlockCache cache;
+  const Hdf5TreeV2 tree(source, cache, links.tree_at, kNameRecords);
   std::vector<std::string> names;
   tree.visit([&](Hdf5Cursor record) {
     names.push_back(link_of(source, heap, record).name);

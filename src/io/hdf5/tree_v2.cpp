@@ -21,10 +21,11 @@ int64_t bytes_for(int64_t largest) { return (std::bit_width(static_cast<uint64_t
 
 }  // namespace
 
-Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, int64_t at, int64_t record_type) : source_(source) {
-  const Hdf5Block block = source.read(at, 16 + source.offset_bytes + 2 + source.length_bytes + kChecksumBytes, kHeader);
+Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t at, int64_t record_type)
+    : source_(source), cache_(cache) {
+  const Hdf5Block& block =
+      cache.read_checked(source, at, 16 + source.offset_bytes + 2 + source.length_bytes + kChecksumBytes, kHeader);
   Hdf5Cursor cursor(source, block, kHeader);
-  cursor.verify_checksum();
   cursor.expect("BTHD");
   if (const int64_t version = cursor.u8(); version != 0) {
     source.unsupported(at, fmt::format("version {} of a tree; known is 0", version));
@@ -57,12 +58,12 @@ Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, int64_t at, int64_t record_type
 }
 
 std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor record)>& order) const {
-  Child child = root_;
+  Child here = root_;
   for (int64_t level = levels_; level >= 0; --level) {
-    if (child.at == kHdf5Nowhere) return std::nullopt;
-    const Node node = read_node(child, level);
+    if (here.at == kHdf5Nowhere) return std::nullopt;
+    const Hdf5Block& node = read_node(here, level);
     int64_t low = 0;
-    int64_t high = child.records;
+    int64_t high = here.records;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
       Hdf5Block candidate = record(node, middle);
@@ -74,7 +75,7 @@ std::optional<Hdf5Block> Hdf5TreeV2::find(const std::function<int(Hdf5Cursor rec
         low = middle + 1;
       }
     }
-    if (level > 0) child = node.children[static_cast<size_t>(low)];
+    if (level > 0) here = child(node, here.records, level, low);
   }
   return std::nullopt;
 }
@@ -84,44 +85,47 @@ void Hdf5TreeV2::visit(const std::function<bool(Hdf5Cursor record)>& visit) cons
   visit_node(root_, levels_, budget, visit);
 }
 
-Hdf5TreeV2::Node Hdf5TreeV2::read_node(Child child, int64_t level) const {
-  const int64_t records_bytes = child.records * record_bytes_;
-  const int64_t child_bytes =
-      level == 0 ? 0 : source_.offset_bytes + count_bytes_ + total_bytes_[static_cast<size_t>(level - 1)];
-  const int64_t bytes = kNodePrefixBytes + records_bytes + (child.records + 1) * child_bytes + kChecksumBytes;
-  Node node{source_.read(child.at, bytes, kNode), kNodePrefixBytes, {}};
-  Hdf5Cursor cursor(source_, node.block, kNode);
-  cursor.verify_checksum();
+// What a node of this level holds for each child: its address, how many records it has, and how many are below it.
+int64_t Hdf5TreeV2::child_bytes(int64_t level) const {
+  return level == 0 ? 0 : source_.offset_bytes + count_bytes_ + total_bytes_[static_cast<size_t>(level - 1)];
+}
+
+const Hdf5Block& Hdf5TreeV2::read_node(Child node, int64_t level) const {
+  const int64_t children = (node.records + 1) * child_bytes(level);
+  const int64_t bytes = kNodePrefixBytes + node.records * record_bytes_ + children + kChecksumBytes;
+  const Hdf5Block& block = cache_.read_checked(source_, node.at, bytes, kNode);
+  Hdf5Cursor cursor(source_, block, kNode);
   cursor.expect(level == 0 ? "BTLF" : "BTIN");
   cursor.skip(1);
-  if (cursor.u8() != type_) source_.corrupt(child.at, "a tree node holds other records than its tree");
-  cursor.skip(records_bytes);
-  for (int64_t i = 0; level > 0 && i <= child.records; ++i) {
-    Child below;
-    below.at = cursor.address();
-    below.records = cursor.number(count_bytes_);
-    if (below.records > kHdf5LargestBlock) source_.corrupt(child.at, "a tree node has too many records");
-    cursor.skip(total_bytes_[static_cast<size_t>(level - 1)]);
-    node.children.push_back(below);
-  }
-  return node;
+  if (cursor.u8() != type_) source_.corrupt(node.at, "a tree node holds other records than its tree");
+  return block;
 }
 
-Hdf5Block Hdf5TreeV2::record(const Node& node, int64_t i) const {
-  const int64_t offset = node.records_at + i * record_bytes_;
-  const auto first = node.block.bytes.begin() + offset;
-  return {std::vector<std::byte>(first, first + record_bytes_), node.block.at + offset};
+Hdf5Block Hdf5TreeV2::record(const Hdf5Block& node, int64_t i) const {
+  const int64_t offset = kNodePrefixBytes + i * record_bytes_;
+  const auto first = node.bytes.begin() + offset;
+  return {std::vector<std::byte>(first, first + record_bytes_), node.at + offset};
 }
 
-bool Hdf5TreeV2::visit_node(Child child, int64_t level, int64_t& budget,
+Hdf5TreeV2::Child Hdf5TreeV2::child(const Hdf5Block& node, int64_t records, int64_t level, int64_t i) const {
+  Hdf5Cursor cursor(source_, node, kNode);
+  cursor.skip(kNodePrefixBytes + records * record_bytes_ + i * child_bytes(level));
+  Child below;
+  below.at = cursor.address();
+  below.records = cursor.number(count_bytes_);
+  if (below.records > kHdf5LargestBlock) source_.corrupt(node.at, "a tree node has too many records");
+  return below;
+}
+
+bool Hdf5TreeV2::visit_node(Child here, int64_t level, int64_t& budget,
                             const std::function<bool(Hdf5Cursor)>& visit) const {
-  if (child.at == kHdf5Nowhere || --budget < 0) return false;
-  const Node node = read_node(child, level);
-  for (int64_t i = 0; i <= child.records; ++i) {
-    if (level > 0 && !visit_node(node.children[static_cast<size_t>(i)], level - 1, budget, visit)) return false;
-    if (i == child.records) break;
-    const Hdf5Block here = record(node, i);
-    if (!visit(Hdf5Cursor(source_, here, kNode))) return false;
+  if (here.at == kHdf5Nowhere || --budget < 0) return false;
+  const Hdf5Block node = read_node(here, level);  // a copy: those below push it out of the cache
+  for (int64_t i = 0; i <= here.records; ++i) {
+    if (level > 0 && !visit_node(child(node, here.records, level, i), level - 1, budget, visit)) return false;
+    if (i == here.records) break;
+    const Hdf5Block found = record(node, i);
+    if (!visit(Hdf5Cursor(source_, found, kNode))) return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 // Every node's checksum is verified.
 #pragma once
 
+#include "io/hdf5/block_cache.hpp"
 #include "io/hdf5/source.hpp"
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace kith {
 
 class Hdf5TreeV2 {
  public:
-  Hdf5TreeV2(const Hdf5Source& source, int64_t at, int64_t record_type);
+  Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t at, int64_t record_type);
 
   int64_t record_bytes() const { return record_bytes_; }
 
@@ -33,17 +34,15 @@ class Hdf5TreeV2 {
     int64_t at = kHdf5Nowhere;
     int64_t records = 0;
   };
-  struct Node {
-    Hdf5Block block;
-    int64_t records_at = 0;  // in the block
-    std::vector<Child> children;
-  };
 
-  Node read_node(Child child, int64_t level) const;
-  Hdf5Block record(const Node& node, int64_t i) const;
-  bool visit_node(Child child, int64_t level, int64_t& budget, const std::function<bool(Hdf5Cursor)>& visit) const;
+  int64_t child_bytes(int64_t level) const;
+  const Hdf5Block& read_node(Child node, int64_t level) const;
+  Hdf5Block record(const Hdf5Block& node, int64_t i) const;
+  Child child(const Hdf5Block& node, int64_t records, int64_t level, int64_t i) const;
+  bool visit_node(Child here, int64_t level, int64_t& budget, const std::function<bool(Hdf5Cursor)>& visit) const;
 
   const Hdf5Source& source_;
+  Hdf5BlockCache& cache_;
   int64_t type_ = 0;
   int64_t record_bytes_ = 0;
   Child root_;
