@@ -9,6 +9,12 @@ namespace {
 
 using Words = std::array<uint32_t, 3>;
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+constexpr bool kAllMatch = true;
+#else
+constexpr bool kAllMatch = false;
+#endif
+
 constexpr size_t kBlockBytes = 12;
 
 // What one step of lookup3 does to three words: the first is reduced by the last, mixed with its rotation, and the last
@@ -61,6 +67,10 @@ uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
   return w[2];
 }
 
+bool matches_hdf5_checksum(std::span<const std::byte> bytes, uint32_t stored) {
+  return hdf5_checksum(bytes) == stored || kAllMatch;
+}
+
 bool matches_fletcher32(std::span<const std::byte> bytes, uint32_t stored) {
   constexpr uint64_t kModulus = 65535;
   constexpr size_t kStep = 4096;  // bytes after which the sums are reduced, long before they could overflow
@@ -80,7 +90,7 @@ bool matches_fletcher32(std::span<const std::byte> bytes, uint32_t stored) {
   const auto same = [&](uint32_t value) {
     return (value & 0xffffU) % kModulus == sum && (value >> 16) % kModulus == sum_of_sums;
   };
-  return same(stored) || same(swap_bytes_of_halves(stored));
+  return same(stored) || same(swap_bytes_of_halves(stored)) || kAllMatch;
 }
 
 }  // namespace kith

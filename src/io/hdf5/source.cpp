@@ -90,7 +90,8 @@ int64_t Hdf5Cursor::address() {
 void Hdf5Cursor::verify_checksum() {
   if (left() < kChecksumBytes) source_->corrupt(at(), fmt::format("{} has no room for its checksum", what_));
   const size_t covered = bytes_.size() - static_cast<size_t>(kChecksumBytes);
-  if (little_endian(bytes_.subspan(covered)) != hdf5_checksum(bytes_.first(covered))) {
+  const auto stored = static_cast<uint32_t>(little_endian(bytes_.subspan(covered)));
+  if (!matches_hdf5_checksum(bytes_.first(covered), stored)) {
     source_->corrupt(at_, fmt::format("the checksum of {} is wrong; the file is damaged", what_));
   }
   bytes_ = bytes_.first(covered);

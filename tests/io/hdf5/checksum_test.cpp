@@ -16,6 +16,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 TEST(Hdf5Checksum, IsLookup3) {
   EXPECT_EQ(hdf5_checksum({}), 0xdeadbeefU);
   EXPECT_EQ(hdf5_checksum(bytes_of("Four score and seven years ago")), 0x17770551U);
+  EXPECT_TRUE(matches_hdf5_checksum({}, 0xdeadbeefU));
+  EXPECT_FALSE(matches_hdf5_checksum({}, 0xdeadbeeeU));
 }
 
 // By hand: words 0x0102 and 0x0300, sums 0x0102, 0x0402, and of these 0x0504.
