@@ -11,13 +11,15 @@ namespace kith {
 namespace {
 
 constexpr int64_t kMostKeptBytes = int64_t{16} << 20;
-constexpr size_t kMostKept = 512;
 
 using Pair = std::array<int64_t, 2>;  // rows and columns
 
-// The chunks used last, unpacked; the latest first.
+// The chunks used last, unpacked; the latest first. As many as one row of values passes through: rows are asked for in
+// their order, and what is above them is not needed again.
 class ChunkCache {
  public:
+  explicit ChunkCache(int64_t most) : most_(static_cast<size_t>(most)) {}
+
   // Valid until the next call; null where it is not here.
   const std::byte* find(Pair place) {
     const auto found = by_place_.find(place);
@@ -30,7 +32,7 @@ class ChunkCache {
     bytes_ += values.bytes();
     kept_.push_front({place, std::move(values)});
     by_place_[place] = kept_.begin();
-    while (kept_.size() > 1 && (bytes_ > kMostKeptBytes || kept_.size() > kMostKept)) {
+    while (kept_.size() > 1 && (bytes_ > kMostKeptBytes || kept_.size() > most_)) {
       bytes_ -= kept_.back().values.bytes();
       by_place_.erase(kept_.back().place);
       kept_.pop_back();
@@ -43,6 +45,7 @@ class ChunkCache {
     Pair place;
     HostBuffer values;
   };
+  size_t most_;
   std::list<Entry> kept_;
   std::map<Pair, std::list<Entry>::iterator> by_place_;
   int64_t bytes_ = 0;
@@ -50,11 +53,13 @@ class ChunkCache {
 
 class ChunkedValues final : public ValueReader {
  public:
-  ChunkedValues(Hdf5Source source, Hdf5Dataset dataset) : source_(std::move(source)), dataset_(std::move(dataset)) {}
+  ChunkedValues(Hdf5Source source, Hdf5Dataset dataset)
+      : source_(std::move(source)), dataset_(std::move(dataset)), cache_(chunks_in_a_row()) {}
 
   // As the rest of a row, whole rows, and the beginning of one.
   void read(int64_t first, int64_t count, void* out) const override {
     auto* to = static_cast<std::byte*>(out);
+    if (count == 0) return;
     if (dataset_.storage == Hdf5Storage::none) return fill(to, count);
     const std::lock_guard lock(mutex_);
     const int64_t cols = dataset_.layout.cols;
@@ -72,10 +77,19 @@ class ChunkedValues final : public ValueReader {
 
  private:
   int64_t element_bytes() const { return dataset_.layout.element_bytes(); }
+  int64_t chunks_in_a_row() const {
+    return dataset_.storage == Hdf5Storage::chunked ? dataset_.chunking.chunks_along(1) : 1;
+  }
 
+  // At least one value, then what is there already once more, and again.
   void fill(std::byte* to, int64_t count) const {
     const int64_t bytes = element_bytes();
-    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * bytes, dataset_.fill.data(), static_cast<size_t>(bytes));
+    std::memcpy(to, dataset_.fill.data(), static_cast<size_t>(bytes));
+    for (int64_t done = 1; done < count;) {
+      const int64_t part = std::min(done, count - done);
+      std::memcpy(to + done * bytes, to, static_cast<size_t>(part * bytes));
+      done += part;
+    }
   }
 
   void read_block(Pair from, Pair size, std::byte* out) const {

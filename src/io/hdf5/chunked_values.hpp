@@ -1,8 +1,8 @@
 // The values of a dataset that is stored in chunks, or not at all.
 //
 // A request goes through the chunks that it touches, rows of chunks one after the other, and unpacks each once. Since
-// one may ask for a few rows at a time, the last chunks stay: up to 16 MiB, or one if it is larger. Requests of several
-// threads wait for each other.
+// one may ask for a few rows at a time, the chunks of the last row stay: up to 16 MiB of them, or one if it is larger.
+// Requests of several threads wait for each other.
 #pragma once
 
 #include "io/hdf5/dataset.hpp"
