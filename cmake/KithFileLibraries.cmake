@@ -1,4 +1,5 @@
-# zlib, for compressed files, used where it is found; sets KITH_HAS_ZLIB. Without it such files are an error that says so.
+# zlib, for compressed files, used where it is found; sets KITH_HAS_ZLIB. Without it such files are an error that says
+# so.
 set(KITH_HAS_ZLIB OFF)
 find_package(ZLIB QUIET)
 if(ZLIB_FOUND)

@@ -166,7 +166,9 @@ def test_hdf5_of_ann_benchmarks(tmp_path, vectors):
 
 
 @pytest.mark.parametrize("version", ["earliest", "v108", "v110", "latest"])
-@pytest.mark.parametrize("filters", [{}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf", "fletcher32": True}])
+@pytest.mark.parametrize(
+    "filters", [{}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf", "fletcher32": True}]
+)
 @pytest.mark.parametrize("limits", [None, (400, 40), (None, 10), (200, None), (None, None)])
 def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
     """Every index of chunks, with the dataset's edge inside of chunks and a part that was never written."""
@@ -186,7 +188,7 @@ def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8, np.int64])
 @pytest.mark.parametrize("name", ["train", "deep/inside/x", "vecteurs/données"])
-def test_h5py_reads_what_is_written(name, dtype, tmp_path, vectors):
+def test_h5py_reads_what_is_written(name, dtype, tmp_path):
     h5py = pytest.importorskip("h5py")
     for rows in (0, 1, 33):
         x = np.arange(rows * 7).reshape(rows, 7).astype(dtype)

@@ -65,7 +65,7 @@ bool bit_at(std::span<const std::byte> bits, int64_t i) {
   return (std::to_integer<int>(bits[static_cast<size_t>(i / 8)]) & 0x80 >> i % 8) != 0;
 }
 
-int64_t log2_of(int64_t value) { return std::bit_width(static_cast<uint64_t>(value)) - 1; }
+int64_t log2_of(int64_t value) { return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(value))) - 1; }
 
 }  // namespace
 
@@ -150,8 +150,9 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cac
   index.skip(in_index * elements.bytes());
   number -= in_index;
 
-  const int64_t super = log2_of(number / smallest + 1);
-  if (super >= super_blocks) source.corrupt(chunking.index_at, "a chunk lies behind the end of the array of chunks");
+  const int64_t super = number >> count_bits != 0 ? super_blocks : log2_of(number / smallest + 1);
+  if (super < 0 || super >= super_blocks)
+    source.corrupt(chunking.index_at, "a chunk lies behind the end of the array of chunks");
   const int64_t in_super = number - ((int64_t{1} << super) - 1) * smallest;
   const int64_t blocks = int64_t{1} << super / 2;
   const int64_t length = smallest << (super + 1) / 2;

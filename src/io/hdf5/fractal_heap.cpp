@@ -14,7 +14,7 @@ constexpr std::string_view kBlock = "a block of a fractal heap";
 constexpr int64_t kChecksumBytes = 4;
 constexpr int64_t kMostLevels = 16;
 
-int64_t log2_of(int64_t power) { return std::bit_width(static_cast<uint64_t>(power)) - 1; }
+int64_t log2_of(int64_t power) { return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(power))) - 1; }
 bool is_power_of_2(int64_t value) { return value > 0 && std::has_single_bit(static_cast<uint64_t>(value)); }
 
 }  // namespace
@@ -65,10 +65,10 @@ Hdf5Block Hdf5FractalHeap::read(Hdf5Cursor id) const {
 // The first two rows have blocks of the first size, each other twice that of the row before.
 int64_t Hdf5FractalHeap::row_bytes(int64_t row) const {
   const int64_t doublings = row == 0 ? 0 : row - 1;
-  if (doublings + log2_of(first_block_bytes_) + log2_of(table_width_) > 61) {
-    source_.corrupt(at_, "a heap has more rows of blocks than can be counted");
-  }
-  return first_block_bytes_ << doublings;
+  const bool countable = doublings + log2_of(first_block_bytes_) + log2_of(table_width_) <= 61;
+  const int64_t bytes = countable ? first_block_bytes_ << doublings : 0;
+  if (bytes <= 0) source_.corrupt(at_, "a heap has more rows of blocks than can be counted");
+  return bytes;
 }
 
 Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
@@ -80,8 +80,9 @@ Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
     return {at, first_block_bytes_, offset};
   }
   const int64_t direct_rows = log2_of(most_direct_bytes_) - log2_of(first_block_bytes_) + 2;
+  const int64_t first_row = table_width_ * row_bytes(0);
+  if (first_row <= 0) source_.corrupt(at_, "a heap has rows of no blocks");
   for (int64_t level = 0; level < kMostLevels; ++level) {
-    const int64_t first_row = table_width_ * first_block_bytes_;
     const int64_t row = offset < first_row ? 0 : log2_of(offset / first_row) + 1;
     if (at == kHdf5Nowhere || row >= rows) source_.corrupt(at_, "an object lies outside its heap");
     const int64_t bytes = row_bytes(row);

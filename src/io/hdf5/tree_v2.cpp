@@ -17,7 +17,9 @@ constexpr int64_t kMostLevels = 32;
 constexpr int64_t kMostVisited = 4096;
 
 // The bytes that numbers up to `largest` are stored in.
-int64_t bytes_for(int64_t largest) { return (std::bit_width(static_cast<uint64_t>(largest)) + 7) / 8; }
+int64_t bytes_for(int64_t largest) {
+  return (static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(largest))) + 7) / 8;
+}
 
 }  // namespace
 
