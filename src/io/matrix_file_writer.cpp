@@ -102,11 +102,12 @@ void MatrixFileWriter::write(const void* values, int64_t bytes) {
 void MatrixFileWriter::write_with_row_headers(const void* values, int64_t bytes) {
   const auto* from = static_cast<const std::byte*>(values);
   const auto cols = static_cast<int32_t>(layout_.cols);
-  if (bytes == 0) return file_.write(from, 0);  // which says whether the writer is still there
+  const int64_t row_bytes = layout_.row_bytes();
+  if (bytes == 0 || row_bytes == 0) return file_.write(from, 0);  // which says whether the writer is still there
   while (bytes > 0) {
-    const int64_t in_row = bytes_written_ % layout_.row_bytes();
+    const int64_t in_row = bytes_written_ % row_bytes;
     if (in_row == 0) file_.write(&cols, sizeof(cols));
-    const int64_t part = std::min(bytes, layout_.row_bytes() - in_row);
+    const int64_t part = std::min(bytes, row_bytes - in_row);
     file_.write(from, part);
     bytes_written_ += part;
     bytes -= part;

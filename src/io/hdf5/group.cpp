@@ -101,7 +101,7 @@ std::optional<Hdf5ObjectHeader> find_object(const Hdf5Source& source, int64_t ro
       here = read_object_header(source, link->header_at);
       continue;
     }
-    rest = link->target + rest;
+    rest.insert(0, link->target);
     if (++soft_links > kMostSoftLinks || rest.size() > kLongestPath) {
       source.refused(here.at, fmt::format("the link '{}' leads through too many others; do they lead in a circle?",
                                           printable(name)));
