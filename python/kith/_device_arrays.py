@@ -1,6 +1,6 @@
 """Arrays in a GPU's memory, as the library reads them where they lie.
 
-A call with such arrays works on one stream: the current one of the library that the first of them belongs to. Every
+A call with such arrays works on one stream: the current one of the first library among theirs that has one. Every
 array is taken through DLPack with that stream in hand, so that its own library puts its values in place for it. Nothing
 is copied to the host.
 """
@@ -24,11 +24,11 @@ def on_device(x: Any) -> bool:
 
 
 def stream_of(arrays: Iterable[Any]) -> int:
-    """The stream for a call with these arrays: that of the first in a GPU's memory, or 0, a stream of Kith's own."""
-    for x in arrays:
-        if on_device(x):
-            return library_of(x).stream(x)
-    return 0
+    """The stream for a call with these arrays: that of the first in a GPU's memory whose library has one.
+
+    Else 0, a stream of Kith's own that is waited for.
+    """
+    return next((stream for x in arrays if on_device(x) and (stream := library_of(x).stream(x)) != 0), 0)
 
 
 def settle(arrays: Sequence[Any]) -> None:

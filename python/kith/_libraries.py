@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, import_interface
+from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, import_interface, wait_for_device
 
 # CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
 LEGACY_STREAM = 1
@@ -181,7 +181,10 @@ class Jax:
 
 
 class Other:
-    """numpy, and every library that Kith does not know: results on the host are numpy's, on a GPU `DeviceArray`."""
+    """numpy, and every library that Kith does not know: results on the host are numpy's, on a GPU `DeviceArray`.
+
+    What it enqueued on streams of its own is waited for.
+    """
 
     writable = True
 
@@ -193,16 +196,17 @@ class Other:
         return x
 
     def stream(self, x: Any) -> int:
-        if dlpack_device(x) is not None:
-            return 0
-        return int(x.__cuda_array_interface__.get("stream") or 0)
+        return 0
 
     def export(self, x: Any, stream: int) -> DeviceArray:
         if isinstance(x, DeviceArray):
             return x
         if dlpack_device(x) is not None:
-            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
-        return import_interface(x.__cuda_array_interface__, x)
+            array = import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+        else:
+            array = import_interface(x.__cuda_array_interface__, x)
+        wait_for_device(int(array.__dlpack_device__()[1]))
+        return array
 
     def to_float32(self, x: Any, name: str) -> Any:
         kind = type(x).__name__

@@ -66,7 +66,7 @@ def range_search(
 ) -> RangeNeighbors:
     """Find, for every query, all vectors of the base within a radius: exactly, nearest first.
 
-    Distances are those that `knn` reports, in its order. The search runs on the CPU.
+    Distances are those that `knn` reports, in its order.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def range_search(
     filter : array_like, optional
         The rows that may be found, as in `knn`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
-        As in `knn`. ``"cuda"`` is NotImplementedError.
+        As in `knn`.
 
     Returns
     -------

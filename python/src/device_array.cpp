@@ -105,6 +105,7 @@ DeviceArray DeviceArray::from_interface(const nb::dict& interface, nb::object ow
   }
   DeviceArray made;
   made.data_ = reinterpret_cast<void*>(nb::cast<uintptr_t>(interface["data"][0]));
+  made.read_only_ = nb::cast<bool>(interface["data"][1]);
   made.shape_ = nb::cast<std::vector<int64_t>>(interface["shape"]);
   made.dtype_ = of_type_string(nb::cast<std::string>(interface["typestr"]));
   if (interface.contains("strides") && !interface["strides"].is_none()) {
@@ -161,6 +162,7 @@ MatrixView DeviceArray::view(const char* name) const {
 }
 
 void DeviceArray::check_writable(const char* name, nb::dlpack::dtype dtype, int64_t rows, int64_t cols) const {
+  if (read_only_) throw InvalidArgument(fmt::format("out: {} may only be read", name));
   if (dtype_ != dtype || !c_contiguous()) {
     throw InvalidArgument(fmt::format("out: {} are {} or not C-contiguous", name, this->dtype()));
   }

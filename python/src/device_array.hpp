@@ -62,6 +62,7 @@ class DeviceArray {
   std::vector<int64_t> strides_;  // in elements
   nb::dlpack::dtype dtype_ = {};
   int device_ = 0;
+  bool read_only_ = false;  // what __cuda_array_interface__ says; DLPack does not tell
   nb::object owner_;
 };
 

@@ -18,6 +18,7 @@ class ProgressMeter {
  public:
   ProgressMeter(std::string_view stage, int64_t total, const Resources& resources)
       : stage_(stage), total_(total), resources_(resources) {}
+  ProgressMeter(std::string_view stage, int64_t total, Resources&& resources) = delete;  // it must outlive the meter
 
   void add(int64_t amount) { done_.fetch_add(amount, std::memory_order_relaxed); }
   // Reports when it is time to and throws Cancelled when asked to stop. Calling thread only.

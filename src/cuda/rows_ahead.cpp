@@ -2,6 +2,8 @@
 
 #include "cuda/device_guard.hpp"
 
+#include <system_error>
+
 namespace kith {
 
 RowsAhead::RowsAhead(int device, RowUpload& upload, const Resources& resources)
@@ -9,7 +11,7 @@ RowsAhead::RowsAhead(int device, RowUpload& upload, const Resources& resources)
 
 void RowsAhead::begin(int buffer, const MatrixView& rows, const RowPicks& picks, std::byte* target) {
   used_[buffer].hold_up(context_.stream());
-  copying_ = std::async(std::launch::async, [this, buffer, rows, picks, target] {
+  const auto copy = [this, buffer, rows, picks, target] {
     const DeviceGuard guard(context_.device());
     ProgressMeter meter("copy", picks.count, quiet_);
     if (picks.list == nullptr) {
@@ -18,7 +20,12 @@ void RowsAhead::begin(int buffer, const MatrixView& rows, const RowPicks& picks,
       upload_.copy(rows, picks, target, context_.stream(), meter);
     }
     copied_[buffer].record(context_.stream());
-  });
+  };
+  try {
+    copying_ = std::async(std::launch::async, copy);
+  } catch (const std::system_error&) {  // no thread is to be had: the copy waits for its turn
+    copying_ = std::async(std::launch::deferred, copy);
+  }
 }
 
 void RowsAhead::await(int buffer, cudaStream_t stream) {

@@ -34,6 +34,7 @@ SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const Kep
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
   if (rows_come_ahead(problem, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
+    for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
   }
   const bool masked = problem.filter == FilterPath::mask;
   if (!masked && (problem.filter != FilterPath::list || kept->bits() == nullptr)) return;
@@ -51,7 +52,8 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   DeviceRowsView view = device_rows(queries);
   first_query_ = first_query;
   if (!lies_on(queries, context_->device())) {
-    ProgressMeter meter("copy", queries.rows(), resources_);
+    const Resources quiet = resources_.with_progress({});  // the copy is part of the search
+    ProgressMeter meter("copy", queries.rows(), quiet);
     upload_.copy(queries, at<std::byte>(layout_.queries), stream(), meter);
     view.data = at<std::byte>(layout_.queries);
     view.stride = queries.cols();

@@ -170,11 +170,7 @@ def test_graph(kind, vectors):
 
 def test_ranges(kind, vectors):
     queries, base = vectors(20, 8), vectors(5000, 8)
-    try:
-        found = kith.range_search(kind.give(queries), kind.give(base), radius=2.0)
-    except NotImplementedError as error:
-        assert "cuda:0" in str(error)
-        return
+    found = kith.range_search(kind.give(queries), kind.give(base), radius=2.0)
     true = kith.range_search(queries, base, radius=2.0, device="cpu")
     for mine, theirs in zip(found, true):
         assert (kind.take(mine) == theirs).all()
@@ -183,12 +179,8 @@ def test_ranges(kind, vectors):
 def test_kmeans(kind, vectors):
     x = vectors(5000, 8)
     true = kith.KMeans(16, iterations=5, device="cpu").fit(x)
-    try:
-        model = kith.KMeans(16, iterations=5).fit(kind.give(x))
-        labels = model.predict(kind.give(x))
-    except NotImplementedError as error:
-        assert "cuda:0" in str(error)
-        return
+    model = kith.KMeans(16, iterations=5).fit(kind.give(x))
+    labels = model.predict(kind.give(x))
     assert (model.cluster_centers_ == true.cluster_centers_).all()
     assert (kind.take(labels) == true.labels_).all()
     assert (kind.take(model.transform(kind.give(x[:300]))) == true.transform(x[:300])).all()
@@ -198,11 +190,7 @@ def test_kmeans(kind, vectors):
 def test_pairwise_distances(kind, vectors):
     x, y = vectors(70, 8), vectors(50, 8)
     true = kith.pairwise_distances(x, y, device="cpu")
-    try:
-        found = kith.pairwise_distances(kind.give(x), kind.give(y))
-    except NotImplementedError as error:
-        assert "cuda:0" in str(error)
-        return
+    found = kith.pairwise_distances(kind.give(x), kind.give(y))
     assert (kind.take(found) == true).all()
     assert (kind.take(kith.pairwise_distances(kind.give(x), y)) == true).all()
     if kind.__class__ is not Jax:

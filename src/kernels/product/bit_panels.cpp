@@ -89,7 +89,7 @@ struct TileCounts {
     for (int v = 1; v < kVectors; ++v) least = hn::Min(least, counts[q][v]);
     const auto most = hn::Set(U8(), limit);
     if (hn::AllTrue(U8(), hn::Gt(least, most))) return 0;
-    uint8_t bytes[8] = {};
+    uint8_t bytes[16] = {};  // each store may touch eight of them
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       hn::StoreMaskBits(U8(), hn::Not(hn::Gt(counts[q][v], most)), bytes + v * kLanes / 8);
