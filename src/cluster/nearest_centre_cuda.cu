@@ -1,0 +1,205 @@
+// Four threads for each row, which compute four lanes of the canonical sum each. Bound by the reads of the rows.
+#include "cluster/nearest_centre_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/candidate_window.hpp"
+#include "kernels/product/load_four_cuda.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+#include <cstddef>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kRowThreads = 4;  // that share a row
+constexpr int kLanes = kCanonicalLanes / kRowThreads;
+constexpr int kKept = 3;
+
+__device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
+  WindowProblem problem;
+  problem.kind = kind;
+  problem.cols = cols;
+  const double scale = operand_scale(centres.sample_largest);
+  problem.scale = kind == KeyKind::inner_product ? scale * row.scale : scale;
+  return problem;
+}
+
+// The window grows with the least value, which is at most that of a centre on the far side.
+__global__ void __launch_bounds__(kThreads) slacks_kernel(KeyKind kind, int64_t cols, int64_t rows,
+                                                          const QueryFacts* facts, const BaseFacts* centres,
+                                                          float* slacks) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= rows) return;
+  const QueryFacts mine = facts[row];
+  const BaseFacts base = *centres;
+  const WindowProblem problem = window_problem(kind, cols, mine, base);
+  const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
+  const double error = value_error(problem, query, base.rows);
+  const double norms = static_cast<double>(mine.operand.norm) + base.rows.norm;
+  const double farthest = kind == KeyKind::inner_product
+                              ? static_cast<double>(mine.operand.norm) * base.rows.norm + error
+                              : (norms * norms + 4 * error - mine.squared_norm) / 2;
+  const double threshold = candidate_window(problem, query, base.rows, farthest).threshold;
+  slacks[row] = static_cast<float>(threshold - farthest + (fabs(threshold) + fabs(farthest)) * 0x1p-21);
+}
+
+// The canonical sum of a row and a centre, right in the first of the four threads that share it.
+template <bool kProduct, typename X>
+__device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool row_aligned, bool centre_aligned,
+                           unsigned threads) {
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kLanes] = {};
+#pragma unroll 4
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> values = load_four(row, first, cols, row_aligned);
+    const Four<float> with = load_four(centre, first, cols, centre_aligned);
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      const auto q = static_cast<double>(static_cast<float>(values.values[i]));
+      const auto x = static_cast<double>(with.values[i]);
+      lanes[i] = canonical_step<kProduct ? KeyKind::inner_product : KeyKind::squared_l2>(lanes[i], q, x, 0, 0);
+    }
+  }
+  // canonical_tree: eight and four lanes apart are other threads' lanes.
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
+    }
+  }
+  lanes[0] += lanes[2];
+  lanes[1] += lanes[3];
+  return lanes[0] + lanes[1];
+}
+
+__device__ void insert(NearestRows& best, float value, uint32_t centre) {
+  KITH_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    if (value < best.values[i]) {
+      const float larger = best.values[i];
+      const uint32_t other = best.rows[i];
+      best.values[i] = value;
+      best.rows[i] = centre;
+      value = larger;
+      centre = other;
+    }
+  }
+  best.values[kKept] = fminf(best.values[kKept], value);
+}
+
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
+  if (row >= task.rows.count) return;
+  const bool leads = threadIdx.x % kRowThreads == 0;
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  NearestRows best = task.found[row];
+  for (int part = 1; part < task.parts; ++part) {
+    const NearestRows other = task.found[part * task.stride + row];
+    KITH_UNROLL
+    for (int i = 0; i < kKept; ++i) insert(best, other.values[i], other.rows[i]);
+    best.values[kKept] = fminf(best.values[kKept], other.values[kKept]);
+  }
+  const QueryFacts facts = task.facts[row];
+  const BaseFacts base = *task.centre_facts;
+  const CandidateWindow window =
+      candidate_window(window_problem(task.kind, task.cols, facts, base),
+                       {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, best.values[0]);
+  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
+                    best.values[kKept] > window.threshold;
+  if (!sure) {
+    if (leads) task.failed[atomicAdd(task.failed_count, 1u)] = static_cast<uint32_t>(row);
+    return;
+  }
+  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  uint64_t nearest = kPadding;
+  KITH_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    if (!(best.values[i] <= window.threshold) || best.rows[i] == kNoNearest) break;
+    const double sum = pair_sum<kProduct>(values, task.centres + best.rows[i] * task.cols, task.cols, row_aligned,
+                                          centre_aligned, threads);
+    const float key = canonical_key<kProduct ? KeyKind::inner_product : KeyKind::squared_l2>(sum, 0, 0);
+    const uint64_t found = pack_neighbor(ordered_key(key), best.rows[i]);
+    nearest = found < nearest ? found : nearest;
+  }
+  if (!leads) return;
+  task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  task.keys[row] = key_of_ordered(ordered_of(nearest));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
+  labels[row] = static_cast<int32_t>(row_of(found[i]));
+  keys[row] = key_of_ordered(ordered_of(found[i]));
+}
+
+// A warp for each row.
+__global__ void __launch_bounds__(kThreads) gather_rows_kernel(const std::byte* from, int64_t stride_bytes,
+                                                               int64_t row_bytes, const uint32_t* rows, int64_t count,
+                                                               std::byte* out, bool words) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (i >= count) return;
+  const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;
+  std::byte* const to = out + i * row_bytes;
+  if (words) {
+    for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
+      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
+    }
+    return;
+  }
+  for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+
+}  // namespace
+
+void launch_row_slacks(KeyKind kind, int64_t cols, int64_t rows, const QueryFacts* facts, const BaseFacts* centres,
+                       float* slacks, cudaStream_t stream) {
+  if (rows == 0) return;
+  slacks_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(kind, cols, rows, facts, centres, slacks);
+  KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
+}
+
+void launch_settle(const SettleTask& task, cudaStream_t stream) {
+  if (task.rows.count == 0) return;
+  const unsigned blocks = blocks_for(task.rows.count * kRowThreads);
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? settle_kernel<true, X> : settle_kernel<false, X>;
+    kernel<<<blocks, kThreads, 0, stream>>>(task);
+  });
+  KITH_CUDA_CHECK_LAUNCH("settle_kernel");
+}
+
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream) {
+  if (count == 0) return;
+  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
+  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
+}
+
+void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
+                        cudaStream_t stream) {
+  if (count == 0) return;
+  const int64_t size = size_of(from.dtype);
+  const auto* const data = static_cast<const std::byte*>(from.data);
+  const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
+                     reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
+  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
+                                                                      count, out, words);
+  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
+}
+
+}  // namespace kith
