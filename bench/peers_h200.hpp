@@ -26,3 +26,17 @@ inline constexpr PeerTimes kExactPeers[] = {
     {"f32 graph k=10", 10300, 17400, 1200},
     {"u8 graph k=10", 0, 0, 500},
 };
+
+// k-means, data on the device, in milliseconds for all iterations; 0 where there is no figure.
+struct KMeansPeerTimes {
+  std::string_view name;
+  double faiss;  // its data on the host
+  double cuvs;
+  double goal;
+};
+
+inline constexpr KMeansPeerTimes kKMeansPeers[] = {
+    {"1M x 128 f32 -> 4096", 3900, 590, 150},
+    {"8.1M x 784 f32 -> 256", 0, 2000, 400},
+    {"8.1M x 784 f32 -> 4096", 0, 22100, 4000},
+};

@@ -24,12 +24,12 @@ constexpr unsigned kWarp = 0xFFFFFFFFu;
 
 // What is the same for all rows of a piece.
 struct Blocks {
-  int64_t first;     // row of the piece
-  int64_t size;      // of a block
+  int64_t first;  // row of the piece
+  int64_t size;   // of a block
   int64_t clusters;
-  int64_t count;     // blocks that the piece touches
-  bool continues;    // the first has begun in the piece before
-  bool stays_open;   // the last goes on in the next
+  int64_t count;    // blocks that the piece touches
+  bool continues;   // the first has begun in the piece before
+  bool stays_open;  // the last goes on in the next
 };
 
 __global__ void __launch_bounds__(kThreads)
@@ -214,7 +214,7 @@ void launch_block_objectives(const float* keys, const float* weights, int64_t ro
                              cudaStream_t stream) {
   if (rows == 0) return;
   objectives_kernel<<<static_cast<unsigned>(divide_rounding_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights,
-                                                                                                        rows, blocks);
+                                                                                                         rows, blocks);
   KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
 }
 

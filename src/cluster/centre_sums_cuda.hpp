@@ -35,8 +35,8 @@ struct SumsTask {
   DeviceRowsView rows;
   int64_t cols = 0;
   int64_t clusters = 0;
-  int64_t first = 0;              // the number of the piece's first row
-  bool last = false;              // no more rows come
+  int64_t first = 0;  // the number of the piece's first row
+  bool last = false;  // no more rows come
   const int32_t* labels = nullptr;
   const float* weights = nullptr;  // or null
   RunSums runs;

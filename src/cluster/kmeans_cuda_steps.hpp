@@ -19,7 +19,6 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
 
 // As DataSurvey::add for rows in device memory: adds to `sums`, the columns' sums and then their squares', and returns
 // the first row, counted from `rows`, with a NaN or an infinity, or -1.
-int64_t survey_bytes_cuda(int64_t rows, int64_t cols);
 int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool check_finite,
                     std::vector<double>& sums, const Resources& resources);
 

@@ -149,9 +149,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 }  // namespace
 
 KMeansRows rows_of(const MatrixView& view) {
-  return {RowsInfo(view), true, [view](int64_t, const Resources&) {
-            return std::make_unique<ViewSource>(view);
-          }};
+  return {RowsInfo(view), true, [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
 }
 
 KMeansRows rows_of(const VectorFile& file) {

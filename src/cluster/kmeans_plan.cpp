@@ -42,7 +42,9 @@ double flops(const KMeansProblem& problem) {
   return 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.passes) *
          static_cast<double>(problem.clusters) * static_cast<double>(problem.cols);
 }
-double cpu_seconds(const KMeansProblem& problem, int threads) { return flops(problem) / (kCpuFlopsPerThread * threads); }
+double cpu_seconds(const KMeansProblem& problem, int threads) {
+  return flops(problem) / (kCpuFlopsPerThread * threads);
+}
 
 }  // namespace
 

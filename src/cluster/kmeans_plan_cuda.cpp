@@ -72,8 +72,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
   KMeansPlan plan;
   plan.device = device.device;
   plan.cuda.products = device.compute_capability >= 80 && problem.cols <= kWindowMostCols;
-  plan.cuda.engine =
-      plan.cuda.products ? product_engine(device.compute_capability, asked) : ProductEngine::automatic;
+  plan.cuda.engine = plan.cuda.products ? product_engine(device.compute_capability, asked) : ProductEngine::automatic;
   plan.cuda.multiprocessors = device.multiprocessors;
   if (from_host && problem.space.kind == MemoryKind::host && saturating_multiply(rows, row_bytes) >= kPinnedBytes) {
     plan.cuda.pinned_bytes = kPinnedBytes;

@@ -5,9 +5,9 @@
 #include "cluster/centre_sums.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "core/byte_size.hpp"
+#include "kernels/product/nearest_rows.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/operand_layout.hpp"
-#include "kernels/product/nearest_rows.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -47,16 +47,16 @@ struct KMeansWorkspace {
   int64_t run_weights = 0;    // run_capacity, f64
 
   // Of the centres.
-  int64_t centres = 0;         // f32
+  int64_t centres = 0;  // f32
   int64_t centre_operands = 0;
   int64_t centre_terms = 0;
-  int64_t origin = 0;          // cols, f32
-  int64_t centre_facts = 0;    // BaseFacts
-  int64_t sums = 0;            // f64, then a weight for each centre
-  int64_t open_sums = 0;       // of a block that has not ended: the same
-  int64_t moves = 0;           // f64
-  int64_t counts = 0;          // f64
-  int64_t status = 0;          // u32: how many rows have failed
+  int64_t origin = 0;        // cols, f32
+  int64_t centre_facts = 0;  // BaseFacts
+  int64_t sums = 0;          // f64, then a weight for each centre
+  int64_t open_sums = 0;     // of a block that has not ended: the same
+  int64_t moves = 0;         // f64
+  int64_t counts = 0;        // f64
+  int64_t status = 0;        // u32: how many rows have failed
 
   int64_t sort_bytes = 0;
   int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted

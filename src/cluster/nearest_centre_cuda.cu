@@ -29,9 +29,9 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
 }
 
 // The window grows with the least value, which is at most that of a centre on the far side.
-__global__ void __launch_bounds__(kThreads) slacks_kernel(KeyKind kind, int64_t cols, int64_t rows,
-                                                          const QueryFacts* facts, const BaseFacts* centres,
-                                                          float* slacks) {
+__global__ void __launch_bounds__(kThreads)
+    slacks_kernel(KeyKind kind, int64_t cols, int64_t rows, const QueryFacts* facts, const BaseFacts* centres,
+                  float* slacks) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= rows) return;
   const QueryFacts mine = facts[row];
@@ -61,7 +61,7 @@ __device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool
     for (int i = 0; i < kLanes; ++i) {
       const auto q = static_cast<double>(static_cast<float>(values.values[i]));
       const auto x = static_cast<double>(with.values[i]);
-      lanes[i] = canonical_step<kProduct ? KeyKind::inner_product : KeyKind::squared_l2>(lanes[i], q, x, 0, 0);
+      lanes[i] = canonical_step < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (lanes[i], q, x, 0, 0);
     }
   }
   // canonical_tree: eight and four lanes apart are other threads' lanes.
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     if (!(best.values[i] <= window.threshold) || best.rows[i] == kNoNearest) break;
     const double sum = pair_sum<kProduct>(values, task.centres + best.rows[i] * task.cols, task.cols, row_aligned,
                                           centre_aligned, threads);
-    const float key = canonical_key<kProduct ? KeyKind::inner_product : KeyKind::squared_l2>(sum, 0, 0);
+    const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
     const uint64_t found = pack_neighbor(ordered_key(key), best.rows[i]);
     nearest = found < nearest ? found : nearest;
   }
@@ -144,9 +144,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A warp for each row.
-__global__ void __launch_bounds__(kThreads) gather_rows_kernel(const std::byte* from, int64_t stride_bytes,
-                                                               int64_t row_bytes, const uint32_t* rows, int64_t count,
-                                                               std::byte* out, bool words) {
+__global__ void __launch_bounds__(kThreads)
+    gather_rows_kernel(const std::byte* from, int64_t stride_bytes, int64_t row_bytes, const uint32_t* rows,
+                       int64_t count, std::byte* out, bool words) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
   if (i >= count) return;
   const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;

@@ -2,7 +2,8 @@
 //
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
 // the least value seen so far by the four threads that share the query, plus its slack: no row that is farther can be
-// the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs little more than the minima.
+// the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and
+// what was found can lie in shared memory, since the products take most registers.
 #pragma once
 
 #include "kernels/product/product_epilogue_cuda.hpp"
@@ -14,23 +15,24 @@ namespace kith {
 class NearestEpilogue {
  public:
   using Target = ProductNearest;
-  static constexpr int kSharedBytes = 0;  // for each warp
+  static constexpr int kKept = 3;
+  static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
+  static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp
 
-  __device__ NearestEpilogue(const Target& target, const ProductOperands&, std::byte*) : target_(target) {}
+  __device__ NearestEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
+      : target_(target), mine_(reinterpret_cast<float*>(shared + threadIdx.x / 32 * kSharedBytes) + threadIdx.x % 32) {}
 
   __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
-    first_query_ = first_query;
-    first_row_ = first_row;
+    first_query_ = static_cast<uint32_t>(first_query) + static_cast<uint32_t>(queries(0));
+    apart_ = queries.apart;
+    part_ = static_cast<int>(first_row / target_.rows_per_part);
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      in_tile_[q] = queries(q);
-      const int64_t query = first_query + in_tile_[q];
-      slack_[q] = query < target_.queries ? target_.slacks[query] : 0.0f;
-      limit_[q] = query < target_.queries ? kFarthest : -kFarthest;
+      limit_[q] = query(q) < target_.queries ? kFarthest : -kFarthest;
       KITH_UNROLL
-      for (int i = 0; i < 4; ++i) values_[q][i] = kFarthest;
+      for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthest;
       KITH_UNROLL
-      for (int i = 0; i < 3; ++i) rows_[q][i] = kNoRow;
+      for (int i = 0; i < kKept; ++i) row(q, i) = __uint_as_float(kNoNearest);
     }
   }
 
@@ -44,15 +46,8 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
-      limit_[q] = fminf(limit_[q], least[q] + slack_[q]);
-      uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
-      // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
-      while (columns != 0) {
-        const int i = __ffs(static_cast<int>(columns)) - 1;
-        columns &= columns - 1;
-        insert(q, least[q],
-               static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4)));
-      }
+      limit_[q] = fminf(limit_[q], least[q] + target_.slacks[query(q)]);
+      collect(q, least[q], columns_below(products[q / 2], q % 2, terms, limit_[q]), tile);
     }
     if (!__any_sync(0xFFFFFFFFu, found)) return;
     KITH_UNROLL
@@ -64,34 +59,31 @@ class NearestEpilogue {
     }
   }
 
-  // The four threads that share a query put together what they have found.
+  // The first of the four threads that share a query puts together what they have found.
   __device__ void end() {
-    KITH_UNROLL
-    for (int q = 0; q < kThreadQueries; ++q) {
-      KITH_UNROLL
-      for (int apart = 1; apart <= 2; apart *= 2) {
-        float values[4];
-        uint32_t rows[3];
-        KITH_UNROLL
-        for (int i = 0; i < 4; ++i) values[i] = __shfl_xor_sync(0xFFFFFFFFu, values_[q][i], apart);
-        KITH_UNROLL
-        for (int i = 0; i < 3; ++i) rows[i] = __shfl_xor_sync(0xFFFFFFFFu, rows_[q][i], apart);
-        KITH_UNROLL
-        for (int i = 0; i < 3; ++i) insert(q, values[i], rows[i]);
-        values_[q][3] = fminf(values_[q][3], values[3]);
+    __syncwarp();
+    if (threadIdx.x % 4 == 0) {
+      for (int q = 0; q < kThreadQueries; ++q) {
+        if (query(q) >= target_.queries) continue;
+        for (int other = 1; other < 4; ++other) {
+          const float* const theirs = mine_ + other + q * kWords * 32;
+          for (int i = 0; i < kKept; ++i) insert(q, theirs[i * 32], theirs[(kKept + 1 + i) * 32]);
+          value(q, kKept) = fminf(value(q, kKept), theirs[kKept * 32]);
+        }
+        auto* const out = reinterpret_cast<float4*>(target_.found + part_ * target_.stride + query(q));
+        out[0] = {value(q, 0), value(q, 1), value(q, 2), value(q, 3)};
+        out[1] = {row(q, 0), row(q, 1), row(q, 2), 0.0f};
       }
-      const int64_t query = first_query_ + in_tile_[q];
-      if (threadIdx.x % 4 != 0 || query >= target_.queries) continue;
-      const int64_t part = first_row_ / target_.rows_per_part;
-      auto* const out = reinterpret_cast<float4*>(target_.found + part * target_.stride + query);
-      out[0] = {values_[q][0], values_[q][1], values_[q][2], values_[q][3]};
-      out[1] = {__uint_as_float(rows_[q][0]), __uint_as_float(rows_[q][1]), __uint_as_float(rows_[q][2]), 0.0f};
     }
+    __syncwarp();
   }
 
  private:
   static constexpr float kFarthest = 3e38f;
-  static constexpr uint32_t kNoRow = 0xFFFFFFFFu;
+
+  __device__ int64_t query(int q) const { return first_query_ + static_cast<uint32_t>(q / 2 * apart_ + 8 * (q % 2)); }
+  __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
+  __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
 
   // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
   static __device__ uint32_t columns_below(const float (&products)[kSlabValues], int half, const float* terms,
@@ -106,27 +98,37 @@ class NearestEpilogue {
     return columns;
   }
 
-  __device__ void insert(int q, float value, uint32_t row) {
-    const bool first = value < values_[q][0];
-    const bool second = value < values_[q][1];
-    const bool third = value < values_[q][2];
-    values_[q][3] = third ? values_[q][2] : fminf(values_[q][3], value);
-    values_[q][2] = second ? values_[q][1] : third ? value : values_[q][2];
-    rows_[q][2] = second ? rows_[q][1] : third ? row : rows_[q][2];
-    values_[q][1] = first ? values_[q][0] : second ? value : values_[q][1];
-    rows_[q][1] = first ? rows_[q][0] : second ? row : rows_[q][1];
-    values_[q][0] = first ? value : values_[q][0];
-    rows_[q][0] = first ? row : rows_[q][0];
+  // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
+  __device__ void collect(int q, float least, uint32_t columns, int tile) const {
+    const uint32_t first = static_cast<uint32_t>(tile * kOperandTile + 2 * (static_cast<int>(threadIdx.x) % 4));
+#pragma unroll 1
+    while (columns != 0) {
+      const int i = __ffs(static_cast<int>(columns)) - 1;
+      columns &= columns - 1;
+      insert(q, least, __uint_as_float(first + static_cast<uint32_t>(i / 2 * 8 + i % 2)));
+    }
+  }
+
+  __device__ void insert(int q, float new_value, float new_row) const {
+    KITH_UNROLL
+    for (int i = 0; i < kKept; ++i) {
+      const float there = value(q, i);
+      if (!(new_value < there)) continue;
+      const float other = row(q, i);
+      value(q, i) = new_value;
+      row(q, i) = new_row;
+      new_value = there;
+      new_row = other;
+    }
+    value(q, kKept) = fminf(value(q, kKept), new_value);
   }
 
   const Target& target_;
-  int64_t first_query_ = 0;
-  int64_t first_row_ = 0;
-  int in_tile_[kThreadQueries];
-  float slack_[kThreadQueries];
+  float* mine_;  // kThreadQueries x kWords, 32 apart
+  uint32_t first_query_ = 0;
+  int apart_ = 0;
+  int part_ = 0;
   float limit_[kThreadQueries];
-  float values_[kThreadQueries][4];
-  uint32_t rows_[kThreadQueries][3];
 };
 
 }  // namespace kith

@@ -1,0 +1,399 @@
+// k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
+// sees in every pass is the objective, the centres' weights and how far they moved.
+//
+// A piece of rows: products with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their
+// canonical keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for
+// by exact search (exact/knn_backend.hpp). Then the rows are sorted by centre and added up (centre_sums_cuda.hpp).
+#include "cluster/centre_means_cuda.hpp"
+#include "cluster/centre_sums_cuda.hpp"
+#include "cluster/kmeans_backend.hpp"
+#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/nearest_centre_cuda.hpp"
+#include "cluster/row_sample.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/knn_backend.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "kernels/product/operands_cuda.hpp"
+#include "kernels/product/product_cuda.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace kith {
+namespace {
+
+class KMeansCuda final : public KMeansBackend {
+ public:
+  KMeansCuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample, const Resources& resources)
+      : problem_(problem),
+        plan_(plan),
+        layout_(problem, plan),
+        resources_(resources),
+        quiet_(resources.with_progress({})),
+        kind_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2),
+        chunks_(operand_chunks(problem.cols, 2)),
+        sample_(std::move(sample)),
+        context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
+        workspace_(layout_.bytes, "k-means", context_, resources),
+        upload_(plan.cuda.pinned_bytes > 0, resources),
+        rest_problem_(rest_problem(problem, plan.device, plan.cuda.rest_rows)) {
+    if (problem.spherical) {
+      sample_ = {std::vector<float>(sample_.origin.size(), 0.0f), 1.0f};  // rows have scales of their own
+    } else if (problem.dtype == DType::u8 || problem.dtype == DType::i8) {
+      for (float& value : sample_.origin) value = std::round(value);  // so that differences are exact
+    }
+    copy(at<float>(layout_.origin), sample_.origin.data(), problem.cols * 4);
+    host_weights_.resize(static_cast<size_t>(problem.clusters));
+    host_moves_.resize(static_cast<size_t>(problem.clusters));
+    context_->synchronize();
+  }
+
+  void set_rows(const KMeansRowArrays& rows) override {
+    const DeviceGuard guard(context_->device());
+    rows_ = rows;
+    if (rows.weights != nullptr) copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
+  }
+
+  void set_centres(const MatrixView& centres) override {
+    const DeviceGuard guard(context_->device());
+    copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
+    centres_ready_ = false;
+  }
+
+  void begin_pass(bool adds_up) override {
+    const DeviceGuard guard(context_->device());
+    adds_up_ = adds_up;
+    if (adds_up) {
+      const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
+      KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(bytes), stream()));
+    }
+    if (!centres_ready_ && plan_.cuda.products) make_centre_operands();
+    centres_ready_ = true;
+  }
+
+  void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) override {
+    const DeviceGuard guard(context_->device());
+    if (rows.rows() == 0) return;
+    const DeviceRowsView piece = arrive(rows, first, meter);
+    assign(piece, first, meter);
+    if (adds_up_) add(piece, first);
+    const bool last = first + piece.count == rows_.count;
+    if (last && plan_.cuda.rows_stay) rows_kept_ = true;
+    if (last && plan_.cuda.operands_stay) operands_kept_ = true;
+    // So that progress is true, a cancelled fit ends soon, and a piece that was read may be overwritten.
+    if (!last || !keeps_rows()) context_->synchronize();
+    meter.add(piece.count);
+  }
+  bool keeps_rows() const override { return rows_kept_; }
+
+  double objective() override {
+    const DeviceGuard guard(context_->device());
+    launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
+                            stream());
+    block_objectives_.resize(static_cast<size_t>((rows_.count + kSumBlock - 1) / kSumBlock));
+    copy(block_objectives_.data(), at<double>(layout_.objectives), static_cast<int64_t>(block_objectives_.size()) * 8);
+    if (adds_up_) copy(host_weights_.data(), weight_sums(), problem_.clusters * 8);
+    context_->synchronize();
+    double total = 0;
+    for (const double block : block_objectives_) total += block;
+    return total;
+  }
+
+  const double* weights() override { return host_weights_.data(); }
+
+  SumsView sums() override {
+    const DeviceGuard guard(context_->device());
+    const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
+    if (host_sums_.bytes() == 0) host_sums_ = HostBuffer(bytes, "the centres' sums", resources_);
+    copy(host_sums_.data(), at<double>(layout_.sums), bytes);
+    context_->synchronize();
+    auto* const sums = host_sums_.as<double>();
+    return {sums, sums + problem_.clusters * problem_.cols};
+  }
+  void put_sums() override {
+    const DeviceGuard guard(context_->device());
+    copy(at<double>(layout_.sums), host_sums_.data(), host_sums_.bytes());
+    context_->synchronize();
+  }
+
+  double move_to_means(const MutableMatrixView&) override {
+    const DeviceGuard guard(context_->device());
+    move(nullptr);
+    copy(host_moves_.data(), at<double>(layout_.moves), problem_.clusters * 8);
+    context_->synchronize();
+    double moves = 0;
+    for (const double move : host_moves_) moves += move;
+    return moves;
+  }
+
+  void move_by_batch(const MutableMatrixView&, double* counts) override {
+    const DeviceGuard guard(context_->device());
+    copy(at<double>(layout_.counts), counts, problem_.clusters * 8);
+    move(at<double>(layout_.counts));
+    context_->synchronize();
+    for (int64_t c = 0; c < problem_.clusters; ++c) {
+      if (host_weights_[static_cast<size_t>(c)] > 0) counts[c] += host_weights_[static_cast<size_t>(c)];
+    }
+  }
+
+  void get_centres(const MutableMatrixView& centres) override {
+    const DeviceGuard guard(context_->device());
+    copy(centres.data(), at<float>(layout_.centres), problem_.clusters * problem_.cols * 4);
+    context_->synchronize();
+  }
+
+  void get_rows() override {
+    const DeviceGuard guard(context_->device());
+    copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
+    copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    context_->synchronize();
+  }
+
+  void get_counts(double* counts) override {
+    if (rows_.weights != nullptr) return count_labels(rows_, problem_.clusters, counts);
+    const DeviceGuard guard(context_->device());
+    auto* const found = at<uint32_t>(layout_.counts);
+    std::vector<uint32_t> whole(static_cast<size_t>(problem_.clusters));
+    KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
+    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
+    copy(whole.data(), found, problem_.clusters * 4);
+    context_->synchronize();
+    std::copy(whole.begin(), whole.end(), counts);
+  }
+
+  MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
+    const auto count = static_cast<int64_t>(rows.size());
+    if (const std::optional<MatrixView> matrix = on_gpu(source)) {
+      const DeviceGuard guard(context_->device());
+      copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
+      launch_gather_rows(device_rows(*matrix), problem_.cols, at<uint32_t>(layout_.gather_list), count,
+                         at<std::byte>(layout_.gathered), stream());
+      context_->synchronize();  // the list may change
+      return {at<std::byte>(layout_.gathered),
+              problem_.dtype,
+              {count, problem_.cols, problem_.cols},
+              MemorySpace::cuda(context_->device())};
+    }
+    if (batch_.rows() == 0) {
+      batch_ = MatrixBuffer(problem_.dtype, problem_.batch_rows, problem_.cols, "a mini-batch", resources_);
+    }
+    kith::gather(source, rows, batch_.mutable_view().slice(0, count), resources_);
+    return batch_.view().slice(0, count);
+  }
+
+ private:
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(workspace_.data() + offset);
+  }
+  cudaStream_t stream() const { return context_->stream(); }
+  double* weight_sums() const { return at<double>(layout_.sums) + problem_.clusters * problem_.cols; }
+  const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
+
+  void copy(void* to, const void* from, int64_t bytes) const {
+    if (bytes == 0) return;
+    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
+  }
+
+  // Rows on the device: where they lie, where they were kept, or where they are brought.
+  DeviceRowsView arrive(const MatrixView& rows, int64_t first, ProgressMeter& meter) {
+    if (!rows_kept_ && !rows.empty()) check_on_device(rows, "data", context_->device());
+    if (!rows_kept_ && lies_on(rows, context_->device())) return device_rows(rows);
+    const int64_t row_bytes = problem_.cols * size_of(problem_.dtype);
+    std::byte* const place = at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * row_bytes : 0);
+    if (!rows_kept_) upload_.copy(rows, place, stream(), meter);
+    return {place, problem_.dtype, problem_.cols, rows.rows(), nullptr};
+  }
+
+  OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const {
+    return {rows,
+            problem_.cols,
+            kind_,
+            OperandType::half,
+            at<float>(layout_.origin),
+            at<BaseFacts>(layout_.centre_facts),
+            operands};
+  }
+
+  // In the scale of the data, so that rows keep their operands while the centres move.
+  void make_centre_operands() const {
+    const BaseFacts facts{sample_.largest, {0, 0}, 0};
+    copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
+    const DeviceRowsView centres{at<float>(layout_.centres), DType::f32, problem_.cols, problem_.clusters, nullptr};
+    launch_base_operands(operand_task(centres, at<std::byte>(layout_.centre_operands)),
+                         {at<float>(layout_.centre_terms), nullptr}, stream());
+  }
+
+  void assign(const DeviceRowsView& rows, int64_t first, ProgressMeter& meter) {
+    if (!plan_.cuda.products) return search_rest(rows, first, rows.count, nullptr, meter);
+    const int64_t kept = plan_.cuda.operands_stay ? first : 0;
+    std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
+    auto* const facts = at<QueryFacts>(layout_.facts) + kept;
+    if (!operands_kept_) launch_query_operands(operand_task(rows, operands), {facts, nullptr, 0}, stream());
+    auto* const slacks = at<float>(layout_.slacks);
+    auto* const centre_facts = at<BaseFacts>(layout_.centre_facts);
+    launch_row_slacks(kind_, problem_.cols, rows.count, facts, centre_facts, slacks, stream());
+
+    const int64_t padded = operand_tiles(rows.count) * kOperandTile;
+    const ProductSchedule schedule = schedule_nearest(rows.count);
+    const int parts = schedule.items / schedule.query_tiles;
+    auto* const found = at<NearestRows>(layout_.candidates);
+    const ProductOperands product{
+        OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
+        problem_.clusters, chunks_};
+    launch_product_nearest(plan_.cuda.engine, product, schedule,
+                           {slacks, found, padded, int64_t{schedule.tiles_per_item} * kOperandTile, rows.count},
+                           stream());
+
+    auto* const failed = at<uint32_t>(layout_.failed);
+    auto* const failed_count = at<uint32_t>(layout_.status);
+    KITH_CUDA_CHECK(cudaMemsetAsync(failed_count, 0, sizeof(uint32_t), stream()));
+    SettleTask settle;
+    settle.kind = kind_;
+    settle.rows = rows;
+    settle.centres = at<float>(layout_.centres);
+    settle.cols = problem_.cols;
+    settle.facts = facts;
+    settle.centre_facts = centre_facts;
+    settle.found = found;
+    settle.stride = padded;
+    settle.parts = parts;
+    settle.labels = at<int32_t>(layout_.labels) + first;
+    settle.keys = at<float>(layout_.keys) + first;
+    settle.failed = failed;
+    settle.failed_count = failed_count;
+    launch_settle(settle, stream());
+    uint32_t count = 0;
+    copy(&count, failed_count, sizeof count);
+    context_->synchronize();
+    search_rest(rows, first, count, failed, meter);
+  }
+
+  // All centres for each tile of rows, but in parts where there are few rows.
+  ProductSchedule schedule_nearest(int64_t rows) const {
+    ProductSchedule schedule;
+    schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
+    schedule.base_tiles = static_cast<int>(operand_tiles(problem_.clusters));
+    const int64_t wanted =
+        schedule.query_tiles > 256 ? 1 : divide_rounding_up(2 * plan_.cuda.multiprocessors, schedule.query_tiles);
+    const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
+    schedule.tiles_per_item = static_cast<int>(divide_rounding_up(schedule.base_tiles / 2, parts) * 2);
+    schedule.items =
+        schedule.query_tiles * static_cast<int>(divide_rounding_up(schedule.base_tiles, schedule.tiles_per_item));
+    return schedule;
+  }
+
+  // The nearest centres of `count` rows, those listed or all, by exact search.
+  void search_rest(const DeviceRowsView& rows, int64_t first, int64_t count, const uint32_t* listed,
+                   ProgressMeter& meter) {
+    if (count == 0) return;
+    if (rest_ == nullptr) {
+      rest_ = make_knn_cuda(rest_problem_, plan_.cuda.rest, resources_);
+      found_.resize(static_cast<size_t>(plan_.cuda.rest_rows));
+    }
+    const MemorySpace space = MemorySpace::cuda(context_->device());
+    const MatrixView centres(at<float>(layout_.centres), DType::f32, {problem_.clusters, problem_.cols, problem_.cols},
+                             space);
+    auto* const found = at<uint64_t>(layout_.failed_found);
+    for (int64_t done = 0; done < count; done += plan_.cuda.rest_rows) {
+      const int64_t part = std::min(plan_.cuda.rest_rows, count - done);
+      MatrixView some;
+      if (listed == nullptr) {
+        const DeviceRowsView slice = slice_rows(rows, done, part);
+        some = MatrixView(slice.data, problem_.dtype, {part, problem_.cols, slice.stride}, space);
+      } else {
+        launch_gather_rows(rows, problem_.cols, listed + done, part, at<std::byte>(layout_.failed_rows), stream());
+        some =
+            MatrixView(at<std::byte>(layout_.failed_rows), problem_.dtype, {part, problem_.cols, problem_.cols}, space);
+      }
+      context_->synchronize();  // exact search has a stream of its own, unless it is the caller's
+      const int64_t batch = plan_.cuda.rest.query_batch;
+      for (int64_t at_row = 0; at_row < part; at_row += batch) {
+        ProgressMeter quiet("assign", part, quiet_);
+        rest_->begin(some.slice(at_row, std::min(batch, part - at_row)), 0);
+        rest_->scan(centres, 0, nullptr, quiet);
+        rest_->finish(found_.data() + at_row);
+        meter.poll();
+      }
+      copy(found, found_.data(), part * 8);
+      const int64_t offset = first + (listed == nullptr ? done : 0);
+      launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, at<int32_t>(layout_.labels) + offset,
+                        at<float>(layout_.keys) + offset, stream());
+      context_->synchronize();
+    }
+    if (listed != nullptr && count > rows.count / 8) {
+      resources_.log(LogLevel::info,
+                     std::to_string(count) + " of " + std::to_string(rows.count) +
+                         " rows have many centres that are about as near and were searched for exactly");
+    }
+  }
+
+  void add(const DeviceRowsView& rows, int64_t first) const {
+    SumsTask task;
+    task.rows = rows;
+    task.cols = problem_.cols;
+    task.clusters = problem_.clusters;
+    task.first = first;
+    task.last = first + rows.count == rows_.count;
+    task.labels = at<int32_t>(layout_.labels) + first;
+    task.weights = rows_.weights == nullptr ? nullptr : at<float>(layout_.weights) + first;
+    for (int i = 0; i < 2; ++i) {
+      task.runs.keys[i] = at<uint32_t>(layout_.sort_keys[i]);
+      task.runs.rows[i] = at<uint32_t>(layout_.sort_rows[i]);
+    }
+    task.runs.sort = at<std::byte>(layout_.sort);
+    task.runs.sort_bytes = layout_.sort_bytes;
+    task.runs.starts = at<uint32_t>(layout_.run_starts);
+    task.runs.sums = at<double>(layout_.run_sums);
+    task.runs.weights = at<double>(layout_.run_weights);
+    task.sums = {at<double>(layout_.sums), at<double>(layout_.open_sums)};
+    launch_add_rows(task, stream());
+  }
+
+  void move(const double* counts) {
+    launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, at<float>(layout_.centres),
+                         at<double>(layout_.moves), problem_.clusters, problem_.cols, problem_.spherical},
+                        stream());
+    centres_ready_ = false;
+  }
+
+  const KMeansProblem problem_;
+  const KMeansPlan plan_;
+  const KMeansWorkspace layout_;
+  const Resources resources_;
+  const Resources quiet_;  // the search for what is left reports nothing of its own
+  const KeyKind kind_;
+  const int64_t chunks_;
+  DataSample sample_;
+  std::shared_ptr<const DeviceContext> context_;
+  DeviceBuffer workspace_;
+  RowUpload upload_;
+  const KnnProblem rest_problem_;
+  std::unique_ptr<KnnBackend> rest_;
+  std::vector<uint64_t> found_;
+  KMeansRowArrays rows_;
+  MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
+  HostBuffer host_sums_;
+  std::vector<double> host_weights_;
+  std::vector<double> host_moves_;
+  std::vector<double> block_objectives_;
+  bool adds_up_ = false;
+  bool centres_ready_ = false;  // their operands are made
+  bool rows_kept_ = false;
+  bool operands_kept_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
+                                                const Resources& resources) {
+  const DeviceGuard guard(plan.device.index);
+  return std::make_unique<KMeansCuda>(problem, plan, std::move(sample), resources);
+}
+
+}  // namespace kith
