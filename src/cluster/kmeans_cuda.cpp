@@ -279,8 +279,9 @@ class KMeansCuda final : public KMeansBackend {
     ProductSchedule schedule;
     schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
     schedule.base_tiles = static_cast<int>(operand_tiles(problem_.clusters));
-    const int64_t wanted =
-        schedule.query_tiles > 256 ? 1 : divide_rounding_up(2 * plan_.cuda.multiprocessors, schedule.query_tiles);
+    const int64_t wanted = schedule.query_tiles > kFewQueryTiles
+                               ? 1
+                               : divide_rounding_up(2 * plan_.cuda.multiprocessors, schedule.query_tiles);
     const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
     schedule.tiles_per_item = static_cast<int>(divide_rounding_up(schedule.base_tiles / 2, parts) * 2);
     schedule.items =

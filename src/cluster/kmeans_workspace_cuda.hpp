@@ -14,7 +14,9 @@
 
 namespace kith {
 
-inline constexpr int64_t kMostNearestParts = 8;  // that the centres are cut into where there are few rows
+// The centres are cut into so many parts at most, where there are no more query tiles than this.
+inline constexpr int64_t kMostNearestParts = 8;
+inline constexpr int64_t kFewQueryTiles = 256;
 
 // Offsets from the start of the block, each aligned; a part that is not needed has no bytes. "Piece" is the largest
 // number of rows handled at a time, "runs" are the rows of one centre in one sum_block.
@@ -80,9 +82,11 @@ struct KMeansWorkspace {
     facts = take(with_operands, sizeof(QueryFacts));
 
     const int64_t padded = operand_tiles(piece_capacity) * kOperandTile;
-    const int64_t parts = padded > int64_t{256} * kQueryTile ? 1 : kMostNearestParts;
+    // A piece with few rows has its centres in parts: as many as fill the machine twice.
+    const int64_t few = (2 * int64_t{cuda.multiprocessors} + kFewQueryTiles) * kQueryTile;
+    const int64_t in_parts = std::max(padded, std::min(kMostNearestParts * padded, few));
     slacks = take(cuda.products ? piece_capacity : 0, 4);
-    candidates = take(cuda.products ? parts * padded : 0, sizeof(NearestRows));
+    candidates = take(cuda.products ? in_parts : 0, sizeof(NearestRows));
     failed = take(cuda.products ? piece_capacity : 0, 4);
     failed_rows = take(cuda.products ? cuda.rest_rows : 0, row_bytes);
     failed_found = take(cuda.rest_rows, 8);
