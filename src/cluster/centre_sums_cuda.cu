@@ -3,10 +3,8 @@
 #include <kith/error.hpp>
 
 #include "cluster/centre_sums.hpp"
-#include "core/dtype_visit.hpp"
-#include "cuda/device_core.hpp"
+#include "cluster/run_sums_cuda.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/operand_layout.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -18,22 +16,9 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kSlabCols = 128;  // of a warp, four a lane
-constexpr int kAhead = 8;       // rows that are read before they are added
-constexpr unsigned kWarp = 0xFFFFFFFFu;
-
-// What is the same for all rows of a piece.
-struct Blocks {
-  int64_t first;  // row of the piece
-  int64_t size;   // of a block
-  int64_t clusters;
-  int64_t count;    // blocks that the piece touches
-  bool continues;   // the first has begun in the piece before
-  bool stays_open;  // the last goes on in the next
-};
 
 __global__ void __launch_bounds__(kThreads)
-    run_keys_kernel(const int32_t* labels, int64_t rows, Blocks blocks, uint32_t* keys, uint32_t* numbers) {
+    run_keys_kernel(const int32_t* labels, int64_t rows, SumBlocks blocks, uint32_t* keys, uint32_t* numbers) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= rows) return;
   const int64_t block = (blocks.first + i) / blocks.size - blocks.first / blocks.size;
@@ -51,63 +36,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t run = first; run <= last; ++run) starts[run] = static_cast<uint32_t>(i);
 }
 
-// A warp for each run and slab of columns.
-template <typename X>
-__global__ void __launch_bounds__(kThreads)
-    run_sums_kernel(DeviceRowsView rows, int64_t cols, Blocks blocks, const uint32_t* order, const float* weights,
-                    RunSums runs, const double* open) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t run = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
-  if (run >= blocks.count * blocks.clusters) return;
-  const int64_t start = runs.starts[run];
-  const int64_t end = runs.starts[run + 1];
-  if (start == end) return;
-  const X* const data = static_cast<const X*>(rows.data);
-  const bool aligned = rows_aligned(data, rows.stride);
-  const int64_t col = static_cast<int64_t>(blockIdx.y) * kSlabCols + 4 * lane;
-  const bool goes_on = blocks.continues && run < blocks.clusters;
-  double sums[4] = {};
-  double weight = 0;
-  if (goes_on) {
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      if (col + i < cols) sums[i] = open[run * cols + col + i];
-    }
-    weight = open[blocks.clusters * cols + run];
-  }
-  for (int64_t at = start; at < end; at += 32) {
-    const int count = static_cast<int>(end - at < 32 ? end - at : 32);
-    const uint32_t mine = lane < count ? order[at + lane] : 0u;
-    const float my_weight = weights == nullptr || lane >= count ? 1.0f : weights[mine];
-    for (int j = 0; j < count; j += kAhead) {
-      Four<X> ahead[kAhead] = {};
-      KITH_UNROLL
-      for (int a = 0; a < kAhead; ++a) {
-        const uint32_t row = __shfl_sync(kWarp, mine, (j + a) % 32);
-        if (j + a < count) ahead[a] = load_four(data + int64_t{row} * rows.stride, col, cols, aligned);
-      }
-      KITH_UNROLL
-      for (int a = 0; a < kAhead; ++a) {
-        const auto w = static_cast<double>(__shfl_sync(kWarp, my_weight, (j + a) % 32));
-        if (j + a >= count) continue;
-        KITH_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          sums[i] += w * static_cast<double>(static_cast<float>(ahead[a].values[i]));
-        }
-        weight += w;
-      }
-    }
-  }
-  KITH_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if (col + i < cols) runs.sums[run * cols + col + i] = sums[i];
-  }
-  if (col == 0) runs.weights[run] = weight;
-}
-
 // A thread for each centre and column; the one after the last column has the weights.
 __global__ void __launch_bounds__(kThreads)
-    add_runs_kernel(int64_t cols, Blocks blocks, RunSums runs, DeviceSums sums) {
+    add_runs_kernel(int64_t cols, SumBlocks blocks, RunSums runs, DeviceSums sums) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= blocks.clusters * (cols + 1)) return;
   const bool weighs = i >= blocks.clusters * cols;
@@ -180,7 +111,7 @@ int sort_runs(const RunSums& runs, int64_t rows, int64_t run_count, cudaStream_t
 void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   const int64_t rows = task.rows.count;
   if (rows == 0) return;
-  Blocks blocks;
+  SumBlocks blocks;
   blocks.first = task.first;
   blocks.size = sum_block(task.clusters);
   blocks.clusters = task.clusters;
@@ -197,14 +128,11 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   run_starts_kernel<<<blocks_for(rows + 1), kThreads, 0, stream>>>(task.runs.keys[sorted], rows, run_count,
                                                                    task.runs.starts);
   KITH_CUDA_CHECK_LAUNCH("run_starts_kernel");
-  const dim3 grid(static_cast<unsigned>(divide_rounding_up(run_count, kThreads / 32)),
-                  static_cast<unsigned>(divide_rounding_up(task.cols, kSlabCols)));
-  visit_dtype(task.rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    run_sums_kernel<X><<<grid, kThreads, 0, stream>>>(task.rows, task.cols, blocks, task.runs.rows[sorted],
-                                                      task.weights, task.runs, task.sums.open);
-  });
-  KITH_CUDA_CHECK_LAUNCH("run_sums_kernel");
+  if (task.keys == nullptr) {
+    launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
+  } else {
+    launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
+  }
   add_runs_kernel<<<blocks_for(task.clusters * (task.cols + 1)), kThreads, 0, stream>>>(task.cols, blocks, task.runs,
                                                                                         task.sums);
   KITH_CUDA_CHECK_LAUNCH("add_runs_kernel");

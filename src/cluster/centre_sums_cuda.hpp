@@ -1,9 +1,9 @@
 // The sums of centre_sums.hpp on the GPU, with the same bytes.
 //
 // Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
-// order of their numbers. A warp adds up 128 columns of a run; then a thread for each column and centre adds its runs
-// in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and run, of
-// which there are a thirtysecond of the rows.
+// order of their numbers. A warp adds up a run (run_sums_cuda.hpp); then a thread for each column and centre adds its
+// runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and
+// run, of which there are a thirtysecond of the rows.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
@@ -41,7 +41,12 @@ struct SumsTask {
   const float* weights = nullptr;  // or null
   RunSums runs;
   DeviceSums sums;
+  // Where keys are wanted too, of each row to its label's centre: up to kMostKeyCols columns.
+  float* keys = nullptr;
+  const float* centres = nullptr;
+  bool product = false;  // minus the inner product, else the squared distance
 };
+inline constexpr int64_t kMostKeyCols = 896;
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
 // The sum of weight x key of each block of kSumBlock rows.

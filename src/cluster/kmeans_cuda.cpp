@@ -56,13 +56,14 @@ class KMeansCuda final : public KMeansBackend {
   void set_rows(const KMeansRowArrays& rows) override {
     const DeviceGuard guard(context_->device());
     rows_ = rows;
+    labelled_ = guesses_ = false;
     if (rows.weights != nullptr) copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
   }
 
   void set_centres(const MatrixView& centres) override {
     const DeviceGuard guard(context_->device());
     copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
-    centres_ready_ = false;
+    centres_ready_ = labelled_ = guesses_ = false;
   }
 
   void begin_pass(bool adds_up) override {
@@ -93,6 +94,8 @@ class KMeansCuda final : public KMeansBackend {
 
   double objective() override {
     const DeviceGuard guard(context_->device());
+    labelled_ = true;
+    guesses_ = false;
     launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
                             stream());
     block_objectives_.resize(static_cast<size_t>((rows_.count + kSumBlock - 1) / kSumBlock));
@@ -235,9 +238,21 @@ class KMeansCuda final : public KMeansBackend {
     std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
     auto* const facts = at<QueryFacts>(layout_.facts) + kept;
     if (!operands_kept_) launch_query_operands(operand_task(rows, operands), {facts, nullptr, 0}, stream());
-    auto* const slacks = at<float>(layout_.slacks);
     auto* const centre_facts = at<BaseFacts>(layout_.centre_facts);
-    launch_row_slacks(kind_, problem_.cols, rows.count, facts, centre_facts, slacks, stream());
+    SlacksTask slacks;
+    slacks.kind = kind_;
+    slacks.cols = problem_.cols;
+    slacks.rows = rows.count;
+    slacks.facts = facts;
+    slacks.centre_facts = centre_facts;
+    if (guesses_) {
+      slacks.labels = at<int32_t>(layout_.labels) + first;
+      slacks.keys = at<float>(layout_.keys) + first;
+      slacks.squared_moves = at<double>(layout_.moves);
+    }
+    slacks.slacks = at<float>(layout_.slacks);
+    slacks.limits = at<float>(layout_.limits);
+    launch_row_slacks(slacks, stream());
 
     const int64_t padded = operand_tiles(rows.count) * kOperandTile;
     const ProductSchedule schedule = schedule_nearest(rows.count);
@@ -246,9 +261,10 @@ class KMeansCuda final : public KMeansBackend {
     const ProductOperands product{
         OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
         problem_.clusters, chunks_};
-    launch_product_nearest(plan_.cuda.engine, product, schedule,
-                           {slacks, found, padded, int64_t{schedule.tiles_per_item} * kOperandTile, rows.count},
-                           stream());
+    launch_product_nearest(
+        plan_.cuda.engine, product, schedule,
+        {slacks.slacks, slacks.limits, found, padded, int64_t{schedule.tiles_per_item} * kOperandTile, rows.count},
+        stream());
 
     auto* const failed = at<uint32_t>(layout_.failed);
     auto* const failed_count = at<uint32_t>(layout_.status);
@@ -264,15 +280,22 @@ class KMeansCuda final : public KMeansBackend {
     settle.stride = padded;
     settle.parts = parts;
     settle.labels = at<int32_t>(layout_.labels) + first;
-    settle.keys = at<float>(layout_.keys) + first;
+    settle.keys = keys_with_sums() ? nullptr : at<float>(layout_.keys) + first;
     settle.failed = failed;
     settle.failed_count = failed_count;
     launch_settle(settle, stream());
     uint32_t count = 0;
     copy(&count, failed_count, sizeof count);
     context_->synchronize();
+    constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
+    if (static_cast<double>(count) * static_cast<double>(problem_.clusters * problem_.cols) <= kFewSteps) {
+      return launch_search_few(settle, problem_.clusters, count, stream());
+    }
     search_rest(rows, first, count, failed, meter);
   }
+
+  // Keys come with the sums, for which every row is read.
+  bool keys_with_sums() const { return adds_up_ && problem_.cols <= kMostKeyCols; }
 
   // All centres for each tile of rows, but in parts where there are few rows.
   ProductSchedule schedule_nearest(int64_t rows) const {
@@ -353,6 +376,11 @@ class KMeansCuda final : public KMeansBackend {
     task.runs.sums = at<double>(layout_.run_sums);
     task.runs.weights = at<double>(layout_.run_weights);
     task.sums = {at<double>(layout_.sums), at<double>(layout_.open_sums)};
+    if (keys_with_sums()) {
+      task.keys = at<float>(layout_.keys) + first;
+      task.centres = at<float>(layout_.centres);
+      task.product = problem_.spherical;
+    }
     launch_add_rows(task, stream());
   }
 
@@ -361,6 +389,8 @@ class KMeansCuda final : public KMeansBackend {
                          at<double>(layout_.moves), problem_.clusters, problem_.cols, problem_.spherical},
                         stream());
     centres_ready_ = false;
+    guesses_ = labelled_;
+    labelled_ = false;
   }
 
   const KMeansProblem problem_;
@@ -385,6 +415,8 @@ class KMeansCuda final : public KMeansBackend {
   std::vector<double> block_objectives_;
   bool adds_up_ = false;
   bool centres_ready_ = false;  // their operands are made
+  bool labelled_ = false;       // labels and keys are those of the centres as they are
+  bool guesses_ = false;        // labels and keys are those before the centres' last move
   bool rows_kept_ = false;
   bool operands_kept_ = false;
 };

@@ -78,11 +78,15 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
     plan.cuda.pinned_bytes = kPinnedBytes;
   }
 
-  // For so many rows left over, with what is needed at least beside.
-  const auto with_rest = [&](int64_t rest) {
+  // So many rows at a time are left to exact search, in so much memory; the smallest search where that is too little.
+  const auto with_rest = [&](int64_t rest, int64_t bytes) {
     plan.cuda.rest_rows = std::min(rows, rest);
-    plan.cuda.rest = plan_knn_cuda(rest_problem(problem, device.device, plan.cuda.rest_rows), device,
-                                   {budget.host, budget.device / 4, budget.threads});
+    const KnnProblem search = rest_problem(problem, device.device, plan.cuda.rest_rows);
+    try {
+      plan.cuda.rest = plan_knn_cuda(search, device, {budget.host, bytes, budget.threads});
+    } catch (const OutOfMemory& error) {
+      plan.cuda.rest = plan_knn_cuda(search, device, {budget.host, error.bytes_needed(), budget.threads});
+    }
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay) {
     plan.piece_rows = std::min(piece, whole_blocks(rows + kSumBlock - 1));
@@ -110,7 +114,11 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
   };
   bool found = false;
   for (int64_t rest = kRestRows; !found && rest >= kLeastRest; rest /= 4) {
-    with_rest(rest);
+    with_rest(rest, budget.device / 4);
+    found = choose();
+  }
+  if (!found) {
+    with_rest(kLeastRest, 0);
     found = choose();
   }
   if (!found) {

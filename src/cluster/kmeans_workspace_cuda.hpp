@@ -34,6 +34,7 @@ struct KMeansWorkspace {
   int64_t facts = 0;       // QueryFacts, likewise
 
   // Of a piece.
+  int64_t limits = 0;         // f32
   int64_t slacks = 0;         // f32
   int64_t candidates = 0;     // NearestRows for each part
   int64_t failed = 0;         // u32: rows that products are not sure of
@@ -86,6 +87,7 @@ struct KMeansWorkspace {
     const int64_t few = (2 * int64_t{cuda.multiprocessors} + kFewQueryTiles) * kQueryTile;
     const int64_t in_parts = std::max(padded, std::min(kMostNearestParts * padded, few));
     slacks = take(cuda.products ? piece_capacity : 0, 4);
+    limits = take(cuda.products ? piece_capacity : 0, 4);
     candidates = take(cuda.products ? in_parts : 0, sizeof(NearestRows));
     failed = take(cuda.products ? piece_capacity : 0, 4);
     failed_rows = take(cuda.products ? cuda.rest_rows : 0, row_bytes);

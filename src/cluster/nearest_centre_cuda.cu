@@ -18,6 +18,7 @@ constexpr int kThreads = 256;
 constexpr int kRowThreads = 4;  // that share a row
 constexpr int kLanes = kCanonicalLanes / kRowThreads;
 constexpr int kKept = 3;
+constexpr float kFarthest = 3e38f;
 
 __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
   WindowProblem problem;
@@ -28,23 +29,45 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
   return problem;
 }
 
-// The window grows with the least value, which is at most that of a centre on the far side.
-__global__ void __launch_bounds__(kThreads)
-    slacks_kernel(KeyKind kind, int64_t cols, int64_t rows, const QueryFacts* facts, const BaseFacts* centres,
-                  float* slacks) {
+// The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
+__global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= rows) return;
-  const QueryFacts mine = facts[row];
-  const BaseFacts base = *centres;
-  const WindowProblem problem = window_problem(kind, cols, mine, base);
+  if (row >= task.rows) return;
+  const QueryFacts mine = task.facts[row];
+  const BaseFacts base = *task.centre_facts;
+  const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
   const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
+  const bool product = task.kind == KeyKind::inner_product;
   const double error = value_error(problem, query, base.rows);
-  const double norms = static_cast<double>(mine.operand.norm) + base.rows.norm;
-  const double farthest = kind == KeyKind::inner_product
-                              ? static_cast<double>(mine.operand.norm) * base.rows.norm + error
-                              : (norms * norms + 4 * error - mine.squared_norm) / 2;
-  const double threshold = candidate_window(problem, query, base.rows, farthest).threshold;
-  slacks[row] = static_cast<float>(threshold - farthest + (fabs(threshold) + fabs(farthest)) * 0x1p-21);
+  const double row_norm = mine.operand.norm;
+  const double norms = row_norm + base.rows.norm;
+  double least = product ? row_norm * base.rows.norm + error : (norms * norms + 4 * error - mine.squared_norm) / 2;
+  float limit = kFarthest;
+  if (task.labels != nullptr) {
+    constexpr double kUp = 1 + 0x1p-20;  // past the roundings of the key and of what follows
+    const double key = task.keys[row];
+    const double moved = sqrt(task.squared_moves[task.labels[row]]) * kUp;
+    const double residuals = static_cast<double>(mine.operand.residual) + base.rows.residual;
+    double guess = 0;
+    if (product) {
+      const double far = (key + fabs(key) * 0x1p-20) * problem.scale +
+                         (row_norm + mine.operand.residual) * moved * (problem.scale / mine.scale) * kUp;
+      guess = far + error + mine.operand.residual * (static_cast<double>(base.rows.norm) + base.rows.residual) +
+              row_norm * base.rows.residual + fabs(far) * 0x1p-20;
+    } else {
+      const double far = (sqrt(key) + moved) * problem.scale * kUp + residuals;
+      guess = (far * far * kUp - mine.squared_norm) / 2 + error;
+      guess += fabs(guess) * 0x1p-20;
+    }
+    if (guess < least) {  // false where it is not a number
+      least = guess;
+      limit = candidate_window(problem, query, base.rows, least).threshold;
+      if (!(limit < kFarthest)) limit = kFarthest;
+    }
+  }
+  const double threshold = candidate_window(problem, query, base.rows, least).threshold;
+  task.slacks[row] = static_cast<float>(threshold - least + (fabs(threshold) + fabs(least)) * 0x1p-21);
+  task.limits[row] = limit;
 }
 
 // The canonical sum of a row and a centre, right in the first of the four threads that share it.
@@ -119,6 +142,10 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  if (task.keys == nullptr && !(best.values[1] <= window.threshold)) {
+    if (leads) task.labels[row] = static_cast<int32_t>(best.rows[0]);
+    return;
+  }
   uint64_t nearest = kPadding;
   KITH_UNROLL
   for (int i = 0; i < kKept; ++i) {
@@ -131,7 +158,37 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
   }
   if (!leads) return;
   task.labels[row] = static_cast<int32_t>(row_of(nearest));
-  task.keys[row] = key_of_ordered(ordered_of(nearest));
+  if (task.keys != nullptr) task.keys[row] = key_of_ordered(ordered_of(nearest));
+}
+
+// A block for each row, four threads for each centre.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) search_few_kernel(SettleTask task, int64_t clusters) {
+  __shared__ uint64_t warps[kThreads / 32];
+  const int64_t row = task.failed[blockIdx.x];
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  uint64_t nearest = kPadding;
+  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kThreads / kRowThreads) {
+    const double sum =
+        pair_sum<kProduct>(values, task.centres + c * task.cols, task.cols, row_aligned, centre_aligned, threads);
+    const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
+    const uint64_t found = pack_neighbor(ordered_key(key), static_cast<uint32_t>(c));
+    if (threadIdx.x % kRowThreads == 0 && found < nearest) nearest = found;
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
+    nearest = other < nearest ? other : nearest;
+  }
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = nearest;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
+  task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  if (task.keys != nullptr) task.keys[row] = key_of_ordered(ordered_of(nearest));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -164,11 +221,21 @@ unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_round
 
 }  // namespace
 
-void launch_row_slacks(KeyKind kind, int64_t cols, int64_t rows, const QueryFacts* facts, const BaseFacts* centres,
-                       float* slacks, cudaStream_t stream) {
-  if (rows == 0) return;
-  slacks_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(kind, cols, rows, facts, centres, slacks);
+void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
+  if (task.rows == 0) return;
+  slacks_kernel<<<blocks_for(task.rows), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
+}
+
+void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
+    kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(task, clusters);
+  });
+  KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }
 
 void launch_settle(const SettleTask& task, cudaStream_t stream) {

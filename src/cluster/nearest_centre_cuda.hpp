@@ -16,8 +16,21 @@
 namespace kith {
 
 // How far above the least value of a row's products the nearest centre's can be, whatever the least one is.
-void launch_row_slacks(KeyKind kind, int64_t cols, int64_t rows, const QueryFacts* facts, const BaseFacts* centres,
-                       float* slacks, cudaStream_t stream);
+// Where rows come with a guess, the nearest centre of the pass before, the least value is no more than that centre's,
+// which has moved by so much since; then there is a limit from the start.
+struct SlacksTask {
+  KeyKind kind = KeyKind::squared_l2;
+  int64_t cols = 0;
+  int64_t rows = 0;
+  const QueryFacts* facts = nullptr;
+  const BaseFacts* centre_facts = nullptr;
+  const int32_t* labels = nullptr;  // null: no guesses
+  const float* keys = nullptr;
+  const double* squared_moves = nullptr;  // of each centre
+  float* slacks = nullptr;
+  float* limits = nullptr;
+};
+void launch_row_slacks(const SlacksTask& task, cudaStream_t stream);
 
 struct SettleTask {
   KeyKind kind = KeyKind::squared_l2;
@@ -30,7 +43,7 @@ struct SettleTask {
   int64_t stride = 0;
   int parts = 1;
   int32_t* labels = nullptr;
-  float* keys = nullptr;
+  float* keys = nullptr;       // null: of no interest yet, so that rows with one candidate are not read
   uint32_t* failed = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
   uint32_t* failed_count = nullptr;
 };
@@ -39,6 +52,9 @@ void launch_settle(const SettleTask& task, cudaStream_t stream);
 // Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
                        cudaStream_t stream);
+
+// The nearest centres of the rows listed, by the canonical keys of all centres: for few rows.
+void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
 
 // Rows listed, one after the other.
 void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,

@@ -1,7 +1,8 @@
 // The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
 //
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
-// the least value seen so far by the four threads that share the query, plus its slack: no row that is farther can be
+// what is known from the start or the least value seen so far by the four threads that share the query, plus its
+// slack: no row that is farther can be
 // the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and
 // what was found can lie in shared memory, since the products take most registers.
 #pragma once
@@ -28,7 +29,7 @@ class NearestEpilogue {
     part_ = static_cast<int>(first_row / target_.rows_per_part);
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      limit_[q] = query(q) < target_.queries ? kFarthest : -kFarthest;
+      limit_[q] = query(q) < target_.queries ? target_.limits[query(q)] : -kFarthest;
       KITH_UNROLL
       for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthest;
       KITH_UNROLL

@@ -46,6 +46,7 @@ struct ProductCandidates {
 // left out, so that the fourth value is right only up to there.
 struct ProductNearest {
   const float* slacks = nullptr;  // one for each query
+  const float* limits = nullptr;  // likewise: what the nearest row's value is known not to exceed
   NearestRows* found = nullptr;   // parts x stride
   int64_t stride = 0;
   int64_t rows_per_part = 0;
