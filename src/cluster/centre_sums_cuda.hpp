@@ -41,12 +41,12 @@ struct SumsTask {
   const float* weights = nullptr;  // or null
   RunSums runs;
   DeviceSums sums;
-  // Where keys are wanted too, of each row to its label's centre: up to kMostKeyCols columns.
+  // Where keys are wanted too, each row's squared distance to its label's centre: without weights, and of up to
+  // kMostKeyCols columns.
   float* keys = nullptr;
   const float* centres = nullptr;
-  bool product = false;  // minus the inner product, else the squared distance
 };
-inline constexpr int64_t kMostKeyCols = 896;
+inline constexpr int64_t kMostKeyCols = 800;
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
 // The sum of weight x key of each block of kSumBlock rows.

@@ -86,8 +86,6 @@ class KMeansCuda final : public KMeansBackend {
     const bool last = first + piece.count == rows_.count;
     if (last && plan_.cuda.rows_stay) rows_kept_ = true;
     if (last && plan_.cuda.operands_stay) operands_kept_ = true;
-    // So that progress is true, a cancelled fit ends soon, and a piece that was read may be overwritten.
-    if (!last || !keeps_rows()) context_->synchronize();
     meter.add(piece.count);
   }
   bool keeps_rows() const override { return rows_kept_; }
@@ -268,7 +266,7 @@ class KMeansCuda final : public KMeansBackend {
 
     auto* const failed = at<uint32_t>(layout_.failed);
     auto* const failed_count = at<uint32_t>(layout_.status);
-    KITH_CUDA_CHECK(cudaMemsetAsync(failed_count, 0, sizeof(uint32_t), stream()));
+    KITH_CUDA_CHECK(cudaMemsetAsync(failed_count, 0, 2 * sizeof(uint32_t), stream()));
     SettleTask settle;
     settle.kind = kind_;
     settle.rows = rows;
@@ -280,7 +278,9 @@ class KMeansCuda final : public KMeansBackend {
     settle.stride = padded;
     settle.parts = parts;
     settle.labels = at<int32_t>(layout_.labels) + first;
-    settle.keys = keys_with_sums() ? nullptr : at<float>(layout_.keys) + first;
+    settle.keys = at<float>(layout_.keys) + first;
+    settle.unsettled = at<uint32_t>(layout_.unsettled);
+    settle.unsettled_count = failed_count + 1;
     settle.failed = failed;
     settle.failed_count = failed_count;
     launch_settle(settle, stream());
@@ -289,13 +289,18 @@ class KMeansCuda final : public KMeansBackend {
     context_->synchronize();
     constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
     if (static_cast<double>(count) * static_cast<double>(problem_.clusters * problem_.cols) <= kFewSteps) {
-      return launch_search_few(settle, problem_.clusters, count, stream());
+      launch_search_few(settle, problem_.clusters, count, stream());
+    } else {
+      search_rest(rows, first, count, failed, meter);
     }
-    search_rest(rows, first, count, failed, meter);
+    if (!keys_with_sums()) launch_row_keys(settle, stream());
   }
 
   // Keys come with the sums, for which every row is read.
-  bool keys_with_sums() const { return adds_up_ && problem_.cols <= kMostKeyCols; }
+  bool keys_with_sums() const {
+    return adds_up_ && plan_.cuda.products && !problem_.spherical && rows_.weights == nullptr &&
+           problem_.cols <= kMostKeyCols;
+  }
 
   // All centres for each tile of rows, but in parts where there are few rows.
   ProductSchedule schedule_nearest(int64_t rows) const {
@@ -379,7 +384,6 @@ class KMeansCuda final : public KMeansBackend {
     if (keys_with_sums()) {
       task.keys = at<float>(layout_.keys) + first;
       task.centres = at<float>(layout_.centres);
-      task.product = problem_.spherical;
     }
     launch_add_rows(task, stream());
   }

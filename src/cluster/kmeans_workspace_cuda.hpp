@@ -38,6 +38,7 @@ struct KMeansWorkspace {
   int64_t slacks = 0;         // f32
   int64_t candidates = 0;     // NearestRows for each part
   int64_t failed = 0;         // u32: rows that products are not sure of
+  int64_t unsettled = 0;      // u32: rows with more than one candidate
   int64_t failed_rows = 0;    // rest_rows, as they came
   int64_t failed_found = 0;   // rest_rows packed neighbours, u64
   int64_t gathered = 0;       // a mini-batch of rows that lie on the device
@@ -59,7 +60,7 @@ struct KMeansWorkspace {
   int64_t open_sums = 0;     // of a block that has not ended: the same
   int64_t moves = 0;         // f64
   int64_t counts = 0;        // f64
-  int64_t status = 0;        // u32: how many rows have failed
+  int64_t status = 0;        // u32: how many rows have failed, and how many are unsettled
 
   int64_t sort_bytes = 0;
   int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
@@ -90,6 +91,7 @@ struct KMeansWorkspace {
     limits = take(cuda.products ? piece_capacity : 0, 4);
     candidates = take(cuda.products ? in_parts : 0, sizeof(NearestRows));
     failed = take(cuda.products ? piece_capacity : 0, 4);
+    unsettled = take(cuda.products ? piece_capacity : 0, 4);
     failed_rows = take(cuda.products ? cuda.rest_rows : 0, row_bytes);
     failed_found = take(cuda.rest_rows, 8);
     gathered = take(host_rows ? 0 : problem.batch_rows, row_bytes);

@@ -1,4 +1,4 @@
-// Four threads for each row, which compute four lanes of the canonical sum each. Bound by the reads of the rows.
+// Where rows are read, four threads share one and compute four lanes of the canonical sum each.
 #include "cluster/nearest_centre_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
@@ -9,13 +9,16 @@
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/operand_layout.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kFewThreads = 1024;
 constexpr int kRowThreads = 4;  // that share a row
+constexpr int64_t kMostBlocks = 132 * 16;
 constexpr int kLanes = kCanonicalLanes / kRowThreads;
 constexpr int kKept = 3;
 constexpr float kFarthest = 3e38f;
@@ -115,63 +118,101 @@ __device__ void insert(NearestRows& best, float value, uint32_t centre) {
   best.values[kKept] = fminf(best.values[kKept], value);
 }
 
-template <bool kProduct, typename X>
+// Puts `row` on a list where `listed`; all lanes of a warp take part.
+__device__ void push(bool listed, int64_t row, uint32_t* list, uint32_t* count) {
+  const unsigned lanes = __ballot_sync(0xFFFFFFFFu, listed);
+  if (lanes == 0) return;
+  const unsigned lane = threadIdx.x % 32;
+  uint32_t place = 0;
+  if (lane == 0) place = atomicAdd(count, static_cast<uint32_t>(__popc(lanes)));
+  place = __shfl_sync(0xFFFFFFFFu, place, 0) + static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)));
+  if (listed) list[place] = static_cast<uint32_t>(row);
+}
+
+// A thread for each row.
 __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
-  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
-  if (row >= task.rows.count) return;
-  const bool leads = threadIdx.x % kRowThreads == 0;
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
-  NearestRows best = task.found[row];
-  for (int part = 1; part < task.parts; ++part) {
-    const NearestRows other = task.found[part * task.stride + row];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const bool real = row < task.rows.count;
+  bool sure = false;
+  int candidates = 0;
+  if (real) {
+    NearestRows best = task.found[row];
+    for (int part = 1; part < task.parts; ++part) {
+      const NearestRows other = task.found[part * task.stride + row];
+      KITH_UNROLL
+      for (int i = 0; i < kKept; ++i) insert(best, other.values[i], other.rows[i]);
+      best.values[kKept] = fminf(best.values[kKept], other.values[kKept]);
+    }
+    const QueryFacts facts = task.facts[row];
+    const BaseFacts base = *task.centre_facts;
+    const CandidateWindow window =
+        candidate_window(window_problem(task.kind, task.cols, facts, base),
+                         {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, best.values[0]);
+    sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
+           best.values[kKept] > window.threshold;
     KITH_UNROLL
-    for (int i = 0; i < kKept; ++i) insert(best, other.values[i], other.rows[i]);
-    best.values[kKept] = fminf(best.values[kKept], other.values[kKept]);
+    for (int i = 0; i < kKept; ++i) {
+      candidates += best.values[i] <= window.threshold && best.rows[i] != kNoNearest ? 1 : 0;
+    }
+    if (sure) task.labels[row] = static_cast<int32_t>(best.rows[0]);
+    best.rows[kKept] = static_cast<uint32_t>(candidates);
+    if (sure && candidates > 1) task.found[row] = best;
   }
-  const QueryFacts facts = task.facts[row];
-  const BaseFacts base = *task.centre_facts;
-  const CandidateWindow window =
-      candidate_window(window_problem(task.kind, task.cols, facts, base),
-                       {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, best.values[0]);
-  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
-                    best.values[kKept] > window.threshold;
-  if (!sure) {
-    if (leads) task.failed[atomicAdd(task.failed_count, 1u)] = static_cast<uint32_t>(row);
-    return;
-  }
-  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  push(real && !sure, row, task.failed, task.failed_count);
+  push(sure && candidates > 1, row, task.unsettled, task.unsettled_count);
+}
+
+// Four threads for each row that has more than one candidate.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
-  if (task.keys == nullptr && !(best.values[1] <= window.threshold)) {
-    if (leads) task.labels[row] = static_cast<int32_t>(best.rows[0]);
-    return;
+  const int64_t count = *task.unsettled_count;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kRowThreads);
+  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads; i < count; i += step) {
+    const int64_t row = task.unsettled[i];
+    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    const NearestRows best = task.found[row];
+    uint64_t nearest = kPadding;
+    KITH_UNROLL
+    for (int c = 0; c < kKept; ++c) {
+      if (c >= static_cast<int>(best.rows[kKept])) break;
+      const double sum = pair_sum<kProduct>(values, task.centres + best.rows[c] * task.cols, task.cols, row_aligned,
+                                            centre_aligned, threads);
+      const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
+      const uint64_t found = pack_neighbor(ordered_key(key), best.rows[c]);
+      nearest = found < nearest ? found : nearest;
+    }
+    if (threadIdx.x % kRowThreads == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
   }
-  uint64_t nearest = kPadding;
-  KITH_UNROLL
-  for (int i = 0; i < kKept; ++i) {
-    if (!(best.values[i] <= window.threshold) || best.rows[i] == kNoNearest) break;
-    const double sum = pair_sum<kProduct>(values, task.centres + best.rows[i] * task.cols, task.cols, row_aligned,
-                                          centre_aligned, threads);
-    const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
-    const uint64_t found = pack_neighbor(ordered_key(key), best.rows[i]);
-    nearest = found < nearest ? found : nearest;
-  }
-  if (!leads) return;
-  task.labels[row] = static_cast<int32_t>(row_of(nearest));
-  if (task.keys != nullptr) task.keys[row] = key_of_ordered(ordered_of(nearest));
+}
+
+// The keys of rows that have labels.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
+  if (row >= task.rows.count) return;
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
+                                        rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
+                                        rows_aligned(task.centres, task.cols), threads);
+  const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
+  if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key));
 }
 
 // A block for each row, four threads for each centre.
 template <bool kProduct, typename X>
-__global__ void __launch_bounds__(kThreads) search_few_kernel(SettleTask task, int64_t clusters) {
-  __shared__ uint64_t warps[kThreads / 32];
+__global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters) {
+  __shared__ uint64_t warps[kFewThreads / 32];
   const int64_t row = task.failed[blockIdx.x];
   const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
   uint64_t nearest = kPadding;
-  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kThreads / kRowThreads) {
+  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kFewThreads / kRowThreads) {
     const double sum =
         pair_sum<kProduct>(values, task.centres + c * task.cols, task.cols, row_aligned, centre_aligned, threads);
     const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
@@ -188,7 +229,6 @@ __global__ void __launch_bounds__(kThreads) search_few_kernel(SettleTask task, i
   if (threadIdx.x != 0) return;
   for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
   task.labels[row] = static_cast<int32_t>(row_of(nearest));
-  if (task.keys != nullptr) task.keys[row] = key_of_ordered(ordered_of(nearest));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -233,21 +273,35 @@ void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, 
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
-    kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(task, clusters);
+    kernel<<<static_cast<unsigned>(count), kFewThreads, 0, stream>>>(task, clusters);
   });
   KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
 }
 
 void launch_settle(const SettleTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
-  const unsigned blocks = blocks_for(task.rows.count * kRowThreads);
+  settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("settle_kernel");
+  const auto blocks = static_cast<unsigned>(
+      std::min<int64_t>(divide_rounding_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    const auto kernel = product ? settle_kernel<true, X> : settle_kernel<false, X>;
+    const auto kernel = product ? choose_kernel<true, X> : choose_kernel<false, X>;
     kernel<<<blocks, kThreads, 0, stream>>>(task);
   });
-  KITH_CUDA_CHECK_LAUNCH("settle_kernel");
+  KITH_CUDA_CHECK_LAUNCH("choose_kernel");
+}
+
+void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
+  if (task.rows.count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? row_keys_kernel<true, X> : row_keys_kernel<false, X>;
+    kernel<<<blocks_for(task.rows.count * kRowThreads), kThreads, 0, stream>>>(task);
+  });
+  KITH_CUDA_CHECK_LAUNCH("row_keys_kernel");
 }
 
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,

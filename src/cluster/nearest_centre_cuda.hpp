@@ -1,7 +1,7 @@
 // From products to labels on the GPU: which centres a product cannot rule out, and the canonical keys of these. A row's
 // label is the first of all centres by (canonical key, centre), as nearest_centre.hpp has it.
 //
-// Cost: one read of every row and of its centres, mostly one, and a few tens of bytes a row.
+// Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
@@ -39,21 +39,26 @@ struct SettleTask {
   int64_t cols = 0;
   const QueryFacts* facts = nullptr;
   const BaseFacts* centre_facts = nullptr;
-  const NearestRows* found = nullptr;  // parts x stride
+  NearestRows* found = nullptr;  // parts x stride
   int64_t stride = 0;
   int parts = 1;
   int32_t* labels = nullptr;
-  float* keys = nullptr;       // null: of no interest yet, so that rows with one candidate are not read
+  float* keys = nullptr;
   uint32_t* failed = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
   uint32_t* failed_count = nullptr;
+  uint32_t* unsettled = nullptr;  // rows with more than one candidate, on the way
+  uint32_t* unsettled_count = nullptr;
 };
+// Labels, but of the rows that fail. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
+// The keys of all rows, which have labels.
+void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
 // Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
                        cudaStream_t stream);
 
-// The nearest centres of the rows listed, by the canonical keys of all centres: for few rows.
+// The labels of the rows that failed, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
 
 // Rows listed, one after the other.

@@ -11,6 +11,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
+class CudaKMeansOnDevice : public OnCuda {};
 class CudaKMeansSmallOnDevice : public OnCuda {};
 
 class DeviceRows {
@@ -31,7 +32,7 @@ class DeviceRows {
   MatrixView view_;
 };
 
-TEST_F(CudaKMeansSmallOnDevice, FitsTheSame) {
+TEST_F(CudaKMeansOnDevice, FitsTheSame) {
   const auto data = make_floats(Shape::gaussian, 1500, 10, 1);
   for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
     for (const int64_t gap : {0, 1}) {
@@ -53,7 +54,7 @@ TEST_F(CudaKMeansSmallOnDevice, FitsTheSame) {
   }
 }
 
-TEST_F(CudaKMeansSmallOnDevice, PredictsTransformsAndPartiallyFitsTheSame) {
+TEST_F(CudaKMeansOnDevice, PredictsTransformsAndPartiallyFitsTheSame) {
   const auto data = make_floats(Shape::gaussian, 700, 9, 2);
   const DeviceRows on_device(data.view());
   KMeans expected(random_start(8, 2));
@@ -84,21 +85,21 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFinite) {
   EXPECT_EQ(text, text_thrown<InvalidArgument>([&] { fit(data.view(), random_start(4, 2), {}, on_cpu()); }));
 }
 
-TEST_F(CudaKMeansSmallOnDevice, IsNotFittedOnTheCpu) {
+TEST_F(CudaKMeansOnDevice, IsNotFittedOnTheCpu) {
   const auto data = make_floats(Shape::gaussian, 50, 6, 4);
   const DeviceRows on_device(data.view());
   EXPECT_THROW(fit(on_device.view(), random_start(4, 2), {}, on_cpu()), Unsupported);
 }
 
 TEST_F(CudaKMeansSmallOnDevice, OnTheCallersStream) {
-  const auto data = make_floats(Shape::gaussian, 900, 16, 5);
+  const auto data = make_floats(Shape::gaussian, 500, 16, 5);
   const DeviceRows on_device(data.view());
   cudaStream_t stream = nullptr;
   KITH_CUDA_CHECK(cudaStreamCreate(&stream));
   ResourceOptions options = cuda_options();
   options.stream = stream;
-  expect_same_fit(fit(data.view(), random_start(11, 3)),
-                  fit(on_device.view(), random_start(11, 3), {}, Resources(options)));
+  expect_same_fit(fit(data.view(), random_start(11, 2)),
+                  fit(on_device.view(), random_start(11, 2), {}, Resources(options)));
   KITH_CUDA_CHECK(cudaStreamDestroy(stream));
 }
 

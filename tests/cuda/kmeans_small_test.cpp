@@ -17,23 +17,22 @@ TEST_F(CudaKMeansSmall, OddShapes) {
                                              {7, 3, 7},
                                              {130, 1, 5},
                                              {257, 17, 129},
-                                             {300, 64, 3},
+                                             {300, 300, 3},
                                              {1025, 6, 20}}) {
     const auto data = make_floats(Shape::gaussian, rows, cols, 1);
-    expect_fit_parity(data.view(), random_start(clusters, 3));
+    expect_fit_parity(data.view(), random_start(clusters, 2));
   }
 }
 
 TEST_F(CudaKMeansSmall, EveryDtype) {
-  const auto data = make_floats(Shape::gaussian, 400, 19, 2);
+  const auto data = make_floats(Shape::gaussian, 300, 19, 2);
+  int64_t gap = 0;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
-    for (const int64_t gap : {0, 3}) {
-      const TypedRows rows(dtype, data, 20, gap);
-      expect_fit_parity(rows.view(), random_start(9, 3));
-      KMeansParams spherical = random_start(9, 3);
-      spherical.spherical = true;
-      expect_fit_parity(rows.view(), spherical);
-    }
+    const TypedRows rows(dtype, data, 20, gap++ % 3);
+    KMeansParams params = random_start(9, 2);
+    expect_fit_parity(rows.view(), params);
+    params.spherical = true;
+    expect_fit_parity(rows.view(), params);
   }
 }
 
@@ -45,7 +44,7 @@ TEST_F(CudaKMeansSmall, WeightsAndEmptyClusters) {
   KMeansInput input;
   input.weights = {weights.data(), 300, {}};
   for (const bool spherical : {false, true}) {
-    KMeansParams params = random_start(40, 4);
+    KMeansParams params = random_start(40, 2);
     params.spherical = spherical;
     expect_fit_parity(data.view(), params);
     expect_fit_parity(data.view(), params, input);

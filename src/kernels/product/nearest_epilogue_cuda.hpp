@@ -29,7 +29,11 @@ class NearestEpilogue {
     part_ = static_cast<int>(first_row / target_.rows_per_part);
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      limit_[q] = query(q) < target_.queries ? target_.limits[query(q)] : -kFarthest;
+      const bool real = query(q) < target_.queries;
+      slack_[q] = real ? target_.slacks[query(q)] : 0.0f;
+      limit_[q] = real ? target_.limits[query(q)] : -kFarthest;
+      best_value_[q] = kFarthest;
+      best_row_[q] = kNoNearest;
       KITH_UNROLL
       for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthest;
       KITH_UNROLL
@@ -47,8 +51,14 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       if (!(least[q] <= limit_[q])) continue;
       found = true;
-      limit_[q] = fminf(limit_[q], least[q] + target_.slacks[query(q)]);
-      collect(q, least[q], columns_below(products[q / 2], q % 2, terms, limit_[q]), tile);
+      limit_[q] = fminf(limit_[q], least[q] + slack_[q]);
+      const uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
+      if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
+        best_value_[q] = least[q];
+        best_row_[q] = row_of_column(tile, __ffs(static_cast<int>(columns)) - 1);
+      } else {
+        collect(q, least[q], columns, tile);
+      }
     }
     if (!__any_sync(0xFFFFFFFFu, found)) return;
     KITH_UNROLL
@@ -62,6 +72,8 @@ class NearestEpilogue {
 
   // The first of the four threads that share a query puts together what they have found.
   __device__ void end() {
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) insert(q, best_value_[q], __uint_as_float(best_row_[q]));
     __syncwarp();
     if (threadIdx.x % 4 == 0) {
       for (int q = 0; q < kThreadQueries; ++q) {
@@ -86,6 +98,10 @@ class NearestEpilogue {
   __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
   __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
 
+  static __device__ uint32_t row_of_column(int tile, int i) {
+    return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
+  }
+
   // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
   static __device__ uint32_t columns_below(const float (&products)[kSlabValues], int half, const float* terms,
                                            float limit) {
@@ -101,12 +117,11 @@ class NearestEpilogue {
 
   // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
   __device__ void collect(int q, float least, uint32_t columns, int tile) const {
-    const uint32_t first = static_cast<uint32_t>(tile * kOperandTile + 2 * (static_cast<int>(threadIdx.x) % 4));
 #pragma unroll 1
     while (columns != 0) {
       const int i = __ffs(static_cast<int>(columns)) - 1;
       columns &= columns - 1;
-      insert(q, least, __uint_as_float(first + static_cast<uint32_t>(i / 2 * 8 + i % 2)));
+      insert(q, least, __uint_as_float(row_of_column(tile, i)));
     }
   }
 
@@ -130,6 +145,9 @@ class NearestEpilogue {
   int apart_ = 0;
   int part_ = 0;
   float limit_[kThreadQueries];
+  float slack_[kThreadQueries];
+  float best_value_[kThreadQueries];  // found, beside what lies in shared memory
+  uint32_t best_row_[kThreadQueries];
 };
 
 }  // namespace kith
