@@ -8,8 +8,9 @@
 // the base for one query, or its copy from the host.
 #include <kith/kith.hpp>
 
+#include "cuda_timing.hpp"
 #include "mixture.hpp"
-#include "peers_h200.hpp"
+#include "peers.hpp"
 #include "table.hpp"
 
 #include <cuda_fp16.h>
@@ -32,10 +33,6 @@ constexpr double kHalfFlops = 731e12;
 constexpr double kByteFlops = 1462e12;
 constexpr double kReadBytes = 4.2e12;
 constexpr double kCopyBytes = 55e9;  // from the host
-
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw DeviceError(cudaGetErrorString(error));
-}
 
 struct Settings {
   int64_t rows = 1000000;
@@ -72,35 +69,12 @@ Settings parse(int argc, char** argv) {
   return settings;
 }
 
-// Memory on the device, filled once.
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t bytes) { check(cudaMalloc(&data_, bytes)); }
-  template <typename T>
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size() * sizeof(T)) {
-    check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  ~DeviceArray() { (void)cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  void* data_ = nullptr;
-};
-
 class Bench {
  public:
   explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
-    check(cudaStreamCreate(&stream_));
-    check(cudaEventCreate(&start_));
-    check(cudaEventCreate(&stop_));
     ResourceOptions options;
     options.device = Device::cuda(0);
-    options.stream = stream_;
+    options.stream = timer_.stream();
     options.log = [this](LogLevel, std::string_view text) { log_ = text; };
     resources_ = Resources(options);
     const DeviceInfo device = cuda_devices().front();
@@ -138,26 +112,11 @@ class Bench {
 
   void measure(const std::string& name, double floor, const std::function<void()>& call) {
     if (!wanted(name)) return;
-    call();
-    std::vector<double> times;
-    for (int64_t i = 0; i < settings_.runs; ++i) {
-      check(cudaEventRecord(start_, stream_));
-      call();
-      check(cudaEventRecord(stop_, stream_));
-      check(cudaEventSynchronize(stop_));
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, start_, stop_));
-      times.push_back(milliseconds);
-    }
-    std::sort(times.begin(), times.end());
-    const double median = times[times.size() / 2];
-    PeerTimes peers{name, 0, 0, 0};
-    for (const PeerTimes& known : kExactPeers) {
-      if (known.name == name) peers = known;
-    }
+    const Times times = timer_.of(settings_.runs, call);
+    const PeerTimes peers = peers_.of(name);
     char text[200];
-    std::snprintf(text, sizeof text, "%-20s %9.3f %9.3f %9.3f %6.1fx %9.1f %9.2f %9.1f  %s", name.c_str(),
-                  times.front(), median, floor, median / floor, peers.faiss, peers.cuvs, peers.goal, log_.c_str());
+    std::snprintf(text, sizeof text, "%-20s %9.3f %9.3f %9.3f %6.1fx %9.1f %9.2f %9.1f  %s", name.c_str(), times.best,
+                  times.median, floor, times.median / floor, peers.faiss, peers.cuvs, peers.goal, log_.c_str());
     table_.line(text);
     log_.clear();
   }
@@ -261,9 +220,8 @@ class Bench {
   Table table_;
   Mixture mixture_;
   Resources resources_;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
+  StreamTimer timer_;
+  Peers peers_{"exact"};
   std::string log_;
 };
 

@@ -13,33 +13,12 @@ Needs the package kith; installs faiss-cpu and threadpoolctl beside it where the
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
-import platform
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from turns import best_in_turn, install_missing, write_results
 
 import kith
-
-
-def install_missing(module: str, package: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
-
-
-def best_of_both(rounds: int, ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
-    """The shortest time of each, measured in turn so that both see the same machine."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for run, record in ((ours, times[0]), (theirs, times[1])):
-            start = time.perf_counter()
-            run()
-            record.append(time.perf_counter() - start)
-    return min(times[0]), min(times[1])
 
 
 def make_data(kind: str, rows: int, cols: int, rng: np.random.Generator) -> np.ndarray:
@@ -84,8 +63,9 @@ def main() -> None:
 
     with threadpoolctl.threadpool_limits(options.threads):
         product = min(
-            best_of_both(3, lambda: np.matmul(queries, base.T), lambda: None)[0],
-            best_of_both(3, lambda: np.matmul(base, queries.T), lambda: None)[0],
+            best_in_turn(
+                3, {"queries first": lambda: np.matmul(queries, base.T), "base first": lambda: np.matmul(base, queries.T)}
+            ).values()
         )
     info = kith.info()
     print(f"{options.queries} queries in {options.rows} x {options.cols} {options.dtype} ({options.data}), {options.threads} threads")
@@ -117,29 +97,15 @@ def main() -> None:
                 ),
             )
             for what, rounds, run_ours, run_theirs in cases:
-                mine, theirs = best_of_both(rounds, run_ours, run_theirs)
+                mine, theirs = best_in_turn(rounds, {"kith": run_ours, "faiss": run_theirs}).values()
                 print(f"{metric:14} {k:4} {what:18} {mine * 1e3:7.2f} ms {theirs * 1e3:7.2f} ms {theirs / mine:5.2f}x")
                 results.append({"metric": metric, "k": k, "what": what, "kith": mine, "faiss": theirs, "ratio": theirs / mine})
             found, expected = ours.search(own_queries, k, **threads).ids, peer.search(queries, k)[1]
             print(f"{'':19} ids in common: {np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, expected)]) / k:.6f}")
 
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(
-                {
-                    "machine": platform.machine(),
-                    "cpu": info["cpu"],
-                    "instruction_set": info["instruction_set"],
-                    "faiss": faiss.__version__,
-                    "kith": kith.__version__,
-                    "options": {name: value for name, value in vars(options).items() if name != "json"},
-                    "product": product,
-                    "results": results,
-                },
-                file,
-                indent=1,
-            )
-            file.write("\n")
+        settings = {name: value for name, value in vars(options).items() if name != "json"}
+        write_results(Path(options.json), settings, results, faiss=faiss.__version__, product=product)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 //
 //   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--out FILE]
 //
-// Times are CUDA events around whole fits without labels (compute_labels = false), the best of the runs. The floor is
-// the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192) or one read of the rows in
-// each iteration, whichever takes longer.
+// Times are CUDA events around whole fits, the check for NaN included and the labels' pass not, the best of the runs.
+// The floor is the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192) or one read
+// of the rows in each iteration, whichever takes longer.
 #include <kith/kith.hpp>
 
-#include "peers_h200.hpp"
+#include "cuda_timing.hpp"
+#include "peers.hpp"
 #include "table.hpp"
 
 #include <cuda_fp16.h>
@@ -27,10 +28,6 @@ using namespace kith;
 
 constexpr double kHalfFlops = 731e12;
 constexpr double kReadBytes = 4.2e12;
-
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw DeviceError(cudaGetErrorString(error));
-}
 
 __device__ uint64_t mixed(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u + 0x9E3779B97F4A7C15u;
@@ -87,36 +84,30 @@ constexpr Case kCases[] = {
 
 class Rows {
  public:
-  Rows(DType dtype, int64_t rows, int64_t cols) : view_() {
-    check(cudaMalloc(&data_, static_cast<size_t>(rows * cols * size_of(dtype))));
+  Rows(DType dtype, int64_t rows, int64_t cols)
+      : array_(static_cast<size_t>(rows * cols * size_of(dtype))),
+        view_(array_.as<void>(), dtype, {rows, cols, cols}, MemorySpace::cuda(0)) {
     const auto blocks = static_cast<unsigned>(rows);
-    if (dtype == DType::f32) mixture_kernel<<<blocks, 128>>>(static_cast<float*>(data_), cols);
-    if (dtype == DType::f16) mixture_kernel<<<blocks, 128>>>(static_cast<__half*>(data_), cols);
-    if (dtype == DType::u8) mixture_kernel<<<blocks, 128>>>(static_cast<uint8_t*>(data_), cols);
+    if (dtype == DType::f32) mixture_kernel<<<blocks, 128>>>(array_.as<float>(), cols);
+    if (dtype == DType::f16) mixture_kernel<<<blocks, 128>>>(array_.as<__half>(), cols);
+    if (dtype == DType::u8) mixture_kernel<<<blocks, 128>>>(array_.as<uint8_t>(), cols);
+    check(cudaGetLastError());
     check(cudaDeviceSynchronize());
-    view_ = MatrixView(data_, dtype, {rows, cols, cols}, MemorySpace::cuda(0));
   }
-  ~Rows() { (void)cudaFree(data_); }
-  Rows(const Rows&) = delete;
-  Rows& operator=(const Rows&) = delete;
   const MatrixView& view() const { return view_; }
 
  private:
-  void* data_ = nullptr;
+  DeviceArray array_;
   MatrixView view_;
 };
 
 void run(const std::string& only, int64_t runs, int64_t iterations, const Table& table) {
-  cudaStream_t stream = nullptr;
-  cudaEvent_t start = nullptr;
-  cudaEvent_t stop = nullptr;
-  check(cudaStreamCreate(&stream));
-  check(cudaEventCreate(&start));
-  check(cudaEventCreate(&stop));
+  const StreamTimer timer;
+  const Peers peers("kmeans");
   std::string log;
   ResourceOptions options;
   options.device = Device::cuda(0);
-  options.stream = stream;
+  options.stream = timer.stream();
   options.log = [&](LogLevel, std::string_view text) { log = text; };
   const Resources resources(options);
   table.line(cuda_devices().front().name + ": k-means from random rows on the device; milliseconds for all iterations");
@@ -132,30 +123,17 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
     params.tol = 0;
     params.init = KMeansInit::random;
     params.compute_labels = false;
-    params.check_finite = false;
     KMeans model(params);
-    double best = 1e30;
-    for (int64_t i = 0; i <= runs; ++i) {
-      check(cudaEventRecord(start, stream));
-      model.fit(rows.view(), {}, resources);
-      check(cudaEventRecord(stop, stream));
-      check(cudaEventSynchronize(stop));
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, start, stop));
-      if (i > 0 || runs == 0) best = std::min(best, static_cast<double>(milliseconds));  // the first warms up
-    }
+    const double best = timer.of(runs, [&] { model.fit(rows.view(), {}, resources); }).best;
     const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
     const double product = 2e3 * values * static_cast<double>(one.clusters) / kHalfFlops;
     const double read = 1e3 * values * static_cast<double>(size_of(one.dtype)) / kReadBytes;
     const double floor = std::max(product, read) * static_cast<double>(params.iterations);
-    KMeansPeerTimes peers{one.name, 0, 0, 0};
-    for (const KMeansPeerTimes& known : kKMeansPeers) {
-      if (known.name == one.name && params.iterations == one.iterations) peers = known;
-    }
+    const PeerTimes others = params.iterations == one.iterations ? peers.of(one.name) : PeerTimes();
     char text[240];
     std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx %9.0f %9.0f %9.0f   %.8g  %s", one.name,
                   static_cast<long long>(model.iterations()), best, best / static_cast<double>(model.iterations()),
-                  floor, best / floor, peers.faiss, peers.cuvs, peers.goal, model.objective(), log.c_str());
+                  floor, best / floor, others.faiss, others.cuvs, others.goal, model.objective(), log.c_str());
     table.line(text);
     log.clear();
   }
@@ -177,7 +155,7 @@ int main(int argc, char** argv) {
       } else if (value != nullptr && name == "--out") {
         out = value;
       } else if (value != nullptr && name == "--runs") {
-        runs = std::max(0LL, std::atoll(value));
+        runs = std::max(1LL, std::atoll(value));
       } else if (value != nullptr && name == "--iterations") {
         iterations = std::atoll(value);
       } else {

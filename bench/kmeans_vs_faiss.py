@@ -14,26 +14,18 @@ Needs the package kith; installs faiss-cpu, scikit-learn and threadpoolctl besid
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
-import platform
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from turns import install_missing, write_results
 
 import kith
 
 Vectors = npt.NDArray[np.float32]
-
-
-def install_missing(module: str, package: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
 
 
 def mixture(rows: int, cols: int, seed: int) -> Vectors:
@@ -73,7 +65,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sklearn-seeds", type=int, default=2, help="scikit-learn, the slowest, runs for the first of them")
     parser.add_argument("--plus-plus-seeds", type=int, default=1, help="seeds of the table that starts from k-means++")
-    parser.add_argument("--commit", default="", help="written to the JSON file")
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE too")
     options = parser.parse_args()
 
@@ -168,25 +159,9 @@ def main() -> None:
         print()
 
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(
-                {
-                    "command": "bench/kmeans_vs_faiss.py " + " ".join(sys.argv[1:]),
-                    "commit": options.commit,
-                    "machine": platform.machine(),
-                    "cpu": info["cpu"],
-                    "instruction_set": info["instruction_set"],
-                    "faiss": faiss.__version__,
-                    "scikit_learn": sklearn.__version__,
-                    "kith": kith.__version__,
-                    "options": {name: value for name, value in vars(options).items() if name not in ("json", "commit")},
-                    "product": product,
-                    "results": results,
-                },
-                file,
-                indent=1,
-            )
-            file.write("\n")
+        settings = {name: value for name, value in vars(options).items() if name != "json"}
+        versions = {"faiss": faiss.__version__, "scikit_learn": sklearn.__version__}
+        write_results(Path(options.json), settings, results, **versions, product=product)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 //
 // Times are by CUDA events, data on the device, results sorted; the median of the runs. The floor is one read of the
 // matrix and one write of the result at 4.2 TB/s. Matrices that would fit the cache are rotated with others. The peers'
-// figures are those measured on an H200 with FAISS 1.15 and cuVS 26.10 (sorted; 0: not known); "goal" is ours.
+// figures are those of peers_h200.csv (0: not known); "goal" is ours.
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "peers.hpp"
 #include "table.hpp"
 
 #include "cuda/error.hpp"
@@ -47,9 +48,6 @@ struct Work {
   int64_t rows;
   int64_t cols;
   int64_t k;
-  double faiss_ms = 0;
-  double cuvs_ms = 0;
-  double goal_ms = 0;
   SelectPath path = SelectPath::automatic;
 };
 
@@ -164,32 +162,37 @@ class SelectTable {
     const double ms = median_ms(work, data_, multiprocessors_);
     const double bytes = 4.0 * static_cast<double>(work.rows) * static_cast<double>(work.cols + 2 * work.k);
     const double floor = 1e3 * bytes / kBytesPerSecond;
+    PeerTimes peers;
+    if (fill == Fill::random && work.path == SelectPath::automatic) {
+      peers = peers_.of(std::to_string(work.rows) + " x " + std::to_string(work.cols) + " k=" + std::to_string(work.k));
+    }
     char text[200];
     std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx %7.3f %7.3f %7.3f",
                   static_cast<long long>(work.rows), static_cast<long long>(work.cols), static_cast<long long>(work.k),
-                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, work.faiss_ms,
-                  work.cuvs_ms, work.goal_ms);
+                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, peers.faiss, peers.cuvs,
+                  peers.goal);
     line(text);
   }
 
  private:
   Table table_;
   int multiprocessors_;
+  Peers peers_{"select"};
   Data data_;
 };
 
 void run_goals(SelectTable& table) {
   table.header("Shapes with a goal");
-  table.measure({10000, 128000, 10, 4.18, 2.43, 1.5}, Fill::random);
-  table.measure({10000, 128000, 100, 4.35, 3.42, 1.5}, Fill::random);
-  table.measure({10000, 128000, 1000, 25.6, 8.1, 2.4}, Fill::random);
-  table.measure({10000, 128000, 2048, 93, 8.9, 3.0}, Fill::random);
-  table.measure({10000, 1000, 10, 0, 0.077, 0.03}, Fill::random);
-  table.measure({10000, 1000, 100, 0.21, 0.30, 0.05}, Fill::random);
-  table.measure({10000, 1000, 1000, 0.73, 3.6, 0}, Fill::random);
-  table.measure({1, 10000000, 10, 0, 0.083, 0}, Fill::random);
-  table.measure({1, 10000000, 100, 0, 0.26, 0.05}, Fill::random);
-  table.measure({1, 10000000, 1000, 0, 0.25, 0}, Fill::random);
+  table.measure({10000, 128000, 10}, Fill::random);
+  table.measure({10000, 128000, 100}, Fill::random);
+  table.measure({10000, 128000, 1000}, Fill::random);
+  table.measure({10000, 128000, 2048}, Fill::random);
+  table.measure({10000, 1000, 10}, Fill::random);
+  table.measure({10000, 1000, 100}, Fill::random);
+  table.measure({10000, 1000, 1000}, Fill::random);
+  table.measure({1, 10000000, 10}, Fill::random);
+  table.measure({1, 10000000, 100}, Fill::random);
+  table.measure({1, 10000000, 1000}, Fill::random);
 }
 
 void run_hard(SelectTable& table) {
@@ -214,10 +217,9 @@ void run_curve(SelectTable& table) {
 
 void run_paths(SelectTable& table) {
   table.header("Paths that are not chosen for their speed: the paper's queues, and any k");
-  for (const int64_t k : {10, 100, 1000})
-    table.measure({10000, 1000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
+  for (const int64_t k : {10, 100, 1000}) table.measure({10000, 1000, k, SelectPath::warp_queue}, Fill::random);
   for (const int64_t k : {10, 100, 1000, 2048}) {
-    table.measure({10000, 128000, k, 0, 0, 0, SelectPath::warp_queue}, Fill::random);
+    table.measure({10000, 128000, k, SelectPath::warp_queue}, Fill::random);
   }
   table.measure({1000, 128000, 5000}, Fill::random);
   table.measure({1000, 128000, 128000}, Fill::random);

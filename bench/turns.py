@@ -1,7 +1,11 @@
-"""Times of several programs, measured turn by turn so that all of them see the same machine, and where they are kept."""
+"""Times of several programs, measured turn by turn so that all of them see the same machine, and where they are kept.
+
+What other libraries take on a GPU is in one data file, `peers_h200.csv`, which the C++ benchmarks read too.
+"""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import platform
@@ -32,14 +36,35 @@ def best_in_turn(rounds: int, runs: dict[str, Callable[[], object]]) -> dict[str
     return best
 
 
-def write_results(path: Path, options: dict[str, Any], results: list[dict[str, Any]], **versions: str) -> None:
+def write_results(path: Path, options: dict[str, Any], results: list[dict[str, Any]], **more: Any) -> None:
+    """The numbers as JSON under what they were measured on and with; `more` is versions of peers, floors and the like."""
     info = kith.info()
+    command = " ".join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     machine = {"machine": platform.machine(), "cpu": info["cpu"], "instruction_set": info["instruction_set"]}
-    content = {**machine, "kith": kith.__version__, **versions, "options": options, "results": results}
+    given = {"command": command, "commit": _commit(), **machine, "kith": kith.__version__}
+    content = {**given, **more, "options": options, "results": results}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"\nwritten to {path}")
 
 
+def _commit() -> str:
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
 def results_path(name: str) -> Path:
     return Path(__file__).parent / "results" / "cpu" / f"{name}_{platform.machine()}.json"
+
+
+def peers(benchmark: str) -> dict[str, dict[str, float]]:
+    """Milliseconds by case and library, as known for an H200."""
+    found: dict[str, dict[str, float]] = {}
+    with open(Path(__file__).parent / "peers_h200.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            if row["benchmark"] == benchmark:
+                found.setdefault(row["case"], {})[row["library"]] = float(row["milliseconds"])
+    return found

@@ -46,7 +46,8 @@ class KITH_EXPORT Index {
   // Throws InvalidArgument for a factory string that it does not know.
   explicit Index(std::string_view factory, IndexParams params = {});
 
-  // Rows get the numbers size(), size() + 1, ... The first add fixes dimension and dtype.
+  // Rows get the numbers size(), size() + 1, ... The first add fixes dimension, dtype and place: on the host, or in the
+  // memory of one CUDA device, where rows are read in the order of resources.stream. Returns when they are in.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
 
   // search(queries, 10), or search(queries, {10, filter}).

@@ -13,9 +13,10 @@ Exact search in one call, or through an index that keeps its vectors ready for m
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
 its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
 
-Vectors are numpy arrays, or anything that speaks DLPack on the host (torch, jax). float32, float16, bfloat16, uint8 and
-int8 arrays whose columns are contiguous are used where they lie; other floating-point types and layouts are converted
-to float32 by one copy.
+Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
+float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; other floating-point
+types and layouts are converted to float32 by one copy. Results are arrays of the queries' library, where the queries
+lie.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
 (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).
@@ -31,6 +32,7 @@ from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._index import Index
 from kith._info import CudaDevice, Info, info
+from kith._kith import DeviceArray
 from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
@@ -44,6 +46,7 @@ __version__: str = _version()
 __all__ = [
     "CorruptFileError",
     "CudaDevice",
+    "DeviceArray",
     "Index",
     "Info",
     "KMeans",

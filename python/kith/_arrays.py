@@ -1,7 +1,8 @@
 """What people pass, as the arrays that the library reads: two axes, one of five dtypes, columns contiguous.
 
 An array that is so already is passed on as it is. The rest is converted by one copy to float32, or refused where that
-could change values that someone relies on. bfloat16, which numpy lacks, goes to the library as its bits in uint16.
+could change values that someone relies on. On the host all become numpy's; bfloat16, which numpy lacks, goes to the
+library as its bits in uint16. Arrays in a GPU's memory stay there (`_device_arrays`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
+from kith._device_arrays import as_device_vectors, on_device
+from kith._libraries import dlpack_device, library_of
 
 
 class SupportsDLPack(Protocol):
@@ -25,6 +28,7 @@ class SupportsDLPack(Protocol):
 
 VectorsLike = Union[npt.ArrayLike, SupportsDLPack]
 Matrix = npt.NDArray[Any]
+Vectors = Union[Matrix, _kith.DeviceArray]
 
 # DLPack's numbers for memory that the host can read: CPU, pinned (CUDA, ROCm) and managed.
 _HOST_DEVICES = frozenset({1, 3, 11, 13})
@@ -54,16 +58,18 @@ def to_numpy(x: VectorsLike, name: str) -> Matrix:
         raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with kith.read_vectors(path)")
     if hasattr(x, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; Kith searches dense vectors: convert it with x.toarray()")
-    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
-        return _from_dlpack(x, name)
+    memory = dlpack_device(x)
+    if memory is not None:
+        return _from_dlpack(x, memory, name)
     if hasattr(x, "__cuda_array_interface__"):
         raise TypeError(_not_on_host(name))
     return np.asarray(x)
 
 
-def _from_dlpack(x: Any, name: str) -> Matrix:
-    if int(x.__dlpack_device__()[0]) not in _HOST_DEVICES:
+def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
+    if memory not in _HOST_DEVICES:
         raise TypeError(_not_on_host(name))
+    x = library_of(x).plain(x, name)
     try:
         array: Matrix = np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -75,29 +81,43 @@ def _from_dlpack(x: Any, name: str) -> Matrix:
 
 
 def _not_on_host(name: str) -> str:
-    return f"{name} lies in a GPU's memory; Kith takes host arrays for now: copy it (torch: x.cpu(), cupy: x.get())"
+    return f"{name} lies in a GPU's memory and is wanted on the host: copy it (torch: x.cpu(), cupy: x.get())"
 
 
-def as_vectors(x: VectorsLike, name: str) -> tuple[Matrix, bool]:
-    """`x` as a matrix that the library can read in place, and whether that took a copy."""
-    array = to_numpy(x, name)
-    if array.ndim != 2:
-        raise ValueError(f"{name} has {array.ndim} axes (shape {array.shape}); it must be 2-D, one vector per row")
-    return _as_readable(array, name, listed=isinstance(x, (list, tuple)))
+def as_vectors(x: VectorsLike, name: str, stream: int = 0) -> tuple[Vectors, bool]:
+    """`x` as a matrix that the library can read in place, and whether that took a copy.
+
+    Arrays in a GPU's memory are put in place for work on that stream.
+    """
+    array = as_device_vectors(x, name, stream) if on_device(x) else (to_numpy(x, name), False)
+    shape = array[0].shape
+    if len(shape) != 2:
+        raise ValueError(f"{name} has {len(shape)} axes (shape {shape}); it must be 2-D, one vector per row")
+    if isinstance(array[0], _kith.DeviceArray):
+        return array
+    return _as_readable(array[0], name, listed=isinstance(x, (list, tuple)))
 
 
-def as_queries(x: VectorsLike) -> tuple[Matrix, bool]:
+def as_queries(x: VectorsLike, stream: int = 0) -> tuple[Vectors, bool]:
     """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
-    array = to_numpy(x, "queries")
-    if array.ndim not in (1, 2):
+    array = as_device_vectors(x, "queries", stream)[0] if on_device(x) else to_numpy(x, "queries")
+    axes = len(array.shape)
+    if axes not in (1, 2):
         raise ValueError(
-            f"queries has {array.ndim} axes (shape {array.shape}); "
-            "it must be 2-D, one vector per row, or 1-D for one vector"
+            f"queries has {axes} axes (shape {array.shape}); it must be 2-D, one vector per row, or 1-D for one vector"
         )
-    single = array.ndim == 1
-    matrix = array[np.newaxis, :] if single else array
+    if isinstance(array, _kith.DeviceArray):
+        return array, axes == 1
+    matrix = array[np.newaxis, :] if axes == 1 else array
     readable, _ = _as_readable(matrix, "queries", listed=isinstance(x, (list, tuple)))
-    return readable, single
+    return readable, axes == 1
+
+
+def share_memory(a: Vectors, b: Vectors) -> bool:
+    """Whether some byte may belong to both."""
+    if isinstance(a, _kith.DeviceArray) or isinstance(b, _kith.DeviceArray):
+        return isinstance(a, _kith.DeviceArray) and isinstance(b, _kith.DeviceArray) and _kith.overlap(a, b)
+    return np.may_share_memory(a, b)
 
 
 def _as_readable(array: Matrix, name: str, *, listed: bool) -> tuple[Matrix, bool]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import SupportsFloat, SupportsIndex
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, as_queries, as_vectors
+from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._filter import FilterLike, as_filter
-from kith._options import call_options, flag, real_number, text, whole_number
-from kith._progress import Progress, reporting
+from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._progress import Progress
 from kith._range_search import RangeNeighbors, as_range_neighbors
-from kith._search import Fresh, Neighbors, Output, search_with
+from kith._search import Found, Given, Neighbors, Output, search_with
 
 
 class Index:
@@ -27,7 +27,8 @@ class Index:
         ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, ``"l1"``, ``"linf"``, ``"chi_square"`` or
         ``"hamming"``, as in `knn`.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
+        there and predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, in what is added and in queries.
     prepare : bool, default True
@@ -54,8 +55,7 @@ class Index:
         check_finite: bool = True,
         prepare: bool = True,
     ) -> None:
-        call_options(device=device)  # a wrong name is told here, not at the first search
-        self._device = device
+        self._device = check_device(device)
         self._index = _kith.Index(
             text(factory, "factory"),
             text(metric, "metric"),
@@ -78,7 +78,8 @@ class Index:
         Parameters
         ----------
         x : array_like, (rows, dimension)
-            The vectors, as in `knn`. The first add fixes the dimension and the dtype.
+            The vectors, as in `knn`. The first add fixes the dimension, the dtype, and where vectors lie: all on the
+            host, or all in the memory of one GPU.
         copy : bool, default True
             Copy the vectors. With False the index refers to `x`, which it keeps alive and you must not change; `x` must
             then be an array that `knn` would use where it lies, else ValueError.
@@ -86,20 +87,13 @@ class Index:
             As in `knn`. What an add allocates counts against the limit of that add.
         """
         borrow = not flag(copy, "copy")
-        rows, copied = as_vectors(x, "x")
-        if borrow and copied:
-            raise ValueError(
-                "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns; "
-                "x is none: add a copy"
-            )
-        with reporting(progress) as report:
-            options = call_options(
-                device=self._device,
-                threads=threads,
-                memory_limit=memory_limit,
-                device_memory_limit=device_memory_limit,
-                progress=report,
-            )
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+            rows, copied = as_vectors(x, "x", options.stream)
+            if borrow and copied:
+                raise ValueError(
+                    "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns; "
+                    "x is none: add a copy"
+                )
             # A conversion made an array that nobody else has: a second copy would be waste.
             self._index.add(rows, borrow or copied, options)
 
@@ -121,19 +115,13 @@ class Index:
         """
         number = whole_number(k, "k")
         rows = as_filter(filter)
-        with reporting(progress) as report:
-            options = call_options(
-                device=self._device,
-                threads=threads,
-                memory_limit=memory_limit,
-                device_memory_limit=device_memory_limit,
-                progress=report,
-            )
+        arrays = (queries, *(out if isinstance(out, tuple) else ()))
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
-            def step(matrix: Matrix, given: Output | None) -> Fresh:
+            def step(matrix: Vectors, given: Given | None) -> Found | None:
                 return self._index.search(matrix, number, rows, options, given)
 
-            return search_with(step, queries, out, () if out is None else self._index.borrowed)
+            return search_with(step, queries, number, out, options, () if out is None else self._index.borrowed)
 
     def range_search(
         self,
@@ -152,16 +140,9 @@ class Index:
         """
         reach = real_number(radius, "radius")
         rows = as_filter(filter)
-        matrix, _ = as_queries(queries)
-        with reporting(progress) as report:
-            options = call_options(
-                device=self._device,
-                threads=threads,
-                memory_limit=memory_limit,
-                device_memory_limit=device_memory_limit,
-                progress=report,
-            )
-            return as_range_neighbors(self._index.range_search(matrix, reach, rows, options))
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
+            matrix, _ = as_queries(queries, options.stream)
+            return as_range_neighbors(self._index.range_search(matrix, reach, rows, options), queries)
 
     def __len__(self) -> int:
         """How many vectors there are."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, SupportsIndex, Union
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, SupportsIndex, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, as_vectors, to_numpy
+from kith._arrays import Vectors, VectorsLike, as_vectors, to_numpy
+from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
-from kith._options import call_options, flag, text, whole_number
-from kith._progress import Progress, reporting
+from kith._kith import CallOptions
+from kith._libraries import library_of
+from kith._options import calling, check_device, flag, text, whole_number
+from kith._progress import Progress
 
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
@@ -53,7 +58,8 @@ class KMeans:
         A last pass, so that `labels_` and `inertia_` are those of the final centres. Without it there are no labels,
         and `inertia_` is that of the last iteration before its centres moved.
     device : str, default "auto"
-        ``"cpu"`` or ``"auto"``; k-means has no CUDA backend yet.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
+        there and predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
@@ -74,8 +80,9 @@ class KMeans:
     Notes
     -----
     Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
-    where they lie, others by one copy to float32. `predict` may run in many threads at once, also while one fits. The
-    GIL is released, and Ctrl-C stops a fit.
+    where they lie, others by one copy to float32. What `predict`, `assign` and `transform` return is in the vectors' kind
+    of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads
+    at once, also while one fits. The GIL is released, and Ctrl-C stops a fit.
 
     Examples
     --------
@@ -112,9 +119,8 @@ class KMeans:
         device: str = "auto",
         check_finite: bool = True,
     ) -> None:
-        call_options(device=device)  # a wrong name is told here, not at the first fit
-        self._device = device
-        self._given: Matrix | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
+        self._device = check_device(device)
+        self._given: Vectors | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
         number = whole_number(seed, "seed")
         if number < 0:
             raise ValueError(f"seed = {number}; it must not be negative")
@@ -144,6 +150,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> KMeans:
         """Find the centres of `x`.
@@ -155,7 +162,7 @@ class KMeans:
             pieces, once for each iteration, with the same result.
         sample_weight : array_like (rows,), optional
             How much each vector counts; not negative.
-        threads, memory_limit, progress
+        threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
         Returns
@@ -164,12 +171,11 @@ class KMeans:
             This object.
         """
         weights = _weights(sample_weight)
-        with self._fitting, reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+        with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             if isinstance(x, (str, os.PathLike)):
                 self._model.fit_file(path_bytes(x), weights, self._given, options)
             else:
-                self._model.fit(as_vectors(x, "x")[0], weights, self._given, options)
+                self._model.fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -180,6 +186,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> KMeans:
         """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
@@ -188,9 +195,8 @@ class KMeans:
         without files.
         """
         weights = _weights(sample_weight)
-        with self._fitting, reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
-            self._model.partial_fit(as_vectors(x, "x")[0], weights, self._given, options)
+        with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
             self._take_results()
         return self
 
@@ -200,10 +206,13 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> Labels:
         """The nearest centre of each vector of an array or a file; of equally near ones the first."""
-        return self.assign(x, threads=threads, memory_limit=memory_limit, progress=progress)[0]
+        return self.assign(
+            x, threads=threads, memory_limit=memory_limit, device_memory_limit=device_memory_limit, progress=progress
+        )[0]
 
     def assign(
         self,
@@ -211,14 +220,16 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> tuple[Labels, Floats]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
-        with reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
+        with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             if isinstance(x, (str, os.PathLike)):
                 return self._model.predict_file(path_bytes(x), options)
-            return self._model.predict(as_vectors(x, "x")[0], options)
+            found = self._model.predict(as_vectors(x, "x", options.stream)[0], options)
+            library = library_of(x)
+            return library.from_host(found[0], x), library.from_host(found[1], x)
 
     def transform(
         self,
@@ -226,23 +237,40 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> Floats:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
-        with reporting(progress) as report:
-            options = call_options(device=self._device, threads=threads, memory_limit=memory_limit, progress=report)
-            return self._model.transform(as_vectors(x, "x")[0], options)
+        with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            rows = as_vectors(x, "x", options.stream)[0]
+            if isinstance(rows, _kith.DeviceArray):
+                wanted = (rows.shape[0], len(self._model.centres()))
+                fill = partial(self._model.transform, rows, options)
+                return cast(Floats, fill_on_device(x, wanted, rows.device, options.stream, fill))
+            return cast(Floats, library_of(x).from_host(self._model.transform(rows, options, None), x))
 
     def fit_predict(
         self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
     ) -> Labels:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
-        return self.labels_ if self.labels_.size else self.predict(x, **options)
+        if not self.labels_.size:
+            return self.predict(x, **options)
+        return cast(Labels, library_of(x).from_host(self.labels_.copy(), x))
 
     def fit_transform(self, x: VectorsLike, sample_weight: npt.ArrayLike | None = None, **options: Any) -> Floats:
         """`fit`, and the distances of `x` to every centre."""
         return self.fit(x, sample_weight, **options).transform(x, **options)
+
+    def _calling(
+        self,
+        x: object,
+        threads: SupportsIndex,
+        memory_limit: SupportsIndex | None,
+        device_memory_limit: SupportsIndex | None,
+        progress: Progress,
+    ) -> AbstractContextManager[CallOptions]:
+        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
     def _take_results(self) -> None:
         model = self._model

@@ -6,12 +6,12 @@ import os
 from typing import SupportsIndex
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, as_vectors
+from kith._arrays import Vectors, VectorsLike, as_vectors
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
-from kith._options import call_options, flag, text, whole_number
-from kith._progress import Progress, reporting
-from kith._search import Fresh, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
+from kith._options import calling, flag, text, whole_number
+from kith._progress import Progress
+from kith._search import Found, Given, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
 
 
 def knn(
@@ -39,8 +39,9 @@ def knn(
     queries : array_like, (queries, dimension) or (dimension,)
         What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
         uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
-        DLPack too; other floating-point types, int16, uint16, lists and other layouts are converted to float32 by one
-        copy. Queries and base may differ in dtype.
+        DLPack too, on the host or in a GPU's memory; other floating-point types, int16, uint16, lists and other layouts
+        are converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
+        other on the GPU that searches.
     base : array_like, (rows, dimension)
         What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path
         too, and both are read in pieces that fit `memory_limit`.
@@ -56,7 +57,8 @@ def knn(
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
         Few rows make a short search.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the arrays lie, or, for host arrays, a GPU where it is
+        there and predicted to be faster.
     threads : int, default 0
         Threads of the CPU; 0 is one per hardware thread.
     memory_limit : int, optional
@@ -70,13 +72,14 @@ def knn(
         True draws a bar with tqdm. A callable is called with (stage, done, total) a few times a second; an exception in
         it stops the search.
     out : (ids, distances), optional
-        A tuple of C-contiguous int64 and float32 arrays of the result's shape, which are filled and returned.
+        A tuple of C-contiguous int64 and float32 arrays of the result's shape, numpy's, torch's or cupy's, which are
+        filled and returned.
 
     Returns
     -------
     Neighbors
         A named tuple ``(ids, distances)`` of int64 and float32 arrays, (queries, k), or (k,) for one query given as a
-        1-D array.
+        1-D array: in the queries' kind of array (torch, cupy, jax, else numpy), where the queries lie.
 
     Raises
     ------
@@ -84,13 +87,14 @@ def knn(
         Shapes that do not fit, an unknown metric or device, k below 1, a NaN or infinity, a filter of another length
         than the base or with a row that it lacks.
     TypeError
-        A dtype that float32 might not hold, a sparse matrix, an array in a GPU's memory.
+        A dtype that float32 might not hold, a sparse matrix, a tensor that requires grad.
     MemoryError
         A limit that is too small; the message says what is needed.
 
     Notes
     -----
-    The GIL is released. Ctrl-C stops the search.
+    The GIL is released. Ctrl-C stops the search. Arrays in a GPU's memory are read, and results written, on the current
+    stream of their library; results are complete in its order. docs/python-arrays.md says more.
 
     Examples
     --------
@@ -103,22 +107,16 @@ def knn(
     name = text(metric, "metric")
     finite = flag(check_finite, "check_finite")
     rows = as_filter(filter)
-    with reporting(progress) as report:
-        options = call_options(
-            device=device,
-            threads=threads,
-            memory_limit=memory_limit,
-            device_memory_limit=device_memory_limit,
-            progress=report,
-        )
+    arrays = (queries, base, *(out if isinstance(out, tuple) else ()))
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
             files = file_pair(queries, base)
             given = None if out is None else writable_output(out, axes=2)
             return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
 
-        base_matrix, _ = as_vectors(base, "base")
+        base_matrix, _ = as_vectors(base, "base", options.stream)
 
-        def step(matrix: Matrix, given: Output | None) -> Fresh:
+        def step(matrix: Vectors, given: Given | None) -> Found | None:
             return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given)
 
-        return search_with(step, queries, out, (base_matrix,))
+        return search_with(step, queries, number, out, options, (base_matrix,))

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import VectorsLike, as_vectors
-from kith._options import call_options, flag, text, whole_number
-from kith._progress import Progress, reporting
+from kith._options import calling, flag, text, whole_number
+from kith._progress import Progress
 
 
 class KnnGraph:
@@ -134,7 +134,7 @@ def knn_graph(
     Parameters
     ----------
     x : array_like, (rows, dimension)
-        Vectors, as in `knn`.
+        Vectors, as in `knn`, on the host or in a GPU's memory. The graph is on the host.
     k : int, default 15
         How many neighbours. Where there are fewer other rows, the rest is id -1 at distance inf (-inf for
         ``inner_product``).
@@ -170,15 +170,8 @@ def knn_graph(
     number = whole_number(k, "k")
     name, way = text(metric, "metric"), text(method, "method")
     finite = flag(check_finite, "check_finite")
-    rows, _ = as_vectors(x, "x")
-    with reporting(progress) as report:
-        options = call_options(
-            device=device,
-            threads=threads,
-            memory_limit=memory_limit,
-            device_memory_limit=device_memory_limit,
-            progress=report,
-        )
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        rows, _ = as_vectors(x, "x", options.stream)
         found = _kith.knn_graph(rows, number, name, way, finite, options)
     assert found is not None
     ids, distances = found

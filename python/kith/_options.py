@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 
+from kith._device_arrays import settle, stream_of
 from kith._kith import CallOptions
+from kith._progress import Progress, reporting
 
 _LARGEST = 2**63 - 1
 
@@ -49,18 +52,30 @@ def text(value: str, name: str) -> str:
     return value
 
 
-def call_options(
-    *,
-    device: str = "auto",
+def check_device(device: str) -> str:
+    """The name, told to be wrong here rather than at the first call that uses it."""
+    CallOptions(text(device, "device"))
+    return device
+
+
+@contextmanager
+def calling(
+    device: str,
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
     device_memory_limit: SupportsIndex | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
-) -> CallOptions:
-    return CallOptions(
-        text(device, "device"),
-        whole_number(threads, "threads"),
-        None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
-        None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
-        progress,
-    )
+    progress: Progress = False,
+    *,
+    arrays: tuple[object, ...] = (),
+) -> Iterator[CallOptions]:
+    """The settings of one call, which is made in the block, on the stream of the first array in a GPU's memory."""
+    with reporting(progress) as report:
+        yield CallOptions(
+            text(device, "device"),
+            whole_number(threads, "threads"),
+            None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
+            None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
+            report,
+            stream_of(arrays),
+        )
+        settle(arrays)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import VectorsLike, as_vectors
-from kith._options import call_options, flag, text
-from kith._progress import Progress, reporting
+from kith._arrays import Matrix, Vectors, VectorsLike, as_vectors, share_memory
+from kith._device_arrays import fill_on_device, on_device, writable_on_device
+from kith._kith import DeviceArray
+from kith._libraries import library_of
+from kith._options import calling, flag, text
+from kith._progress import Progress
+
+Distances = npt.NDArray[np.float32]
 
 
 def pairwise_distances(
@@ -18,12 +23,14 @@ def pairwise_distances(
     y: VectorsLike | None = None,
     metric: str = "l2",
     *,
+    device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    out: npt.NDArray[np.float32] | None = None,
-) -> npt.NDArray[np.float32]:
+    out: Any = None,
+) -> Distances:
     """Compute the distance of every vector of `x` and every vector of `y`.
 
     The distances are those that `knn` reports, bit by bit: computed in float64 and rounded once. Where only the
@@ -37,15 +44,16 @@ def pairwise_distances(
         Other vectors; by default `x` itself.
     metric : str, default "l2"
         As in `knn`. ``"inner_product"`` gives the products.
-    threads, memory_limit, check_finite, progress
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
-    out : numpy.ndarray, (rows, columns), optional
-        A C-contiguous float32 array, which is filled and returned.
+    out : array, (rows, columns), optional
+        A C-contiguous float32 array, as in `knn`, which is filled and returned.
 
     Returns
     -------
     numpy.ndarray of float32
-        (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit.
+        (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit; in the kind of array that `x`
+        is, where `x` lies.
 
     Raises
     ------
@@ -61,24 +69,32 @@ def pairwise_distances(
     """
     name = text(metric, "metric")
     finite = flag(check_finite, "check_finite")
-    rows, _ = as_vectors(x, "x")
-    columns = rows if y is None else as_vectors(y, "y")[0]
-    if out is not None:
-        _check_output(out)
-        if np.may_share_memory(out, rows) or np.may_share_memory(out, columns):
-            raise ValueError("out shares memory with x or y; give another array")
-    with reporting(progress) as report:
-        options = call_options(device="cpu", threads=threads, memory_limit=memory_limit, progress=report)
-        fresh = _kith.pairwise_distances(rows, columns, name, finite, options, out)
-    if fresh is None:
-        assert out is not None
-        return out
-    return fresh
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, y, out)) as options:
+        rows, _ = as_vectors(x, "x", options.stream)
+        columns = rows if y is None else as_vectors(y, "y", options.stream)[0]
+
+        def step(given: Matrix | DeviceArray | None) -> npt.NDArray[np.float32] | None:
+            return _kith.pairwise_distances(rows, columns, name, finite, options, given)
+
+        if out is not None:
+            given = _checked_output(out, options.stream)
+            if share_memory(given, rows) or share_memory(given, columns):
+                raise ValueError("out shares memory with x or y; give another array")
+            step(given)
+            return cast(Distances, out)
+        if isinstance(rows, DeviceArray):
+            wanted = (rows.shape[0], columns.shape[0])
+            return cast(Distances, fill_on_device(x, wanted, rows.device, options.stream, step))
+        return cast(Distances, library_of(x).from_host(step(None), x))
 
 
-def _check_output(out: npt.NDArray[np.float32]) -> None:
-    if not isinstance(out, np.ndarray) or out.dtype != np.float32:
-        kind = str(out.dtype) if isinstance(out, np.ndarray) else type(out).__name__
-        raise TypeError(f"out must be a numpy array of float32, not {kind}")
-    if out.ndim != 2 or not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
+def _checked_output(out: Any, stream: int) -> Vectors:
+    if on_device(out):
+        return writable_on_device(out, "distances", "float32", 2, stream)
+    array = library_of(out).lent(out, "out")
+    if array is None or array.dtype != np.float32:
+        kind = type(out).__name__ if array is None else str(array.dtype)
+        raise TypeError(f"out must be an array of float32, not {kind}")
+    if array.ndim != 2 or not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
         raise ValueError("out must be 2-D, C-contiguous and writable")
+    return cast(Matrix, array)

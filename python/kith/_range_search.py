@@ -12,8 +12,9 @@ from kith import _kith
 from kith._arrays import VectorsLike, as_queries, as_vectors
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
-from kith._options import call_options, flag, real_number, text
-from kith._progress import Progress, reporting
+from kith._libraries import library_of
+from kith._options import calling, flag, real_number, text
+from kith._progress import Progress
 from kith._search import file_pair
 
 RangeArrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
@@ -24,13 +25,15 @@ class RangeNeighbors(NamedTuple):
 
     Those of query ``q`` are ``ids[offsets[q]:offsets[q + 1]]``, and their distances likewise.
 
+    All are arrays of the queries' library where that is torch, cupy or jax, and lie where the queries do; else numpy's.
+
     Attributes
     ----------
-    offsets : numpy.ndarray of int64
+    offsets : array of int64
         (queries + 1,), from 0 to the number of all rows found. One query given as a 1-D array has two offsets.
-    ids : numpy.ndarray of int64
+    ids : array of int64
         Row numbers of the base.
-    distances : numpy.ndarray of float32
+    distances : array of float32
         As many, in the metric's unit.
     """
 
@@ -39,9 +42,12 @@ class RangeNeighbors(NamedTuple):
     distances: npt.NDArray[np.float32]
 
 
-def as_range_neighbors(found: RangeArrays) -> RangeNeighbors:
+def as_range_neighbors(found: RangeArrays, queries: object = None) -> RangeNeighbors:
+    """In the queries' kind of array, where they lie; a GPU gets a copy, since results are put together on the host."""
     offsets, ids, distances = found
-    return RangeNeighbors(offsets.view(np.int64), ids.view(np.int64), distances)  # numpy's usual name for int64
+    library = library_of(queries)
+    usual = (offsets.view(np.int64), ids.view(np.int64), distances)  # numpy's usual name for int64
+    return RangeNeighbors(*(library.from_host(array, queries) for array in usual))
 
 
 def range_search(
@@ -101,17 +107,11 @@ def range_search(
     name = text(metric, "metric")
     finite = flag(check_finite, "check_finite")
     rows = as_filter(filter)
-    with reporting(progress) as report:
-        options = call_options(
-            device=device,
-            threads=threads,
-            memory_limit=memory_limit,
-            device_memory_limit=device_memory_limit,
-            progress=report,
-        )
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(queries, base)) as options:
         if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
             files = file_pair(queries, base)
             return as_range_neighbors(_kith.range_search_files(*files, reach, name, finite, rows, options))
-        base_matrix, _ = as_vectors(base, "base")
-        matrix, _ = as_queries(queries)
-        return as_range_neighbors(_kith.range_search(matrix, base_matrix, reach, name, finite, rows, options))
+        base_matrix, _ = as_vectors(base, "base", options.stream)
+        matrix, _ = as_queries(queries, options.stream)
+        found = _kith.range_search(matrix, base_matrix, reach, name, finite, rows, options)
+        return as_range_neighbors(found, queries)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from kith._arrays import Matrix, VectorsLike, as_queries
+from kith._arrays import Matrix, Vectors, VectorsLike, as_queries, share_memory
+from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
+from kith._kith import CallOptions, DeviceArray
+from kith._libraries import library_of
 
-Output = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
-Fresh = Optional[Output]
+# (ids, distances), the caller's: of any library.
+Output = tuple[Any, Any]
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
+Given = Union[Found, tuple[DeviceArray, DeviceArray]]
 # (queries, out) -> fresh arrays, or None after filling out
-SearchStep = Callable[[Matrix, Optional[Output]], Fresh]
+SearchStep = Callable[[Vectors, Optional[Given]], Optional[Found]]
 
 
 class Neighbors(NamedTuple):
@@ -23,11 +28,14 @@ class Neighbors(NamedTuple):
 
     Where there are fewer than k vectors, the rest is id -1 at distance inf (-inf for ``inner_product``).
 
+    Both are arrays of the queries' library where that is torch, cupy or jax (which has no int64 unless told so), and lie
+    where the queries do; else numpy's.
+
     Attributes
     ----------
-    ids : numpy.ndarray of int64
+    ids : array of int64
         (queries, k), or (k,) for one query given as a 1-D array: row numbers of the base.
-    distances : numpy.ndarray of float32
+    distances : array of float32
         Of the same shape, in the metric's unit.
     """
 
@@ -43,19 +51,37 @@ def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> 
 
 
 def search_with(
-    step: SearchStep, queries: VectorsLike, out: Output | None, searched: Iterable[Matrix] = ()
+    step: SearchStep,
+    queries: VectorsLike,
+    k: int,
+    out: Output | None,
+    options: CallOptions,
+    searched: Iterable[Vectors] = (),
 ) -> Neighbors:
     """Runs `step` for one query or many, into `out` or fresh arrays; in the `searched` ones `out` must not lie."""
-    matrix, single = as_queries(queries)
-    given = None if out is None else writable_output(out, axes=1 if single else 2)
-    if given is not None:
-        for array, name in zip(given, ("ids", "distances")):
-            if any(np.may_share_memory(array, read) for read in (matrix, *searched)):
+    matrix, single = as_queries(queries, options.stream)
+    axes = 1 if single else 2
+    if out is not None:
+        given = writable_output(out, axes=axes, stream=options.stream)
+        for i, name in enumerate(("ids", "distances")):
+            if any(share_memory(given[i], read) for read in (matrix, *searched)):
                 raise ValueError(f"out: {name} share memory with the vectors that are searched; give other arrays")
-    return as_neighbors(step(matrix, given), out, single=single)
+        step(matrix, given)
+        return Neighbors(*out)
+    library = library_of(queries)
+    if isinstance(matrix, DeviceArray):
+        if k < 1:
+            raise ValueError(f"k = {k}; at least one neighbour must be asked for")
+        shape = (k,) if single else (matrix.shape[0], k)
+        ids = library.empty(shape, "int64", matrix.device)
+        distances = library.empty(shape, "float32", matrix.device)
+        step(matrix, (library.export(ids, options.stream), library.export(distances, options.stream)))
+        return Neighbors(library.finished(ids), library.finished(distances))
+    found = as_neighbors(step(matrix, None), None, single=single)
+    return Neighbors(library.from_host(found.ids, queries), library.from_host(found.distances, queries))
 
 
-def as_neighbors(fresh: Fresh, out: Output | None, *, single: bool = False) -> Neighbors:
+def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = False) -> Neighbors:
     if fresh is None:
         assert out is not None
         return Neighbors(*out)
@@ -64,21 +90,32 @@ def as_neighbors(fresh: Fresh, out: Output | None, *, single: bool = False) -> N
     return Neighbors(ids[0], distances[0]) if single else Neighbors(ids, distances)
 
 
-def writable_output(out: Output, *, axes: int) -> Output:
+def writable_output(out: Output, *, axes: int, stream: int = 0) -> Given:
     """The caller's arrays as matrices that the library can fill. Their lengths are checked where they are known."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError("out must be a tuple of two arrays: ids (int64) and distances (float32)")
-    ids = _writable_matrix(out[0], "ids", np.dtype(np.int64), axes)
-    distances = _writable_matrix(out[1], "distances", np.dtype(np.float32), axes)
-    if np.may_share_memory(ids, distances):
+    if on_device(out[0]) != on_device(out[1]):
+        raise ValueError("out: one array lies in a GPU's memory and one on the host; give both in one place")
+    if on_device(out[0]):
+        given: Given = (
+            writable_on_device(out[0], "ids", "int64", axes, stream),
+            writable_on_device(out[1], "distances", "float32", axes, stream),
+        )
+    else:
+        given = (
+            _writable_matrix(out[0], "ids", np.dtype(np.int64), axes),
+            _writable_matrix(out[1], "distances", np.dtype(np.float32), axes),
+        )
+    if share_memory(given[0], given[1]):
         raise ValueError("out: ids and distances share memory; give two separate arrays")
-    return ids, distances
+    return given
 
 
-def _writable_matrix(array: Any, name: str, dtype: np.dtype[Any], axes: int) -> npt.NDArray[Any]:
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        kind = str(array.dtype) if isinstance(array, np.ndarray) else type(array).__name__
-        raise TypeError(f"out: {name} must be a numpy array of {dtype}, not {kind}")
+def _writable_matrix(given: Any, name: str, dtype: np.dtype[Any], axes: int) -> Matrix:
+    array: Matrix | None = library_of(given).lent(given, f"out: {name}")
+    if array is None or array.dtype != dtype:
+        kind = type(given).__name__ if array is None else str(array.dtype)
+        raise TypeError(f"out: {name} must be an array of {dtype}, not {kind}")
     if array.ndim != axes:
         raise ValueError(f"out: {name} has shape {array.shape}; it must be {'(k,)' if axes == 1 else '(queries, k)'}")
     if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):

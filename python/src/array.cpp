@@ -31,13 +31,18 @@ nb::dlpack::dtype array_dtype(DType dtype) {
 }
 
 MatrixView view_of(const VectorArray& array, const char* name) {
+  if (const auto* on_device = std::get_if<DeviceArray>(&array)) return on_device->view(name);
+  return view_of(std::get<HostVectorArray>(array), name);
+}
+
+MatrixView view_of(const HostVectorArray& array, const char* name) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
     if (array.dtype() == array_dtype(dtype)) return view_as(array, dtype, name);
   }
   throw InvalidArgument(fmt::format("{} must be float32, float16, bfloat16, uint8 or int8", name));
 }
 
-MatrixView view_as(const VectorArray& array, DType dtype, const char* name) {
+MatrixView view_as(const HostVectorArray& array, DType dtype, const char* name) {
   if (array.dtype() != array_dtype(dtype)) {
     throw InvalidArgument(fmt::format("{} does not hold {} values", name, name_of(dtype)));
   }

@@ -27,7 +27,7 @@ nb::object bits_of(const AnyArray& array) {
 
 void bind_bfloat16(nb::module_& module) {
   module.def("bfloat16_bits", &bits_of, nb::arg("array").noconvert(),
-             nb::sig("def bfloat16_bits(array: typing.Any) -> " KITH_PY_VECTORS),
+             nb::sig("def bfloat16_bits(array: typing.Any) -> " KITH_PY_HOST_VECTORS),
              "TypeError where the array speaks no DLPack or holds another dtype.");
 }
 

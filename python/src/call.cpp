@@ -17,17 +17,19 @@ namespace kith::python {
 namespace {
 
 CallOptions make_options(const std::string& device, int64_t threads, std::optional<int64_t> memory_limit,
-                         std::optional<int64_t> device_memory_limit, nb::object progress) {
+                         std::optional<int64_t> device_memory_limit, nb::object progress, uintptr_t stream) {
   if (threads < 0 || threads > std::numeric_limits<int>::max()) {
     throw InvalidArgument(fmt::format("threads = {}; give 0 (all) or the number of threads", threads));
   }
-  return {parse_device(device), static_cast<int>(threads), memory_limit, device_memory_limit, std::move(progress)};
+  return {parse_device(device), static_cast<int>(threads), memory_limit,
+          device_memory_limit,  std::move(progress),       stream};
 }
 
 }  // namespace
 
 Call::Call(const CallOptions& options) : progress_(options.progress) {
   const auto stop_asked = [this] { return interrupted(); };
+  auto* const stream = reinterpret_cast<void*>(options.stream);
   ProgressSink sink;
   if (!progress_.is_none()) sink = [this](const Progress& progress) { report(progress); };
 
@@ -38,6 +40,7 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     limited.threads = options.threads;
     limited.host_memory_limit = options.memory_limit.value_or(kNoLimit);
     limited.device_memory_limit = options.device_memory_limit.value_or(kNoLimit);
+    limited.stream = stream;
     limited.progress = std::move(sink);
     limited.cancel = cancel_;
     limited.interrupted = stop_asked;
@@ -45,6 +48,7 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     return;
   }
   Resources shared = shared_resources(options.threads).with_device(options.device).with_cancel(cancel_, stop_asked);
+  if (stream != nullptr) shared = shared.with_stream(stream);
   resources_.emplace(sink ? shared.with_progress(std::move(sink)) : std::move(shared));
 }
 
@@ -78,7 +82,8 @@ void bind_call(nb::module_& module) {
   nb::class_<CallOptions>(module, "CallOptions", "What a call may use, and whom it tells how far it is.")
       .def(nb::new_(&make_options), nb::arg("device") = "auto", nb::arg("threads") = 0,
            nb::arg("memory_limit") = nb::none(), nb::arg("device_memory_limit") = nb::none(),
-           nb::arg("progress") = nb::none());
+           nb::arg("progress") = nb::none(), nb::arg("stream") = 0)
+      .def_ro("stream", &CallOptions::stream, "The cudaStream_t on which GPU work is enqueued; 0: Kith's own.");
 }
 
 }  // namespace kith::python

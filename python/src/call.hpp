@@ -25,12 +25,13 @@ struct CallOptions {
   int threads = 0;
   std::optional<int64_t> memory_limit;
   std::optional<int64_t> device_memory_limit;
-  nb::object progress;  // None, or called with (stage, done, total)
+  nb::object progress;   // None, or called with (stage, done, total)
+  uintptr_t stream = 0;  // a cudaStream_t of the caller's; 0: one of Kith's own
 };
 
 class Call {
  public:
-  Call() : Call(CallOptions{{}, 0, {}, {}, nb::none()}) {}
+  Call() : Call(CallOptions{{}, 0, {}, {}, nb::none(), 0}) {}
   explicit Call(const CallOptions& options);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -115,7 +115,7 @@ std::optional<bool> holds_ids(const nb::bytes& path) {
   return content ? std::optional(*content == FileContent::ids) : std::nullopt;
 }
 
-void write(const nb::bytes& path, const VectorArray& vectors, const std::optional<std::string>& dtype, bool bits) {
+void write(const nb::bytes& path, const HostVectorArray& vectors, const std::optional<std::string>& dtype, bool bits) {
   const MatrixView view = bits ? view_as(vectors, DType::bf16, "array") : view_of(vectors, "array");
   const DType wanted = dtype ? parse_dtype(*dtype) : view.dtype();
   Call call;
@@ -139,16 +139,17 @@ void write_ids(const nb::bytes& path, const ConstIdArray& ids) {
 void bind_files(nb::module_& module) {
   module.def(
       "read_vectors", &read, nb::arg("path"), nb::arg("first"), nb::arg("count").none(), nb::arg("dtype").none(),
-      nb::sig("def read_vectors(path: bytes, first: int, count: int | None, dtype: str | None) -> " KITH_PY_VECTORS),
+      nb::sig(
+          "def read_vectors(path: bytes, first: int, count: int | None, dtype: str | None) -> " KITH_PY_HOST_VECTORS),
       "The vectors of a file, or int64 for ids; the array owns Kith's memory.");
   module.def("map_file", &map, nb::arg("path"), nb::arg("first"), nb::arg("count").none(),
-             nb::sig("def map_file(path: bytes, first: int, count: int | None) -> " KITH_PY_VECTORS),
+             nb::sig("def map_file(path: bytes, first: int, count: int | None) -> " KITH_PY_HOST_VECTORS),
              "The values of a file where they lie, read-only; the array keeps the mapping.");
   module.def("stored_dtype", &stored_dtype, nb::arg("path"), "f32, f16, bf16, u8, i8, i32 or i64.");
   module.def("holds_ids", &holds_ids, nb::arg("path"), "By the ending alone; None where a file may hold either.");
   module.def(
       "write_vectors", &write, nb::arg("path"), nb::arg("array").noconvert(), nb::arg("dtype").none(), nb::arg("bits"),
-      nb::sig("def write_vectors(path: bytes, array: " KITH_PY_VECTORS ", dtype: str | None, bits: bool) -> None"),
+      nb::sig("def write_vectors(path: bytes, array: " KITH_PY_HOST_VECTORS ", dtype: str | None, bits: bool) -> None"),
       "With `bits` the array is uint16 and holds bf16.");
   module.def("write_ids", &write_ids, nb::arg("path"), nb::arg("ids").noconvert());
 }

@@ -112,7 +112,7 @@ void bind_index(nb::module_& module) {
       .def("search", &search, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("filter").none(),
            nb::arg("options"), nb::arg("out").noconvert().none(),
            nb::sig("def search(self, queries: " KITH_PY_VECTORS ", k: int, filter: " KITH_PY_FILTER
-                   ", options: CallOptions, out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
            "Returns (ids, distances), or None after filling out.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("filter").none(),
            nb::arg("options"),

@@ -3,6 +3,7 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "matrix_output.hpp"
 #include "module.hpp"
 
 #include <kith/vector_file.hpp>
@@ -120,12 +121,13 @@ std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::byt
           owning_vector<float>(std::move(distances), file.rows())};
 }
 
-nb::object transform(const KMeans& self, const VectorArray& x, const CallOptions& options) {
+std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, const CallOptions& options,
+                                    const std::optional<GivenDistances>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixBuffer out(DType::f32, rows.rows(), self.centres().rows(), "the distances to all centres", call.resources());
-  call.run([&] { self.transform(rows, out.mutable_view(), call.resources()); });
-  return vectors_array(std::move(out));
+  MatrixOutput output(rows.rows(), self.centres().rows(), out, call.resources());
+  call.run([&] { self.transform(rows, output.view(), call.resources()); });
+  return output.take();
 }
 
 nb::object centres(const KMeans& self) {
@@ -161,9 +163,10 @@ void bind_kmeans(nb::module_& module) {
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
-      .def("transform", &transform, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def transform(self, x: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
+      .def("transform", &transform, nb::arg("x").noconvert(), nb::arg("options"), nb::arg("out").noconvert().none(),
+           nb::sig("def transform(self, x: " KITH_PY_VECTORS ", options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES
+                   ") -> " KITH_PY_DISTANCES " | None"),
+           "Returns the matrix, or None after filling out.")
       .def("centres", &centres, nb::sig("def centres(self) -> numpy.typing.NDArray[numpy.float32]"))
       .def(
           "labels", [](const KMeans& self) { return copied_vector(self.labels()); },

@@ -52,6 +52,8 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
   Call call(options);
   NeighborsOutput output(query_file.rows(), k, out, call.resources());
   const NeighborsView& all = output.view();
+  if (!all.space.host_readable())
+    throw InvalidArgument("out lies in a GPU's memory; files are searched into host arrays");
   call.run([&] {
     const auto keep = [&](int64_t first_query, const NeighborsView& part) {
       const int64_t values = part.queries * part.k;
@@ -71,13 +73,13 @@ void bind_knn(nb::module_& module) {
              nb::arg("out").noconvert().none(),
              nb::sig("def knn(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
                      ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
-                     ", options: CallOptions, out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+                     ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
   module.def("knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
              nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_files(queries: bytes, base: bytes, k: int, metric: str, check_finite: bool, "
                      "filter: " KITH_PY_FILTER ", options: CallOptions, "
-                     "out: " KITH_PY_NEIGHBORS ") -> " KITH_PY_NEIGHBORS),
+                     "out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "The same between two files of vectors, named by their paths' bytes.");
 }
 

@@ -9,6 +9,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_errors();
   kith::python::bind_bfloat16(module);
   kith::python::bind_call(module);
+  kith::python::bind_device_array(module);
   kith::python::bind_files(module);
   kith::python::bind_gil();
   kith::python::bind_info(module);

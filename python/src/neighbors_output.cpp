@@ -9,24 +9,36 @@
 namespace kith::python {
 namespace {
 
-template <typename Array>
-void check_shape(const Array& array, const char* name, int64_t queries, int64_t k) {
+// Where the caller's array begins, and in which memory.
+template <typename T, typename Array>
+std::pair<T*, MemorySpace> begin_of(const std::variant<DeviceArray, Array>& given, const char* name,
+                                    const NeighborsView& wanted) {
+  if (const auto* on_device = std::get_if<DeviceArray>(&given)) {
+    return {on_device->template writable<T>(name, wanted.queries, wanted.k), on_device->space()};
+  }
+  const Array& array = std::get<Array>(given);
   const auto rows = static_cast<int64_t>(array.shape(0));
   const auto cols = static_cast<int64_t>(array.shape(1));
-  if (rows == queries && cols == k) return;
-  throw InvalidArgument(fmt::format("out: {} hold {} x {} values, but {} queries with k = {} need {} x {}", name, rows,
-                                    cols, queries, k, queries, k));
+  if (rows != wanted.queries || cols != wanted.k) {
+    throw InvalidArgument(fmt::format("out: {} hold {} x {} values, but {} queries with k = {} need {} x {}", name,
+                                      rows, cols, wanted.queries, wanted.k, wanted.queries, wanted.k));
+  }
+  return {array.data(), MemorySpace::host()};
 }
 
 }  // namespace
 
 NeighborsOutput::NeighborsOutput(int64_t queries, int64_t k, const GivenOutput& given, const Resources& resources)
-    : given_(given.has_value()), view_{nullptr, nullptr, queries, k} {
+    : given_(given.has_value()), view_{nullptr, nullptr, queries, k, {}} {
   if (given_) {
-    check_shape(given->first, "ids", queries, k);
-    check_shape(given->second, "distances", queries, k);
-    view_.ids = given->first.data();
-    view_.distances = given->second.data();
+    const auto [ids, ids_space] = begin_of<int64_t>(given->first, "ids", view_);
+    const auto [distances, distances_space] = begin_of<float>(given->second, "distances", view_);
+    if (ids_space != distances_space) {
+      throw InvalidArgument("out: ids and distances lie in different memories; give both on the host or on one device");
+    }
+    view_.ids = ids;
+    view_.distances = distances;
+    view_.space = ids_space;
     return;
   }
   const int64_t values = saturating_multiply(queries, k);

@@ -1,7 +1,9 @@
-// Where a search writes: the arrays that the caller gave, or fresh ones in Kith's memory, counted against its limit.
+// Where a search writes: the arrays that the caller gave, on the host or a GPU, or fresh ones in Kith's host memory,
+// counted against its limit.
 #pragma once
 
 #include "array.hpp"
+#include "matrix_output.hpp"
 
 #include <kith/host_buffer.hpp>
 #include <kith/neighbors.hpp>
@@ -12,15 +14,17 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
 
 namespace kith::python {
 
 // The caller's (ids, distances), or none. The package has checked dtypes and layout.
-using GivenOutput = std::optional<std::pair<IdArray, DistanceArray>>;
+using GivenIds = std::variant<DeviceArray, IdArray>;
+using GivenOutput = std::optional<std::pair<GivenIds, GivenDistances>>;
 
 class NeighborsOutput {
  public:
-  // Throws InvalidArgument where a given array is not queries x k.
+  // Throws InvalidArgument where a given array is not queries x k, or where one lies elsewhere than the other.
   NeighborsOutput(int64_t queries, int64_t k, const GivenOutput& given, const Resources& resources);
 
   const NeighborsView& view() const { return view_; }

@@ -3,11 +3,8 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "matrix_output.hpp"
 #include "module.hpp"
-
-#include <kith/error.hpp>
-
-#include <fmt/format.h>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -19,25 +16,14 @@ namespace {
 
 std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, const std::string& metric,
                                    bool check_finite, const CallOptions& options,
-                                   const std::optional<DistanceArray>& out) {
+                                   const std::optional<GivenDistances>& out) {
   const MatrixView x_view = view_of(x, "x");
   const MatrixView y_view = view_of(y, "y");
   const PairwiseParams params{.metric = parse_metric(metric), .check_finite = check_finite};
   Call call(options);
-  if (!out) {
-    MatrixBuffer distances;
-    call.run([&] { distances = pairwise_distances(x_view, y_view, params, call.resources()); });
-    return vectors_array(std::move(distances));
-  }
-  const auto rows = static_cast<int64_t>(out->shape(0));
-  const auto cols = static_cast<int64_t>(out->shape(1));
-  if (rows != x_view.rows() || cols != y_view.rows()) {
-    throw InvalidArgument(fmt::format("out is {} x {}, but {} rows of x and {} of y need {} x {}", rows, cols,
-                                      x_view.rows(), y_view.rows(), x_view.rows(), y_view.rows()));
-  }
-  const MutableMatrixView given(out->data(), rows, cols);
-  call.run([&] { pairwise_distances(x_view, y_view, given, params, call.resources()); });
-  return std::nullopt;
+  MatrixOutput output(x_view.rows(), y_view.rows(), out, call.resources());
+  call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, call.resources()); });
+  return output.take();
 }
 
 }  // namespace
@@ -46,8 +32,8 @@ void bind_pairwise_distances(nb::module_& module) {
   module.def("pairwise_distances", &pairwise, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("metric"),
              nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def pairwise_distances(x: " KITH_PY_VECTORS ", y: " KITH_PY_VECTORS
-                     ", metric: str, check_finite: bool, options: CallOptions, out: " KITH_PY_DISTANCES
-                     " | None) -> " KITH_PY_DISTANCES " | None"),
+                     ", metric: str, check_finite: bool, options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES
+                     ") -> " KITH_PY_DISTANCES " | None"),
              "Returns the matrix, or None after filling out.");
 }
 

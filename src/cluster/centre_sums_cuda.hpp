@@ -46,7 +46,7 @@ struct SumsTask {
   float* keys = nullptr;
   const float* centres = nullptr;
 };
-inline constexpr int64_t kMostKeyCols = 800;
+inline constexpr int64_t kMostKeyCols = 784;
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
 // The sum of weight x key of each block of kSumBlock rows.

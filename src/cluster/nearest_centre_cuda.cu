@@ -73,24 +73,8 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   task.limits[row] = limit;
 }
 
-// The canonical sum of a row and a centre, right in the first of the four threads that share it.
-template <bool kProduct, typename X>
-__device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool row_aligned, bool centre_aligned,
-                           unsigned threads) {
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  double lanes[kLanes] = {};
-#pragma unroll 4
-  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
-    const Four<X> values = load_four(row, first, cols, row_aligned);
-    const Four<float> with = load_four(centre, first, cols, centre_aligned);
-    KITH_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-      const auto q = static_cast<double>(static_cast<float>(values.values[i]));
-      const auto x = static_cast<double>(with.values[i]);
-      lanes[i] = canonical_step < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (lanes[i], q, x, 0, 0);
-    }
-  }
-  // canonical_tree: eight and four lanes apart are other threads' lanes.
+// canonical_tree of four threads' lanes, right in the first: eight and four lanes apart are other threads'.
+__device__ double join_lanes(double (&lanes)[kLanes], unsigned threads) {
   KITH_UNROLL
   for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
     KITH_UNROLL
@@ -101,6 +85,45 @@ __device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool
   lanes[0] += lanes[2];
   lanes[1] += lanes[3];
   return lanes[0] + lanes[1];
+}
+
+// The canonical sums of a row and kCentres centres, right in the first of the four threads that share it.
+template <bool kProduct, int kCentres, typename X>
+__device__ void pair_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols, bool row_aligned,
+                          bool centre_aligned, unsigned threads, double (&sums)[kCentres]) {
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kCentres][kLanes] = {};
+#pragma unroll 4
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> values = load_four(row, first, cols, row_aligned);
+    KITH_UNROLL
+    for (int c = 0; c < kCentres; ++c) {
+      const Four<float> with = load_four(centres[c], first, cols, centre_aligned);
+      KITH_UNROLL
+      for (int i = 0; i < kLanes; ++i) {
+        const auto q = static_cast<double>(static_cast<float>(values.values[i]));
+        const auto x = static_cast<double>(with.values[i]);
+        lanes[c][i] =
+            canonical_step < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (lanes[c][i], q, x, 0, 0);
+      }
+    }
+  }
+  KITH_UNROLL
+  for (int c = 0; c < kCentres; ++c) sums[c] = join_lanes(lanes[c], threads);
+}
+
+template <bool kProduct, typename X>
+__device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool row_aligned, bool centre_aligned,
+                           unsigned threads) {
+  double sum[1];
+  pair_sums<kProduct, 1>(row, {centre}, cols, row_aligned, centre_aligned, threads, sum);
+  return sum[0];
+}
+
+template <bool kProduct>
+__device__ uint64_t packed(double sum, uint32_t centre) {
+  return pack_neighbor(
+      ordered_key(canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0)), centre);
 }
 
 __device__ void insert(NearestRows& best, float value, uint32_t centre) {
@@ -174,15 +197,16 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
     const int64_t row = task.unsettled[i];
     const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
     const NearestRows best = task.found[row];
-    uint64_t nearest = kPadding;
-    KITH_UNROLL
-    for (int c = 0; c < kKept; ++c) {
-      if (c >= static_cast<int>(best.rows[kKept])) break;
-      const double sum = pair_sum<kProduct>(values, task.centres + best.rows[c] * task.cols, task.cols, row_aligned,
-                                            centre_aligned, threads);
-      const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
-      const uint64_t found = pack_neighbor(ordered_key(key), best.rows[c]);
-      nearest = found < nearest ? found : nearest;
+    const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
+    double sums[2];
+    pair_sums<kProduct, 2>(values, {centre(0), centre(1)}, task.cols, row_aligned, centre_aligned, threads, sums);
+    const uint64_t first = packed<kProduct>(sums[0], best.rows[0]);
+    const uint64_t second = packed<kProduct>(sums[1], best.rows[1]);
+    uint64_t nearest = first < second ? first : second;
+    if (best.rows[kKept] > 2) {
+      const uint64_t third = packed<kProduct>(
+          pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
+      nearest = third < nearest ? third : nearest;
     }
     if (threadIdx.x % kRowThreads == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
   }

@@ -24,8 +24,8 @@ __device__ double widened(BFloat16 value) { return static_cast<double>(value); }
 __device__ double widened(uint8_t value) { return static_cast<double>(value); }
 __device__ double widened(int8_t value) { return static_cast<double>(value); }
 
-// kColumns of each thread.
-template <int kColumns, typename X>
+// kColumns of each thread, all of them or up to so many.
+template <int kColumns, bool kAll, typename X>
 __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 3 : 4)
     run_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
   extern __shared__ double shared[];
@@ -44,15 +44,16 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 3 : 4)
   KITH_UNROLL
   for (int i = 0; i < kColumns; ++i) {
     const int col = i * kCanonicalLanes + lane;
-    sums[i] = goes_on && col < cols ? task.sums.open[run * task.cols + col] : 0.0;
-    centre[i * kCanonicalLanes] = col < cols ? static_cast<double>(from[col]) : 0.0;
+    sums[i] = goes_on && (kAll || col < cols) ? task.sums.open[run * task.cols + col] : 0.0;
+    centre[i * kCanonicalLanes] = kAll || col < cols ? static_cast<double>(from[col]) : 0.0;
   }
   const X* const data = static_cast<const X*>(task.rows.data) + lane;
   const auto load = [&](uint32_t row, X(&values)[kColumns]) {
     const X* const from_row = data + int64_t{row} * task.rows.stride;
     KITH_UNROLL
     for (int i = 0; i < kColumns; ++i) {
-      values[i] = i * kCanonicalLanes + lane < cols ? from_row[i * kCanonicalLanes] : X{};  // zeros change nothing
+      values[i] =
+          kAll || i * kCanonicalLanes + lane < cols ? from_row[i * kCanonicalLanes] : X{};  // zeros change nothing
     }
   };
   const auto add = [&](uint32_t row, const X(&values)[kColumns]) {
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 3 : 4)
   KITH_UNROLL
   for (int i = 0; i < kColumns; ++i) {
     const int col = i * kCanonicalLanes + lane;
-    if (col < cols) task.runs.sums[run * task.cols + col] = sums[i];
+    if (kAll || col < cols) task.runs.sums[run * task.cols + col] = sums[i];
   }
   if (lane == 0) {
     const double before = goes_on ? task.sums.open[blocks.clusters * task.cols + run] : 0.0;
@@ -110,7 +111,9 @@ void launch(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order
   const auto grid = static_cast<unsigned>(divide_rounding_up(blocks.count * blocks.clusters, kRuns));
   constexpr int kBytes = kRuns * kColumns * kCanonicalLanes * 8;
   visit_dtype(task.rows.dtype, [&](auto stored) {
-    const auto kernel = run_sums_and_keys_kernel<kColumns, typename decltype(stored)::type>;
+    using X = typename decltype(stored)::type;
+    const auto kernel = task.cols == kColumns * kCanonicalLanes ? run_sums_and_keys_kernel<kColumns, true, X>
+                                                                : run_sums_and_keys_kernel<kColumns, false, X>;
     KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
     kernel<<<grid, kThreads, kBytes, stream>>>(task, blocks, order);
   });
@@ -122,11 +125,11 @@ void launch(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order
 void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,
                               cudaStream_t stream) {
   const int64_t columns = divide_rounding_up(task.cols, kCanonicalLanes);
-  static_assert(kMostKeyCols == 50 * kCanonicalLanes);
+  static_assert(kMostKeyCols == 49 * kCanonicalLanes);
   if (columns <= 8) return launch<8>(task, blocks, order, stream);
   if (columns <= 16) return launch<16>(task, blocks, order, stream);
   if (columns <= 32) return launch<32>(task, blocks, order, stream);
-  launch<50>(task, blocks, order, stream);
+  launch<49>(task, blocks, order, stream);
 }
 
 }  // namespace kith

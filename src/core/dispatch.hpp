@@ -7,7 +7,7 @@
 namespace kith {
 
 [[noreturn]] inline void throw_no_cuda() {
-  throw Unsupported("this build of Kith has no CUDA backend; use device cpu or auto");
+  throw Unsupported("this build of Kith has no CUDA backend; use device cpu or auto, and data in host memory");
 }
 
 // `cpu()` and `cuda(index)` return the same type. `device` has been resolved: it is not `automatic`.

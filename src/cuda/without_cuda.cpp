@@ -1,12 +1,20 @@
-// What a build without CUDA says of its devices.
+// What a build without CUDA says of its devices, and of memory on them.
 #include <kith/device.hpp>
 
+#include "core/dispatch.hpp"
 #include "cuda/device_info.hpp"
+#include "cuda/device_memory.hpp"
 
 namespace kith {
 
 bool built_with_cuda() { return false; }
 std::vector<DeviceInfo> cuda_devices() { return {}; }
 DeviceInfo cuda_device(int) { return {}; }
+
+std::shared_ptr<std::byte> allocate_on_device(int64_t, std::string_view, int, const Resources&) { throw_no_cuda(); }
+void copy_to_device(const MatrixView&, std::byte*, int, const Resources&) { throw_no_cuda(); }
+void wait_for_stream(int, const Resources&) { throw_no_cuda(); }
+void wait_for_device(int) { throw_no_cuda(); }
+int device_of(const void*) { throw_no_cuda(); }
 
 }  // namespace kith

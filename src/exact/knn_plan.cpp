@@ -29,9 +29,10 @@ constexpr int64_t kTasksPerThread = 16;
 // Of faster products: every split of the rows has lists of its own to fill and to finish, which costs more beside them.
 constexpr int64_t kFastTasksPerThread = 4;
 constexpr int64_t kRowsPerSplit = 4096;
-constexpr int64_t kPackedBytes = 16 << 20;  // packed at a time: within the last-level cache
-constexpr int64_t kListBytes = 128 << 20;   // for the candidates of a batch
-constexpr int64_t kReadBytes = 32 << 20;    // read at a time
+constexpr int64_t kColumnsPerSplit = 1 << 19;  // of all its queries and rows: less is done before a thread wakes up
+constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the last-level cache
+constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
+constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 
 // The most queries of a task.
 int64_t largest_block(const KnnProblem& problem, const KnnPlan& plan) {
@@ -62,7 +63,8 @@ int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudg
 // Cuts the work into enough tasks, by rows where the queries alone do not give them, in at most `most_splits` parts.
 void choose_tasks(const KnnProblem& problem, const PlanBudget& budget, int64_t most_splits, KnnPlan* plan) {
   const int64_t rows = std::min(plan->base_chunk, problem.rows);
-  const int64_t most = std::clamp<int64_t>(rows / kRowsPerSplit, 1, most_splits);
+  const int64_t work = plan->query_batch * std::max<int64_t>(1, rows * problem.cols / kColumnsPerSplit);
+  const int64_t most = std::clamp<int64_t>(std::min(rows / kRowsPerSplit, work), 1, most_splits);
   if (plan->engine == CpuEngine::direct) {
     plan->query_block = plan->query_batch;
     plan->row_splits = std::min<int64_t>(most, 4 * budget.threads);
@@ -149,6 +151,8 @@ std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
 }
 
 CpuEngine cpu_engine(const KnnProblem& problem) {
+  // Packed bits take fewer operations also for one query.
+  if (problem.base_prepared && problem.metric == Metric::hamming) return CpuEngine::panels;
   return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::panels;
 }
 

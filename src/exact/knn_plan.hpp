@@ -104,7 +104,7 @@ struct PlanBudget {
   CpuExtensions cpu = cpu_extensions();
 };
 
-// What the metric and the number of queries decide on the CPU.
+// What the metric, the number of queries and whether the base is prepared decide on the CPU.
 CpuEngine cpu_engine(const KnnProblem& problem);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.

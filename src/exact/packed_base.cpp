@@ -5,6 +5,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/stored_row.hpp"
+#include "kernels/product/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
@@ -116,16 +117,16 @@ void PackedBase::pack_bytes(const MatrixView& base, int64_t panel, uint32_t* scr
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, base.rows() - first);
-  const int64_t bytes = packed_bytes(format_, base.cols());
+  const int64_t cols = base.cols();
+  const int64_t bytes = packed_bytes(format_, cols);
   int32_t* const terms = terms_.as<int32_t>() + first;
   for (int64_t i = 0; i < count; ++i) {
     const auto* const row = reinterpret_cast<const uint8_t*>(base.row(first + i));
-    terms[i] =
-        format_ == PanelFormat::bits ? 0 : byte_row_term(format_, shape_, kind_, byte_sums(format_, row, base.cols()));
-    encode_byte_row(format_, shape_, row, base.cols(), bytes, reinterpret_cast<uint8_t*>(scratch) + i * bytes);
+    terms[i] = format_ == PanelFormat::bits ? 0 : byte_row_term(format_, shape_, kind_, byte_sums(format_, row, cols));
+    encode_byte_row(format_, shape_, row, cols, bytes, reinterpret_cast<uint8_t*>(scratch) + i * bytes);
   }
   std::fill(terms + count, terms + width, kLargestLimit / 2);
-  place(panel, count, scratch);
+  pack_panel(format_, cols, scratch, count, width, panels_.data() + first * packed_bytes(format_, cols));
 }
 
 bool PackedBase::pack_floats(const MatrixView& base, int64_t panel, float* row, uint32_t* scratch) {
@@ -155,18 +156,8 @@ bool PackedBase::pack_floats(const MatrixView& base, int64_t panel, float* row, 
   }
   std::fill(terms + count, terms + width, kInfinity);
   norms_.as<float>()[panel] = largest;
-  place(panel, count, scratch);
+  pack_panel(format_, cols, scratch, count, width, panels_.data() + first * packed_bytes(format_, cols));
   return finite;
-}
-
-void PackedBase::place(int64_t panel, int64_t count, const uint32_t* scratch) {
-  const int64_t width = shape_.rows_per_panel;
-  const int64_t units = units_per_part(format_, static_cast<int64_t>(centre_.size()));
-  const int64_t stride = units * parts_of(format_);
-  uint32_t* const out = panels_.as<uint32_t>() + panel * width * stride;
-  for (int64_t part = 0; part < parts_of(format_); ++part) {
-    pack_units(scratch + part * units, stride, count, units, width, out + part * width * units);
-  }
 }
 
 }  // namespace kith

@@ -53,8 +53,6 @@ class PackedBase : public PreparedBase {
   // False where the panel holds a value that is not finite.
   bool pack_floats(const MatrixView& base, int64_t panel, float* row, uint32_t* scratch);
   void pack_bytes(const MatrixView& base, int64_t panel, uint32_t* scratch);
-  // Moves the panel's vectors from scratch, where they lie one by one, to their place.
-  void place(int64_t panel, int64_t count, const uint32_t* scratch);
 
   KeyKind kind_;
   PanelFormat format_;

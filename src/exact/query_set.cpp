@@ -3,6 +3,7 @@
 #include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
 #include "kernels/distance/stored_row.hpp"
+#include "kernels/product/panel_packing.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -159,16 +160,13 @@ void QuerySet::pack_floats(int64_t panel, const std::vector<float>& centre, floa
 
 void QuerySet::place(int64_t panel, int64_t count, const uint32_t* scratch) {
   const int64_t width = shape_.queries_per_panel;
+  std::byte* const to = panels_.data() + panel * width * packed_bytes(format_, cols_);
+  if (!shape_.query_rows) return pack_panel(format_, cols_, scratch, count, width, to);
   const int64_t units = units_per_part(format_, cols_);
-  const int64_t stride = units * parts_of(format_);
-  uint32_t* out = panels_.as<uint32_t>() + panel * width * stride;
+  auto* out = reinterpret_cast<uint32_t*>(to);
   for (int64_t part = 0; part < parts_of(format_); ++part, out += width * units) {
-    if (!shape_.query_rows) {
-      pack_units(scratch + part * units, stride, count, units, width, out);
-      continue;
-    }
     for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(scratch + i * stride + part * units, units, out + i * units);
+      std::copy_n(scratch + (i * parts_of(format_) + part) * units, units, out + i * units);
     }
     std::fill(out + count * units, out + width * units, 0u);
   }

@@ -51,7 +51,6 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   check_graph_size(x.rows(), params.k);
   KnnProblem problem = check_knn(RowsInfo(x), RowsInfo(x), {params.k + 1, params.metric, params.check_finite});
   problem.results_in_memory = false;  // k + 1 of them go through a batch
-  check_host_readable("vectors", x);
   check_output(out, x.rows(), params.k);
   if (!out.space.host_readable()) {
     throw Unsupported(

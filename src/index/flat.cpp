@@ -1,7 +1,10 @@
 // "Flat": every vector as it is, searched exactly.
 //
 // The rows lie in blocks. An add makes a block and merges it with the small ones before it, so that n single adds cost
-// n log n copies and leave log n blocks. Blocks are immutable and shared between versions.
+// n log n copies and leave log n blocks. Blocks are immutable and shared between versions. All lie on the host, or all
+// in the memory of one device: where the first rows did. Rows on a device are checked when they are prepared.
+#include "core/dispatch.hpp"
+#include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
@@ -15,8 +18,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <limits>
+#include <string>
 
 namespace kith {
 namespace {
@@ -26,21 +29,37 @@ struct FlatVersion {
   int64_t rows = 0;
   int64_t cols = 0;
   DType dtype = DType::f32;
+  MemorySpace space;
+  bool checked = true;  // whether all rows have been looked at
 };
 
-void copy_rows(const MatrixView& from, const MutableMatrixView& to) {
-  for (int64_t i = 0; i < from.rows(); ++i) {
-    std::memcpy(to.row(i), from.row(i), static_cast<size_t>(from.cols() * size_of(from.dtype())));
-  }
+std::string place(const MemorySpace& space) {
+  return space.host_readable() ? "host memory" : fmt::format("the memory of cuda:{}", space.device);
 }
 
-// The device that rows are prepared for when they are added; where it could be a GPU `automatic` waits for the first
-// search.
-Device device_at_add(Device asked) {
+// The device that rows are prepared for when they are added: where they lie. Where it could be a GPU `automatic` waits
+// for the first search.
+Device device_at_add(Device asked, const MemorySpace& space) {
+  if (!space.host_readable()) return Device::cuda(space.device);
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
 PrepareOptions prepare_options(const IndexParams& params, DType queries) { return {params.metric, queries, false, 0}; }
+
+// That rows in a device's memory can be added to an index on the device that was asked for.
+void check_device_rows(const MatrixView& rows, Metric metric, Device asked) {
+  if (rows.space().host_readable()) return;
+  const Device there = Device::cuda(rows.space().device);
+  if (asked.kind != DeviceKind::automatic && asked != there) {
+    throw InvalidArgument(
+        fmt::format("the added vectors lie in {} and the index searches on {}; add them from there, or from the host",
+                    place(rows.space()), name_of(asked)));
+  }
+  if (!built_with_cuda()) throw_no_cuda();
+  if (metric == Metric::chi_square) {
+    throw Unsupported("chi_square looks for values below zero on the host; add the vectors from host memory");
+  }
+}
 
 // The blocks of a version, with the layouts that they have or get.
 class FlatBase final : public BlocksBase {
@@ -53,7 +72,9 @@ class FlatBase final : public BlocksBase {
   bool can_prepare() const override { return params_.prepare; }
 
   bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
-    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(problem) == CpuEngine::direct);
+    KnnProblem prepared = problem;
+    prepared.base_prepared = true;
+    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(prepared) == CpuEngine::direct);
     bool all = true;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];
@@ -77,10 +98,15 @@ class Flat final : public IndexType {
   // this one begins again from its version.
   void add(const MatrixView& rows, Ownership ownership, const Resources& resources) override {
     std::shared_ptr<const FlatVersion> current = version();
+    check_device_rows(rows, params_.metric, resources.device());
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
-    if (params_.check_finite) refuse_not_finite("base", rows, {current->rows}, resources);
-    if (params_.metric == Metric::chi_square) refuse_negative("base", rows, {current->rows}, resources);
+    if (rows.space().host_readable()) {
+      if (params_.check_finite) refuse_not_finite("base", rows, {current->rows}, resources);
+      if (params_.metric == Metric::chi_square) refuse_negative("base", rows, {current->rows}, resources);
+    } else if (ownership == Ownership::borrow) {
+      wait_for_stream(rows.space().device, resources);  // searches read them on streams of their own
+    }
     while (!publish(current, extend(*current, rows, ownership, resources))) {
       current = version();
       check_rows(*current, rows);
@@ -92,7 +118,7 @@ class Flat final : public IndexType {
     const std::shared_ptr<const FlatVersion> current = version();
     const KnnParams params{out.k, params_.metric, params_.check_finite};
     KnnProblem problem = check_knn(RowsInfo(queries), rows_info(*current, queries), params);
-    problem.base_checked = true;
+    problem.base_checked = current->checked;
     problem.result_space = out.space;
     check_output(out, queries.rows(), out.k);
     ViewSource query_rows(queries);
@@ -106,7 +132,7 @@ class Flat final : public IndexType {
     const std::shared_ptr<const FlatVersion> current = version();
     const RangeParams params{radius, params_.metric, params_.check_finite, filter};
     KnnProblem problem = check_range(RowsInfo(queries), rows_info(*current, queries), params);
-    problem.base_checked = true;
+    problem.base_checked = current->checked;
     check_host_readable("queries", queries);
     ViewSource query_rows(queries);
     FlatBase base(*current, params_);
@@ -134,30 +160,43 @@ class Flat final : public IndexType {
     auto next = std::make_shared<FlatVersion>(current);
     next->cols = rows.cols();
     next->dtype = rows.dtype();
+    next->space = rows.space();
     next->rows += rows.rows();
     auto block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
-    const Device device = device_at_add(resources.device());
+    const Device device = device_at_add(resources.device(), rows.space());
+    const bool unchecked = params_.check_finite && !rows.space().host_readable();
+    bool ready = false;
     if (params_.prepare && device.kind != DeviceKind::automatic) {
-      block->prepare(device, prepare_options(params_, rows.dtype()), resources);
+      PrepareOptions options = prepare_options(params_, rows.dtype());
+      options.check_finite = unchecked;
+      options.first_row = next->rows - block->view().rows();
+      ready = block->prepare(device, options, resources) != nullptr;
     }
+    if (unchecked && !ready) next->checked = false;
     next->blocks.push_back(std::move(block));
     return next;
   }
 
   // Before the first add any queries will do.
   static RowsInfo rows_info(const FlatVersion& current, const MatrixView& queries) {
-    return current.rows == 0 ? RowsInfo(0, queries.cols(), queries.dtype())
-                             : RowsInfo(current.rows, current.cols, current.dtype);
+    if (current.rows == 0) return {0, queries.cols(), queries.dtype()};
+    RowsInfo info(current.rows, current.cols, current.dtype);
+    info.space = current.space;
+    return info;
   }
 
   void check_rows(const FlatVersion& current, const MatrixView& rows) const {
-    check_host_readable("added vectors", rows);
     check_knn({0, rows.cols(), rows.dtype()}, {rows.rows(), rows.cols(), rows.dtype()}, {1, params_.metric});
     if (current.rows == 0) return;
     if (rows.cols() != current.cols || rows.dtype() != current.dtype) {
       throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
                                         name_of(current.dtype), current.cols, name_of(rows.dtype()), rows.cols()));
+    }
+    if (rows.space().host_readable() != current.space.host_readable() ||
+        (!rows.space().host_readable() && rows.space() != current.space)) {
+      throw InvalidArgument(fmt::format("the index holds vectors in {}; those added lie in {}: an index keeps to one",
+                                        place(current.space), place(rows.space())));
     }
     if (current.rows > std::numeric_limits<int32_t>::max() - rows.rows()) {
       throw Unsupported(fmt::format("an index of {} + {} rows; one index takes up to {}", current.rows, rows.rows(),
@@ -173,16 +212,12 @@ class Flat final : public IndexType {
     while (kept > 0 && version->blocks[kept - 1]->owns() && version->blocks[kept - 1]->view().rows() <= 2 * total) {
       total += version->blocks[--kept]->view().rows();
     }
-    MatrixBuffer merged(rows.dtype(), total, rows.cols(), "the index's copy of the added rows", resources);
-    int64_t at = 0;
-    for (size_t b = kept; b < version->blocks.size(); ++b) {
-      const MatrixView& old = version->blocks[b]->view();
-      copy_rows(old, merged.mutable_view().slice(at, old.rows()));
-      at += old.rows();
-    }
-    copy_rows(rows, merged.mutable_view().slice(at, rows.rows()));
+    std::vector<MatrixView> parts;
+    for (size_t b = kept; b < version->blocks.size(); ++b) parts.push_back(version->blocks[b]->view());
+    parts.push_back(rows);
+    std::shared_ptr<FlatBlock> merged = FlatBlock::join(parts, resources);
     version->blocks.resize(kept);
-    return std::make_shared<FlatBlock>(std::move(merged));
+    return merged;
   }
 
   const IndexParams params_;

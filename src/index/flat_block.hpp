@@ -1,4 +1,5 @@
-// A run of a Flat index's rows: a copy or the caller's memory, and the layouts that devices search it in.
+// A run of a Flat index's rows, on the host or on a device: a copy or the caller's memory, and the layouts that devices
+// search it in.
 #pragma once
 
 #include <kith/device.hpp>
@@ -7,6 +8,7 @@
 
 #include "exact/knn_backend.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -18,6 +20,13 @@ class FlatBlock {
  public:
   explicit FlatBlock(const MatrixView& borrowed) : view_(borrowed) {}
   explicit FlatBlock(MatrixBuffer owned) : owned_(std::move(owned)), view_(owned_.view()), owns_(true) {}
+  FlatBlock(std::shared_ptr<std::byte> memory, const MatrixView& view)
+      : device_memory_(std::move(memory)), view_(view), owns_(true) {}
+  // Waits for searches that have been enqueued on streams of callers.
+  ~FlatBlock();
+
+  // A copy of these rows, one after the other, in the memory that they all lie in.
+  static std::shared_ptr<FlatBlock> join(const std::vector<MatrixView>& parts, const Resources& resources);
 
   const MatrixView& view() const { return view_; }
   bool owns() const { return owns_; }
@@ -32,6 +41,7 @@ class FlatBlock {
   std::shared_ptr<PreparedBase> find(Device device, DType queries) const;
 
   MatrixBuffer owned_;
+  std::shared_ptr<std::byte> device_memory_;
   MatrixView view_;
   bool owns_ = false;
   mutable std::mutex mutex_;

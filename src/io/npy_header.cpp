@@ -114,7 +114,15 @@ std::string why_refused(std::string_view descr) {
   return "save vectors as float32, float16, uint8 or int8 and ids as int32 or int64";
 }
 
-ElementType element_of(const NpyDictionary::Text& descr, const std::string& path) {
+constexpr std::string_view kBool = "|b1";
+
+// A list of ids or a mask, as numpy makes them.
+bool may_be_one_column(std::string_view descr) {
+  return descr == kBool || descr == "|u1" || descr == "<i4" || descr == "<i8";
+}
+
+ElementType element_of(const NpyDictionary::Text& descr, bool one_axis, const std::string& path) {
+  if (one_axis && descr.value == kBool) return ElementType::u8;
   std::string known;
   for (const ElementTraits& traits : kElementTraits) {
     if (traits.npy_name.empty()) continue;
@@ -136,18 +144,19 @@ FileLayout parse_npy_header(std::string_view head, const std::string& path) {
     throw_corrupt(path, where.offset, "the header lacks one of the keys 'descr', 'fortran_order' and 'shape'");
   }
 
-  const ElementType element = element_of(*dictionary.descr, path);
+  const auto& [shape, shape_offset] = *dictionary.shape;
+  const ElementType element = element_of(*dictionary.descr, shape.size() == 1, path);
   if (dictionary.fortran_order->value) {
     throw_refused(path, dictionary.fortran_order->offset,
                   "the array is in Fortran order, column after column; save numpy.ascontiguousarray(x)");
   }
-  const auto& [shape, shape_offset] = *dictionary.shape;
-  if (shape.size() != 2) {
+  const bool one_column = shape.size() == 1 && may_be_one_column(dictionary.descr->value);
+  if (shape.size() != 2 && !one_column) {
     throw_refused(path, shape_offset,
                   fmt::format("the array has {} dimensions; taken are 2: rows and columns (x.reshape(rows, columns))",
                               shape.size()));
   }
-  const FileLayout layout{element, shape[0], shape[1], where.offset + where.length};
+  const FileLayout layout{element, shape[0], one_column ? 1 : shape[1], where.offset + where.length};
   check_shape(layout, path, shape_offset);
   return layout;
 }

@@ -1,6 +1,8 @@
 // The header of .npy files, versions 1.0 to 3.0: a magic string, a length, and a Python dictionary as text with the
 // keys 'descr' (the dtype), 'fortran_order' and 'shape'.
 //
+// One axis of bool, uint8, int32 or int64 is a mask or a list of ids: one column. Vectors have two.
+//
 // The parser takes what numpy writes, in any order of keys, with any white space and either quotes. It reads from
 // memory that the caller bounds, so a header that lies about its length costs nothing.
 #pragma once

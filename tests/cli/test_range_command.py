@@ -46,13 +46,18 @@ def test_finds_all_within_the_radius(kith, tmp_path, data, radius):
     assert (read_matrix(tmp_path / "d.fbin") <= radius).all()
 
 
-@pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "mask.u8bin", "mask.npy"])
+@pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "keep-list.npy", "mask.u8bin", "mask.npy", "mask-bool.npy"])
 def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     arguments, base, queries = data
     kept = np.arange(3, 500, 7)
     mask = np.zeros((500, 1), np.uint8)
     mask[kept] = 1
-    filter_path = write_matrix(tmp_path / "in" / name, mask if name.startswith("mask") else kept.reshape(-1, 1))
+    rows = mask if name.startswith("mask") else kept.reshape(-1, 1)
+    if name == "mask-bool.npy":  # as numpy has them
+        rows = rows[:, 0] != 0
+    elif name == "keep-list.npy":
+        rows = rows[:, 0]
+    filter_path = write_matrix(tmp_path / "in" / name, rows)
     kith.ok("range", *arguments, "--radius", 2.5, "--filter", filter_path, *outputs(tmp_path))
     check(tmp_path, within(queries, base, 2.5, kept))
     kith.ok("knn", *arguments, "-k", 5, "--filter", filter_path, "--out-ids", tmp_path / "n.ibin")

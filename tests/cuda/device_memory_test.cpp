@@ -114,6 +114,72 @@ TEST_F(CudaDeviceMemory, AnIndexTakesDeviceQueries) {
   expect_same_bytes(knn(queries.view(), base.view(), {.k = 7, .metric = Metric::cosine}, on_cpu()), result.on_host());
 }
 
+TEST_F(CudaDeviceMemory, AnIndexKeepsRowsWhereTheyLie) {
+  const Vectors queries = random_vectors(DType::f32, 40, 24, 21);
+  const Vectors first = random_vectors(DType::f32, 9000, 24, 22, 8);
+  const Vectors second = random_vectors(DType::f32, 700, 24, 23);
+  const Vectors third = random_vectors(DType::f32, 300, 24, 24);
+  for (const bool prepare : {true, false}) {
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::l1}) {
+      Index expected("Flat", {.metric = metric});
+      Index index("Flat", {.metric = metric, .prepare = prepare});
+      const DeviceMatrix borrowed(first);
+      index.add(borrowed.view(), Ownership::borrow);
+      expected.add(first.view(), Ownership::copy, on_cpu());
+      for (const Vectors* part : {&second, &third}) {  // small ones, which are merged
+        const DeviceMatrix gone(*part);
+        index.add(gone.view(), Ownership::copy);
+        expected.add(part->view(), Ownership::copy, on_cpu());
+      }
+      const Neighbors true_ones = expected.search(queries.view(), 9, on_cpu());
+      expect_same_bytes(true_ones, index.search(queries.view(), 9));
+      const DeviceMatrix device_queries(queries);
+      DeviceResult result(40, 9);
+      index.search(device_queries.view(), result.view, {9}, on_cuda());
+      expect_same_bytes(true_ones, result.on_host());
+    }
+  }
+}
+
+TEST_F(CudaDeviceMemory, AnIndexCopiesOnTheCallersStream) {
+  cudaStream_t stream = nullptr;
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const Vectors base = random_vectors(DType::f32, 20000, 16, 25);
+  const size_t bytes = 20000 * 16 * 4;
+  DeviceArray late(bytes);
+  const MatrixView view(late.data(), DType::f32, {20000, 16, 16}, MemorySpace::cuda(0));
+  KITH_CUDA_CHECK(cudaMemcpyAsync(late.data(), base.floats.data(), bytes, cudaMemcpyHostToDevice, stream));
+  Index index("Flat");
+  index.add(view, Ownership::copy, Resources().with_stream(stream));
+  KITH_CUDA_CHECK(cudaMemsetAsync(late.data(), 0, bytes, stream));  // the copy has been made
+  const MatrixView queries = base.view().slice(0, 50);
+  expect_same_bytes(knn(queries, base.view(), {.k = 5}, on_cpu()), index.search(queries, 5));
+  KITH_CUDA_CHECK(cudaStreamSynchronize(stream));
+  KITH_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+TEST_F(CudaDeviceMemory, AnIndexRefusesWhatItCannotKeep) {
+  Vectors base = random_vectors(DType::f32, 5000, 8, 26);
+  const DeviceMatrix good(base);
+  base.row(4321)[5] = NAN;
+  const DeviceMatrix bad(base);
+  Index index("Flat");
+  index.add(good.view());
+  const auto refused = [&](const MatrixView& rows, const Resources& resources = Resources()) {
+    return text_thrown<InvalidArgument>([&] { index.add(rows, Ownership::copy, resources); });
+  };
+  EXPECT_NE(refused(bad.view()).find("row 9321"), std::string::npos);
+  EXPECT_NE(refused(base.view().slice(0, 10)).find("keeps to one"), std::string::npos);
+  EXPECT_NE(refused(good.view(), on_cpu()).find("searches on cpu"), std::string::npos);
+  EXPECT_EQ(index.size(), 5000);
+  Index unprepared("Flat", {.prepare = false});  // looks at its rows when they are searched
+  unprepared.add(bad.view());
+  EXPECT_NE(text_thrown<InvalidArgument>([&] { (void)unprepared.search(base.view().slice(0, 3), 2); }).find("row 4321"),
+            std::string::npos);
+  Index histograms("Flat", {.metric = Metric::chi_square});
+  EXPECT_THROW(histograms.add(good.view()), Unsupported);
+}
+
 TEST_F(CudaDeviceMemory, AnEmptyBaseGivesPadding) {
   const Vectors queries = random_vectors(DType::f32, 3, 8, 7);
   const DeviceMatrix device_queries(queries);

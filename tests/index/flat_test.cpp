@@ -65,6 +65,20 @@ TEST(Flat, HoldsBytesAndAnswersFloats) {
   expect_searches(index, make_floats(Shape::gaussian, 20, 20, 3), base, 9, resources);
 }
 
+TEST(Flat, CountsBitsForFewQueriesAndMany) {
+  const Resources resources = on_cpu();
+  for (const int64_t cols : {3, 16, 40}) {
+    const auto base = make_bytes(10'000, cols, 1);
+    for (const bool prepare : {true, false}) {
+      Index index("Flat", {Metric::hamming, true, prepare});
+      index.add(base.view().slice(0, 4'100), Ownership::copy, resources);
+      index.add(base.view().slice(4'100, 5'900), Ownership::copy, resources);
+      for (const int64_t queries : {1, 2, 5, 20})
+        expect_searches(index, make_bytes(queries, cols, 2), base, 9, resources);
+    }
+  }
+}
+
 TEST(Flat, HardDataStaysExact) {
   const Resources resources = on_cpu();
   for (const Shape shape : reference::kAllShapes) {

@@ -53,6 +53,18 @@ TEST(NpyHeader, ReadsWhatNumpyWrites) {
   EXPECT_EQ(layout.data_offset, 128);
 }
 
+TEST(NpyHeader, ReadsMasksAndListsAsOneColumn) {
+  for (const auto& [name, element] : {std::pair("'|b1'", ElementType::u8), std::pair("'|u1'", ElementType::u8),
+                                      std::pair("'<i4'", ElementType::i32), std::pair("'<i8'", ElementType::i64)}) {
+    const FileLayout layout = parse(version_1(dictionary(name, "False", "(12,)")));
+    EXPECT_EQ(layout.element, element);
+    EXPECT_EQ(layout.rows, 12);
+    EXPECT_EQ(layout.cols, 1);
+  }
+  expect_refusal<InvalidArgument>([] { parse(version_1(dictionary("'|b1'", "False", "(12, 2)"))); }, "dtype is '|b1'");
+  expect_refusal<InvalidArgument>([] { parse(version_1(dictionary("'|i1'", "False", "(12,)"))); }, "1 dimensions");
+}
+
 TEST(NpyHeader, ReadsEveryElementInEveryVersion) {
   for (const ElementTraits& traits : kElementTraits) {
     if (traits.npy_name.empty()) continue;

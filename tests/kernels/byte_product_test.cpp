@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 #include <vector>
 
@@ -54,7 +55,11 @@ int64_t exact_sum(KeyKind kind, const T* q, const T* x, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
     const int64_t a = q[c];
     const int64_t b = x[c];
-    sum += kind == KeyKind::inner_product ? -a * b : (a - b) * (a - b);
+    switch (kind) {
+      case KeyKind::inner_product: sum -= a * b; break;
+      case KeyKind::hamming: sum += std::popcount(static_cast<uint8_t>(a ^ b)); break;
+      default: sum += (a - b) * (a - b);
+    }
   }
   return sum;
 }
@@ -63,13 +68,15 @@ int64_t exact_sum(KeyKind kind, const T* q, const T* x, int64_t cols) {
 template <typename T>
 void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, bool extreme) {
   const Resources resources;
-  constexpr PanelFormat kFormat = std::is_signed_v<T> ? PanelFormat::i8 : PanelFormat::u8;
+  const PanelFormat format = kind == KeyKind::hamming ? PanelFormat::bits
+                             : std::is_signed_v<T>    ? PanelFormat::i8
+                                                      : PanelFormat::u8;
   const auto queries = make_values<T>(query_count, cols, 1, extreme);
   const auto base = make_values<T>(row_count, cols, 2, extreme);
   ProgressMeter meter("test", 1, resources);
-  PackedBase packed(kind, kFormat, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
+  PackedBase packed(kind, format, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
   packed.pack(base.view(), true, 0, 0, meter, resources);
-  QuerySet set(kind, query_count, cols, kFormat, resources);
+  QuerySet set(kind, query_count, cols, format, resources);
   set.load(queries.view(), true, 0);
   set.pack(packed.centre(), meter, resources);
 
@@ -142,6 +149,32 @@ TEST(ByteProduct, IsExactAroundTheSizesOfPanels) {
       }
     }
   });
+}
+
+TEST(BitPanels, CountEveryNumberOfColumnsOnEveryTarget) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {1, 2, 15, 16, 17, 30, 31, 32, 33, 62, 63, 300}) {
+      SCOPED_TRACE(cols);
+      check<uint8_t>(KeyKind::hamming, 9, 150, cols, false);
+      check<uint8_t>(KeyKind::hamming, 9, 150, cols, true);
+    }
+  }
+}
+
+TEST(BitPanels, CountAroundTheSizesOfPanelsOnEveryTarget) {
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t queries : {1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 17}) {
+      for (const int64_t rows : {1, 4, 15, 16, 31, 33, 47, 48, 49, 63, 64, 65, 129}) {
+        SCOPED_TRACE(testing::Message() << queries << " x " << rows);
+        check<uint8_t>(KeyKind::hamming, queries, rows, 20, false);
+        check<uint8_t>(KeyKind::hamming, queries, rows, 40, false);
+      }
+    }
+  }
 }
 
 TEST(ByteProduct, DoesNotOverflowWithAsManyColumnsAsItTakes) {

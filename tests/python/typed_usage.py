@@ -82,6 +82,12 @@ def clusters(base: npt.NDArray[np.uint8], folder: Path) -> npt.NDArray[np.int32]
     return labels if labels.size else model.fit_predict(base)
 
 
+def on_a_gpu(queries: kith.DeviceArray, index: kith.Index) -> tuple[int, ...]:
+    found = index.search(queries, k=3, out=(queries, queries))
+    print(queries.dtype, queries.device, kith.knn(queries, queries).ids, found)
+    return queries.shape
+
+
 def about() -> str:
     info: kith.Info = kith.info()
     for device in info["cuda_devices"]:

@@ -6,124 +6,169 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr int64_t kColumnsInBytes = 31;  // of 8 bits each
+
 #if HWY_TARGET == HWY_SCALAR  // where no vectors can be used
 constexpr int kQueries = 4;
 constexpr int64_t kRows = 4;
 
-HWY_INLINE void count_units(const uint32_t* queries, const uint32_t* rows, int64_t units,
-                            int32_t (&values)[kQueries][kRows]) {
-  for (int64_t u = 0; u < units; ++u) {
-    for (int q = 0; q < kQueries; ++q) {
-      for (int64_t i = 0; i < kRows; ++i) {
-        values[q][i] += __builtin_popcount(queries[u * kQueries + q] ^ rows[u * kRows + i]);
+// The counts of some queries and a panel's rows, up to 31 columns of them.
+template <int kCount>
+struct TileCounts {
+  HWY_INLINE void count(const uint8_t* queries, const uint8_t* rows, int64_t cols) {
+    for (int q = 0; q < kCount; ++q) std::fill_n(counts[q], kRows, uint8_t{0});
+    for (int64_t c = 0; c < cols; ++c) {
+      for (int q = 0; q < kCount; ++q) {
+        for (int64_t i = 0; i < kRows; ++i) {
+          const auto apart = static_cast<unsigned>(queries[c * kQueries + q] ^ rows[c * kRows + i]);
+          counts[q][i] = static_cast<uint8_t>(counts[q][i] + __builtin_popcount(apart));
+        }
       }
     }
   }
-}
+  // Bit i is set where row i is not above the limit.
+  HWY_INLINE uint64_t passed(int q, uint8_t limit) const {
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < kRows; ++i) bits |= static_cast<uint64_t>(counts[q][i] <= limit) << i;
+    return bits;
+  }
+  HWY_INLINE void store(int q, uint8_t* out) const { std::copy_n(counts[q], kRows, out); }
 
-HWY_INLINE bool all_above(const int32_t (&values)[kRows], int32_t limit) {
-  return std::all_of(values, values + kRows, [=](int32_t value) { return value > limit; });
-}
+  uint8_t counts[kCount][kRows];
+};
 #else
 using U8 = hn::ScalableTag<uint8_t>;
-using U32 = hn::Repartition<uint32_t, U8>;
-using I32 = hn::Repartition<int32_t, U8>;
-constexpr int64_t kUnits = hn::MaxLanes(U32());
+constexpr int64_t kLanes = hn::MaxLanes(U8());
 
-// As many counters as registers allow beside the rows and the query.
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+// As many counters as registers allow beside the rows and the query, and at most 64 rows.
+#if HWY_TARGET <= HWY_AVX3
 constexpr int kQueries = 8;
-constexpr int kVectors = 3;
+constexpr int kVectors = 1;
+#elif HWY_TARGET == HWY_NEON
+constexpr int kQueries = 4;
+constexpr int kVectors = 4;
 #else
 constexpr int kQueries = 4;
 constexpr int kVectors = 2;
 #endif
-constexpr int64_t kRows = kVectors * kUnits;
+constexpr int64_t kRows = kVectors * kLanes;
 
-// The four bytes of each unit, added up.
-HWY_INLINE hn::Vec<U32> sum_of_unit(hn::Vec<U8> counts) {
-  const U32 d;
-  const auto units = hn::BitCast(d, counts);
-  const auto odd_and_even = hn::Set(d, 0x00FF00FFu);
-  const auto pairs = hn::Add(hn::And(units, odd_and_even), hn::And(hn::ShiftRight<8>(units), odd_and_even));
-  return hn::Add(hn::And(pairs, hn::Set(d, 0xFFFFu)), hn::ShiftRight<16>(pairs));
-}
-
-// Adds the counts of up to 31 units of a tile to its values.
-HWY_INLINE void count_units(const uint32_t* queries, const uint32_t* rows, int64_t units,
-                            int32_t (&values)[kQueries][kRows]) {
-  const U32 d;
-  hn::Vec<U8> counts[kQueries][kVectors];
+template <int kCount>
+struct TileCounts {
+  HWY_INLINE TileCounts() {}  // one that the compiler made would not be for this instruction set
+  HWY_INLINE void count(const uint8_t* queries, const uint8_t* rows, int64_t cols) {
 #pragma GCC unroll 8
-  for (int q = 0; q < kQueries; ++q) {
+    for (int q = 0; q < kCount; ++q) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) counts[q][v] = hn::Zero(U8());
-  }
-  for (int64_t u = 0; u < units; ++u) {
-    hn::Vec<U8> r[kVectors];
+      for (int v = 0; v < kVectors; ++v) counts[q][v] = hn::Zero(U8());
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      hn::Vec<U8> r[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) r[v] = hn::BitCast(U8(), hn::Load(d, rows + u * kRows + v * kUnits));
+      for (int v = 0; v < kVectors; ++v) r[v] = hn::Load(U8(), rows + c * kRows + v * kLanes);
 #pragma GCC unroll 8
-    for (int q = 0; q < kQueries; ++q) {
-      const auto query = hn::BitCast(U8(), hn::Set(d, queries[u * kQueries + q]));
+      for (int q = 0; q < kCount; ++q) {
+        const auto query = hn::Set(U8(), queries[c * kQueries + q]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        counts[q][v] = hn::Add(counts[q][v], hn::PopulationCount(hn::Xor(query, r[v])));
+        for (int v = 0; v < kVectors; ++v) {
+          counts[q][v] = hn::Add(counts[q][v], hn::PopulationCount(hn::Xor(query, r[v])));
+        }
       }
     }
   }
-#pragma GCC unroll 8
-  for (int q = 0; q < kQueries; ++q) {
+  HWY_INLINE uint64_t passed(int q, uint8_t limit) const {
+    auto least = counts[q][0];
+#pragma GCC unroll 4
+    for (int v = 1; v < kVectors; ++v) least = hn::Min(least, counts[q][v]);
+    const auto most = hn::Set(U8(), limit);
+    if (hn::AllTrue(U8(), hn::Gt(least, most))) return 0;
+    uint8_t bytes[8] = {};
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      int32_t* const to = values[q] + v * kUnits;
-      hn::Store(hn::Add(hn::Load(I32(), to), hn::BitCast(I32(), sum_of_unit(counts[q][v]))), I32(), to);
+      hn::StoreMaskBits(U8(), hn::Not(hn::Gt(counts[q][v], most)), bytes + v * kLanes / 8);
     }
+    uint64_t bits;
+    memcpy(&bits, bytes, sizeof bits);
+    return bits;
   }
-}
+  HWY_INLINE void store(int q, uint8_t* out) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(counts[q][v], U8(), out + v * kLanes);
+  }
 
-HWY_INLINE bool all_above(const int32_t (&values)[kRows], int32_t limit) {
-  bool above = true;
-  for (int v = 0; v < kVectors; ++v) {
-    above = above && hn::AllTrue(I32(), hn::Gt(hn::Load(I32(), values + v * kUnits), hn::Set(I32(), limit)));
-  }
-  return above;
-}
+  hn::Vec<U8> counts[kCount][kVectors];
+};
 #endif
 
-constexpr int64_t kStepsInBytes = 31;  // of 8 bits each
-
-HWY_NOINLINE void scan_tile(const BytePanelQueries& queries, int64_t first_query, const uint32_t* query_panel,
-                            const BytePanelBase& base, int64_t panel, int64_t units, BytePanelHits& hits) {
-  HWY_ALIGN int32_t values[kQueries][kRows];
-  for (auto& of_query : values) std::copy_n(base.terms + panel * kRows, kRows, of_query);
-  const uint32_t* const rows = static_cast<const uint32_t*>(base.panels) + panel * kRows * units;
-  for (int64_t u = 0; u < units; u += kStepsInBytes) {
-    count_units(query_panel + u * kQueries, rows + u * kRows, std::min(kStepsInBytes, units - u), values);
+// Values of rows that are no longer than a byte can count.
+template <int kCount>
+HWY_NOINLINE void scan_short(const BytePanelQueries& queries, int64_t first, const uint8_t* query_bytes,
+                             const uint8_t* rows, int64_t cols, int64_t panel, BytePanelHits& hits) {
+  TileCounts<kCount> tile;
+  tile.count(query_bytes, rows, cols);
+  for (int q = 0; q < kCount && first + q < queries.count; ++q) {
+    const int32_t limit = queries.limits[first + q];
+    if (limit < 0) continue;
+    const uint64_t passed = tile.passed(q, static_cast<uint8_t>(std::min(limit, 255)));
+    if (passed == 0) continue;
+    uint8_t counts[kRows];
+    int32_t values[kRows];
+    tile.store(q, counts);
+    std::copy_n(counts, kRows, values);
+    hits.on_hit(first + q, panel, passed, values);
   }
-  for (int q = 0; q < kQueries && first_query + q < queries.count; ++q) {
-    if (all_above(values[q], queries.limits[first_query + q])) continue;
-    uint64_t passed = 0;
-    for (int64_t i = 0; i < kRows; ++i) {
-      passed |= static_cast<uint64_t>(values[q][i] <= queries.limits[first_query + q]) << i;
+}
+
+template <int kCount>
+HWY_NOINLINE void scan_long(const BytePanelQueries& queries, int64_t first, const uint8_t* query_bytes,
+                            const uint8_t* rows, int64_t cols, int64_t panel, BytePanelHits& hits) {
+  int32_t values[kCount][kRows] = {};
+  for (int64_t c = 0; c < cols; c += kColumnsInBytes) {
+    TileCounts<kCount> tile;
+    tile.count(query_bytes + c * kQueries, rows + c * kRows, std::min(kColumnsInBytes, cols - c));
+    for (int q = 0; q < kCount; ++q) {
+      uint8_t counts[kRows];
+      tile.store(q, counts);
+      for (int64_t i = 0; i < kRows; ++i) values[q][i] += counts[i];
     }
-    hits.on_hit(first_query + q, panel, passed, values[q]);
+  }
+  for (int q = 0; q < kCount && first + q < queries.count; ++q) {
+    const int32_t limit = queries.limits[first + q];
+    if (*std::min_element(values[q], values[q] + kRows) > limit) continue;
+    uint64_t passed = 0;
+    for (int64_t i = 0; i < kRows; ++i) passed |= static_cast<uint64_t>(values[q][i] <= limit) << i;
+    hits.on_hit(first + q, panel, passed, values[q]);
+  }
+}
+
+template <int kCount>
+void scan_tile(const BytePanelQueries& queries, int64_t first, const BytePanelBase& base, int64_t panel,
+               BytePanelHits& hits) {
+  // A query's bytes lie kQueries apart.
+  const auto* const bytes =
+      static_cast<const uint8_t*>(queries.panels) + first / kQueries * kQueries * base.cols + first % kQueries;
+  const auto* const rows = static_cast<const uint8_t*>(base.panels) + panel * kRows * base.cols;
+  if (base.cols <= kColumnsInBytes) {
+    scan_short<kCount>(queries, first, bytes, rows, base.cols, panel, hits);
+  } else {
+    scan_long<kCount>(queries, first, bytes, rows, base.cols, panel, hits);
   }
 }
 
 void ScanBitPanels(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
                    BytePanelHits& hits) {
-  const int64_t units = units_per_part(PanelFormat::bits, base.cols);
+  const int64_t single = queries.count % kQueries <= 2 ? queries.count % kQueries : 0;
   for (int64_t panel = first; panel < first + count; ++panel) {
-    for (int64_t q = 0; q < queries.count; q += kQueries) {
-      scan_tile(queries, q, static_cast<const uint32_t*>(queries.panels) + q * units, base, panel, units, hits);
-    }
+    int64_t q = 0;
+    for (; q < queries.count - single; q += kQueries) scan_tile<kQueries>(queries, q, base, panel, hits);
+    for (; q < queries.count; ++q) scan_tile<1>(queries, q, base, panel, hits);
   }
 }
 

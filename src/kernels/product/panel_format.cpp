@@ -5,7 +5,6 @@
 #include "kernels/product/panel_product.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace kith {
 namespace {
@@ -14,8 +13,7 @@ int64_t columns_per_unit(PanelFormat format) {
   switch (format) {
     case PanelFormat::bf16: return 2;
     case PanelFormat::u8:
-    case PanelFormat::i8:
-    case PanelFormat::bits: return 4;
+    case PanelFormat::i8: return 4;
     default: return 1;
   }
 }
@@ -37,30 +35,6 @@ Bf16Units bf16_units(float first, float second) {
   const uint32_t rest_a = bf16_above(first - float_of_bits(a));
   const uint32_t rest_b = bf16_above(second - float_of_bits(b));
   return {a >> 16 | b, rest_a >> 16 | rest_b};
-}
-
-using Four = uint32_t __attribute__((vector_size(16)));
-
-Four load_four(const uint32_t* from) {
-  Four four;
-  std::memcpy(&four, from, sizeof four);
-  return four;
-}
-
-// Four units of four rows.
-void transpose_four(const uint32_t* rows, int64_t stride, int64_t width, uint32_t* out) {
-  const Four a = load_four(rows);
-  const Four b = load_four(rows + stride);
-  const Four c = load_four(rows + 2 * stride);
-  const Four d = load_four(rows + 3 * stride);
-  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  const Four columns[] = {
-      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
-      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
-  for (int u = 0; u < 4; ++u) std::memcpy(out + u * width, &columns[u], sizeof(Four));
 }
 
 }  // namespace
@@ -104,22 +78,8 @@ int64_t units_per_part(PanelFormat format, int64_t cols) {
 }
 
 int64_t packed_bytes(PanelFormat format, int64_t cols) {
+  if (format == PanelFormat::bits) return cols;
   return units_per_part(format, cols) * parts_of(format) * static_cast<int64_t>(sizeof(uint32_t));
-}
-
-void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
-  const int64_t whole_rows = count / 4 * 4;
-  const int64_t whole_units = units / 4 * 4;
-  for (int64_t u = 0; u < whole_units; u += 4) {
-    for (int64_t i = 0; i < whole_rows; i += 4) {
-      transpose_four(rows + i * stride + u, stride, width, out + u * width + i);
-    }
-  }
-  for (int64_t u = 0; u < units; ++u) {
-    const int64_t first = u < whole_units ? whole_rows : 0;
-    for (int64_t i = first; i < count; ++i) out[u * width + i] = rows[i * stride + u];
-    std::fill(out + u * width + count, out + (u + 1) * width, 0u);
-  }
 }
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {

@@ -1,7 +1,7 @@
 // How vectors are packed for a matrix product, and which product multiplies them best on this machine.
 //
-// Packed vectors are made of units of 4 bytes: one f32, two bf16 or four bytes of consecutive columns. A panel holds
-// `rows_per_panel` rows side by side, unit by unit (unit u of row i at u * rows_per_panel + i), so that a step of a
+// Packed vectors are made of units of 4 bytes: one f32, two bf16 or four bytes of consecutive columns; bits are packed
+// byte by byte. A panel holds `rows_per_panel` rows side by side, unit by unit (panel_packing.hpp), so that a step of a
 // kernel loads whole vectors of rows. Queries are packed likewise, or row by row where tiles multiply them. Columns are
 // filled up with zeros to whole units, and for tiles to equal steps of at most 64 bytes.
 //
@@ -42,16 +42,13 @@ PanelShape panel_shape(PanelFormat format);
 
 inline constexpr int64_t kMostQueriesPerPanel = 32;
 
-// Columns multiplied in one step of a tile, and all of them, filled up.
+// Columns multiplied in one step of a tile, and all of them, filled up. Not of bits.
 int64_t columns_per_step(PanelFormat format, int64_t cols);
 int64_t padded_columns(PanelFormat format, int64_t cols);
 // Units of one part of a vector, its parts (two of bf16), and the bytes of all.
 int64_t units_per_part(PanelFormat format, int64_t cols);
 constexpr int64_t parts_of(PanelFormat format) { return format == PanelFormat::bf16 ? 2 : 1; }
 int64_t packed_bytes(PanelFormat format, int64_t cols);
-
-// out[u * width + i] = rows[i * stride + u], zeros for the rows from count on.
-void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out);
 
 // values * scale as units of the format, f32 or bf16 (both parts, one after the other).
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);

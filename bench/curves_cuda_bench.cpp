@@ -1,0 +1,215 @@
+// Exact search over k on a GPU, fused and not: 10,000 queries in 1,000,000 x 128 vectors, as figure 4 of Johnson, Douze
+// and Jégou, "Billion-scale similarity search with GPUs", has it for SIFT1M.
+//
+//   curves_cuda_bench [--rows N] [--queries N] [--cols N] [--runs N] [--out FILE]
+//
+// "fused" is kith::knn as anybody calls it: exact, ids and distances out, no matrix of distances in memory. "unfused"
+// is what a library without fusion does: cuBLAS writes the f32 products of half-precision vectors to memory, a tile of
+// queries at a time, and the best selection over rows reads them again. It leaves out norms and re-ranking, which an
+// exact search would need too, so it is a lower bound. The floors: the product at the rate that cuBLAS reaches for 8192
+// cubed, and one read of all products at 4.2 TB/s, which is the fastest that any selection from memory can be.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "mixture.hpp"
+#include "table.hpp"
+
+#include "kernels/select/select_rows_cuda.hpp"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+#ifdef KITH_HAS_CUBLAS
+#include <cublas_v2.h>
+#endif
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr double kHalfFlops = 731e12;
+constexpr double kReadBytes = 4.2e12;
+constexpr int64_t kTileBytes = int64_t{5} << 30;
+
+struct Settings {
+  int64_t rows = 1000000;
+  int64_t queries = 10000;
+  int64_t cols = 128;
+  int64_t runs = 5;
+  std::string out;
+};
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) throw InvalidArgument("no value for " + name);
+    const char* const value = argv[i + 1];
+    if (name == "--rows") {
+      settings.rows = std::atoll(value);
+    } else if (name == "--queries") {
+      settings.queries = std::atoll(value);
+    } else if (name == "--cols") {
+      settings.cols = std::atoll(value);
+    } else if (name == "--runs") {
+      settings.runs = std::max(1LL, std::atoll(value));
+    } else if (name == "--out") {
+      settings.out = value;
+    } else {
+      throw InvalidArgument("unknown option " + name);
+    }
+  }
+  return settings;
+}
+
+#ifdef KITH_HAS_CUBLAS
+// Products to memory, then selection from memory.
+class Unfused {
+ public:
+  Unfused(const std::vector<float>& base, const std::vector<float>& queries, const Settings& settings,
+          cudaStream_t stream)
+      : base_(halves(base)),
+        queries_(halves(queries)),
+        settings_(settings),
+        tile_(std::clamp<int64_t>(kTileBytes / (4 * settings.rows), 1, settings.queries)),
+        products_(static_cast<size_t>(4 * tile_ * settings.rows)),
+        stream_(stream),
+        multiprocessors_(cuda_devices().front().multiprocessors) {
+    check(cublasCreate(&cublas_));
+    check(cublasSetStream(cublas_, stream));
+  }
+  ~Unfused() { (void)cublasDestroy(cublas_); }
+  Unfused(const Unfused&) = delete;
+  Unfused& operator=(const Unfused&) = delete;
+
+  double median_ms(int64_t k, const StreamTimer& timer) const {
+    const auto results = static_cast<size_t>(settings_.queries * k);
+    const DeviceArray values(results * 4);
+    const DeviceArray columns(results * 4);
+    const SelectProblem whole = problem_of(input_of(tile_), k, SelectOrder::largest);
+    const DeviceArray workspace(
+        static_cast<size_t>(std::max<int64_t>(plan_select(whole, multiprocessors_).workspace_bytes, 1)));
+    return timer
+        .of(settings_.runs,
+            [&] {
+              for (int64_t first = 0; first < settings_.queries; first += tile_) {
+                const int64_t count = std::min(tile_, settings_.queries - first);
+                multiply(first, count);
+                const SelectProblem problem = problem_of(input_of(count), k, SelectOrder::largest);
+                launch_select_rows(input_of(count),
+                                   {values.as<float>() + first * k, columns.as<int32_t>() + first * k, nullptr},
+                                   problem, plan_select(problem, multiprocessors_), workspace.as<void>(), stream_);
+              }
+            })
+        .median;
+  }
+
+ private:
+  static void check(cublasStatus_t status) {
+    if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(std::string("cuBLAS: ") + cublasGetStatusString(status));
+  }
+  static std::vector<__half> halves(const std::vector<float>& values) {
+    std::vector<__half> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), [](float value) { return __float2half(value); });
+    return rounded;
+  }
+
+  SelectInput input_of(int64_t count) const {
+    return {products_.as<float>(), count, settings_.rows, settings_.rows, nullptr, nullptr};
+  }
+
+  // cuBLAS counts by columns: base (transposed) times queries, a column of products for each query.
+  void multiply(int64_t first, int64_t count) const {
+    const float one = 1;
+    const float zero = 0;
+    const int cols = static_cast<int>(settings_.cols);
+    const int rows = static_cast<int>(settings_.rows);
+    check(cublasGemmEx(cublas_, CUBLAS_OP_T, CUBLAS_OP_N, rows, static_cast<int>(count), cols, &one, base_.as<void>(),
+                       CUDA_R_16F, cols, queries_.as<__half>() + first * settings_.cols, CUDA_R_16F, cols, &zero,
+                       products_.as<void>(), CUDA_R_32F, rows, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  }
+
+  DeviceArray base_;
+  DeviceArray queries_;
+  Settings settings_;
+  int64_t tile_;
+  DeviceArray products_;
+  cudaStream_t stream_;
+  int multiprocessors_;
+  cublasHandle_t cublas_ = nullptr;
+};
+#else
+struct Unfused {
+  Unfused(const std::vector<float>&, const std::vector<float>&, const Settings&, cudaStream_t) {}
+  double median_ms(int64_t, const StreamTimer&) const { return 0; }
+};
+#endif
+
+void run(const Settings& settings) {
+  const Table table(settings.out);
+  const StreamTimer timer;
+  const Mixture mixture(settings.cols);
+  const std::vector<float> base = mixture.points(settings.rows, 11);
+  const std::vector<float> queries = mixture.points(settings.queries, 12);
+  const DeviceArray device_base(base);
+  const DeviceArray device_queries(queries);
+  const auto view = [&](const DeviceArray& array, int64_t rows) {
+    return MatrixView(array.as<void>(), DType::f32, {rows, settings.cols, settings.cols}, MemorySpace::cuda(0));
+  };
+  const Unfused unfused(base, queries, settings, timer.stream());
+  ResourceOptions options;
+  options.device = Device::cuda(0);
+  options.stream = timer.stream();
+  const Resources resources(options);
+
+  const double pairs = static_cast<double>(settings.queries) * static_cast<double>(settings.rows);
+  const double product = 2e3 * pairs * static_cast<double>(settings.cols) / kHalfFlops;
+  const double read = 1e3 * 4 * pairs / kReadBytes;
+  table.line(cuda_devices().front().name + ": exact search of " + std::to_string(settings.rows) + " x " +
+             std::to_string(settings.cols) + " f32, " + std::to_string(settings.queries) + " queries; milliseconds");
+  table.line("    k     fused   unfused     ratio   product      read");
+  for (const int64_t k : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}) {
+    const auto results = static_cast<size_t>(settings.queries * k);
+    const DeviceArray ids(results * 8);
+    const DeviceArray distances(results * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings.queries, k, MemorySpace::cuda(0)};
+    const KnnParams params{.k = k, .metric = Metric::sqeuclidean};
+    // Beyond 1,024 neighbours every distance is computed directly, which takes long.
+    const int64_t runs = k > 1024 ? 1 : settings.runs;
+    const double fused =
+        timer
+            .of(runs,
+                [&] {
+                  knn(view(device_queries, settings.queries), view(device_base, settings.rows), out, params, resources);
+                })
+            .median;
+    const double apart = unfused.median_ms(k, timer);
+    char text[120];
+    std::snprintf(text, sizeof text, "%5lld %9.3f %9.3f %8.2fx %9.3f %9.3f", static_cast<long long>(k), fused, apart,
+                  apart / fused, product, read);
+    table.line(text);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = parse(argc, argv);
+    if (cuda_devices().empty()) {
+      std::fprintf(stderr, "curves_cuda_bench: no CUDA device here, or a build without CUDA\n");
+      return 1;
+    }
+    run(settings);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "curves_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}

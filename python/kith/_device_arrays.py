@@ -1,0 +1,82 @@
+"""Arrays in a GPU's memory, as the library reads them where they lie.
+
+A call with such arrays works on one stream: the current one of the library that the first of them belongs to. Every
+array is taken through DLPack with that stream in hand, so that its own library puts its values in place for it. Nothing
+is copied to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
+from kith._libraries import dlpack_device, library_of
+
+# What the library reads in place, and what float32 holds well enough to be converted to.
+_STORED = frozenset({"float32", "float16", "bfloat16", "uint8", "int8"})
+_CONVERTED = frozenset({"float64", "int16", "uint16"})
+
+
+def on_device(x: Any) -> bool:
+    """Whether `x` lies in a CUDA device's memory."""
+    return library_of(x).on_device(x)
+
+
+def stream_of(arrays: Iterable[Any]) -> int:
+    """The stream for a call with these arrays: that of the first in a GPU's memory, or 0, a stream of Kith's own."""
+    for x in arrays:
+        if on_device(x):
+            return library_of(x).stream(x)
+    return 0
+
+
+def settle(arrays: Sequence[Any]) -> None:
+    """At the end of a call: arrays of several libraries may be freed on several streams, so all work is waited for."""
+    if len(arrays) < 2:
+        return
+    given = [x for x in arrays if on_device(x)]
+    if len({id(library_of(x)) for x in given}) > 1:
+        wait_for_device(next(int(x.__dlpack_device__()[1]) for x in given if dlpack_device(x) is not None))
+
+
+def as_device_vectors(x: Any, name: str, stream: int) -> tuple[DeviceArray, bool]:
+    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device."""
+    library = library_of(x)
+    x = library.plain(x, name)
+    array = library.export(x, stream)
+    if array.dtype in _CONVERTED:
+        return library.export(library.to_float32(x, name), stream), True
+    if array.dtype not in _STORED:
+        raise TypeError(
+            f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, "
+            f"int16 and uint16 to float32: convert it to one of these"
+        )
+    if len(array.shape) in (1, 2) and not readable_in_place(array):
+        return library.export(library.packed(x, name), stream), True
+    return array, False
+
+
+def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) -> DeviceArray:
+    """An array of the caller's that results can be written to. Its lengths are checked where they are known."""
+    library = library_of(x)
+    if not library.writable:
+        raise TypeError(f"out: {name} is a {type(x).__name__}, which nobody may write to; leave out away")
+    array = library.export(library.plain(x, f"out: {name}"), stream)
+    if array.dtype != dtype:
+        raise TypeError(f"out: {name} must be {dtype}, not {array.dtype}")
+    if len(array.shape) != axes:
+        raise ValueError(f"out: {name} has shape {array.shape}; it must be {'(k,)' if axes == 1 else '(queries, k)'}")
+    if not c_contiguous(array):
+        raise ValueError(f"out: {name} must be C-contiguous")
+    return array
+
+
+def fill_on_device(
+    like: Any, shape: tuple[int, int], device: int, stream: int, fill: Callable[[DeviceArray], object]
+) -> Any:
+    """A fresh float32 matrix of the library of `like`, filled by `fill` where that lies."""
+    library = library_of(like)
+    matrix = library.empty(shape, "float32", device)
+    fill(library.export(matrix, stream))
+    return library.finished(matrix)

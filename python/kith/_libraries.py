@@ -1,0 +1,244 @@
+"""The library that an array belongs to: on which stream it works, where its memory is, how results become its arrays.
+
+None is imported here: who passes an array has loaded its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+import numpy as np
+
+from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, import_interface
+
+# CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
+LEGACY_STREAM = 1
+
+# DLPack's number of a CUDA device's memory.
+_CUDA = 2
+
+
+def dlpack_device(x: Any) -> int | None:
+    """DLPack's number for the kind of memory that `x` lies in; None where it does not tell."""
+    if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        return None
+    return int(x.__dlpack_device__()[0])
+
+
+class Library(Protocol):
+    """What Kith asks of one. `x` is always an array of that library."""
+
+    writable: bool  # whether Kith may fill an array of it in a GPU's memory
+
+    def on_device(self, x: Any) -> bool:
+        """Whether `x` lies in a CUDA device's memory."""
+
+    def plain(self, x: Any, name: str) -> Any:
+        """`x`, or the same values where they can be read; TypeError for an array that is none to read."""
+
+    def stream(self, x: Any) -> int:
+        """The stream on which the library works where `x` lies; 0 where it has none to tell."""
+
+    def export(self, x: Any, stream: int) -> DeviceArray:
+        """`x`, which lies in a GPU's memory, with its values in place for work on that stream."""
+
+    def to_float32(self, x: Any, name: str) -> Any:
+        """A converted copy."""
+
+    def packed(self, x: Any, name: str) -> Any:
+        """A C-contiguous copy."""
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        """An array for a result, which `export` takes."""
+
+    def finished(self, result: Any) -> Any:
+        """What `empty` made, filled, as the user gets it."""
+
+    def from_host(self, array: Any, like: Any) -> Any:
+        """A fresh numpy array as one of this library, where `like` lies."""
+
+    def lent(self, x: Any, name: str) -> Any:
+        """`x`, which lies on the host, as a numpy array to be filled; None where that cannot be."""
+
+
+class Torch:
+    writable = True
+
+    def on_device(self, x: Any) -> bool:
+        return bool(x.is_cuda)
+
+    def plain(self, x: Any, name: str) -> Any:
+        if x.layout is not sys.modules["torch"].strided:
+            raise TypeError(f"{name} is a sparse tensor; Kith searches dense vectors: convert it with x.to_dense()")
+        if x.requires_grad:
+            raise TypeError(f"{name} requires grad, and Kith's results carry no gradient: pass x.detach()")
+        return x.resolve_neg()
+
+    def stream(self, x: Any) -> int:
+        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) or LEGACY_STREAM
+
+    def export(self, x: Any, stream: int) -> DeviceArray:
+        return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+
+    def to_float32(self, x: Any, name: str) -> Any:
+        return x.to(sys.modules["torch"].float32).contiguous()
+
+    def packed(self, x: Any, name: str) -> Any:
+        # A tensor whose strides look contiguous to torch may still begin amid an element: then a clone, too.
+        return x.contiguous() if not x.is_contiguous() else x.clone()
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=f"cuda:{device}")
+
+    def finished(self, result: Any) -> Any:
+        return result
+
+    def from_host(self, array: Any, like: Any) -> Any:
+        return sys.modules["torch"].from_numpy(array).to(like.device)
+
+    def lent(self, x: Any, name: str) -> Any:
+        return self.plain(x, name).numpy()
+
+
+class Cupy:
+    writable = True
+
+    def on_device(self, x: Any) -> bool:
+        return True
+
+    def plain(self, x: Any, name: str) -> Any:
+        return x
+
+    def stream(self, x: Any) -> int:
+        with x.device:
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr) or LEGACY_STREAM
+
+    def export(self, x: Any, stream: int) -> DeviceArray:
+        with x.device:
+            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+
+    def to_float32(self, x: Any, name: str) -> Any:
+        return x.astype("float32", order="C")
+
+    def packed(self, x: Any, name: str) -> Any:
+        return x.copy(order="C")
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(device):
+            return cupy.empty(shape, dtype)
+
+    def finished(self, result: Any) -> Any:
+        return result
+
+    def from_host(self, array: Any, like: Any) -> Any:
+        with like.device:
+            return sys.modules["cupy"].asarray(array)
+
+    def lent(self, x: Any, name: str) -> Any:
+        return None
+
+
+class Jax:
+    """jax tells nobody its streams: what is read is waited for, and Kith works on a stream of its own, to the end."""
+
+    writable = False
+
+    def on_device(self, x: Any) -> bool:
+        return dlpack_device(x) == _CUDA
+
+    def plain(self, x: Any, name: str) -> Any:
+        return x
+
+    def stream(self, x: Any) -> int:
+        return 0
+
+    def export(self, x: Any, stream: int) -> DeviceArray:
+        if isinstance(x, DeviceArray):
+            return x
+        x.block_until_ready()
+        return import_dlpack(x.__dlpack__())
+
+    def to_float32(self, x: Any, name: str) -> Any:
+        return x.astype("float32")
+
+    def packed(self, x: Any, name: str) -> Any:
+        return x.copy()
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        return _own(shape, dtype, device)
+
+    def finished(self, result: Any) -> Any:
+        return sys.modules["jax"].numpy.from_dlpack(result)
+
+    def from_host(self, array: Any, like: Any) -> Any:
+        return sys.modules["jax"].device_put(array, next(iter(like.devices())))
+
+    def lent(self, x: Any, name: str) -> Any:
+        return None
+
+
+class Other:
+    """numpy, and every library that Kith does not know: results on the host are numpy's, on a GPU `DeviceArray`."""
+
+    writable = True
+
+    def on_device(self, x: Any) -> bool:
+        told = dlpack_device(x)
+        return told == _CUDA if told is not None else hasattr(x, "__cuda_array_interface__")
+
+    def plain(self, x: Any, name: str) -> Any:
+        return x
+
+    def stream(self, x: Any) -> int:
+        if dlpack_device(x) is not None:
+            return 0
+        return int(x.__cuda_array_interface__.get("stream") or 0)
+
+    def export(self, x: Any, stream: int) -> DeviceArray:
+        if isinstance(x, DeviceArray):
+            return x
+        if dlpack_device(x) is not None:
+            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+        return import_interface(x.__cuda_array_interface__, x)
+
+    def to_float32(self, x: Any, name: str) -> Any:
+        kind = type(x).__name__
+        raise TypeError(f"{name} must be float32, float16, bfloat16, uint8 or int8; convert this {kind} first")
+
+    def packed(self, x: Any, name: str) -> Any:
+        raise ValueError(f"{name}: the columns must be contiguous; copy this {type(x).__name__} first")
+
+    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        return _own(shape, dtype, device)
+
+    def finished(self, result: Any) -> Any:
+        return result
+
+    def from_host(self, array: Any, like: Any) -> Any:
+        return array
+
+    def lent(self, x: Any, name: str) -> Any:
+        return x if isinstance(x, np.ndarray) else None
+
+
+def _own(shape: tuple[int, ...], dtype: str, device: int) -> DeviceArray:
+    """Kith's own memory, for one row too."""
+    rows = empty_on_device(1 if len(shape) == 1 else shape[0], shape[-1], dtype, device)
+    return first_row(rows) if len(shape) == 1 else rows
+
+
+_OTHER: Library = Other()
+_JAX: Library = Jax()
+_KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
+
+
+def library_of(x: Any) -> Library:
+    """By the module of its class, or of a class that it derives from."""
+    for base in type(x).__mro__:
+        known = _KNOWN.get(base.__module__.partition(".")[0])
+        if known is not None:
+            return known
+    return _OTHER

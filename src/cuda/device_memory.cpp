@@ -1,0 +1,50 @@
+#include "cuda/device_memory.hpp"
+
+#include <kith/error.hpp>
+
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/row_upload.hpp"
+
+namespace kith {
+
+std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
+                                              const Resources& resources) {
+  const DeviceGuard guard(device);
+  // On a stream of its own, which lives as long as the memory; a caller's might not.
+  const auto context = std::make_shared<DeviceContext>(device);
+  const auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
+  context->synchronize();
+  return {buffer, buffer->data()};
+}
+
+void copy_to_device(const MatrixView& from, std::byte* to, int device, const Resources& resources) {
+  const DeviceGuard guard(device);
+  const DeviceContext context(device, resources.options().stream);
+  RowUpload upload(false, resources);
+  ProgressMeter meter("copy", from.rows(), resources);
+  upload.copy(from, to, context.stream(), meter);
+  context.synchronize();
+  meter.finish();
+}
+
+void wait_for_stream(int device, const Resources& resources) {
+  const DeviceGuard guard(device);
+  DeviceContext(device, resources.options().stream).synchronize();
+}
+
+void wait_for_device(int device) {
+  const DeviceGuard guard(device);
+  KITH_CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+int device_of(const void* pointer) {
+  cudaPointerAttributes attributes = {};
+  KITH_CUDA_CHECK(cudaPointerGetAttributes(&attributes, pointer));
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) {
+    throw InvalidArgument("the pointer of __cuda_array_interface__ is none of a CUDA device's memory");
+  }
+  return attributes.device;
+}
+
+}  // namespace kith

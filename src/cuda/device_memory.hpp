@@ -1,0 +1,30 @@
+// Device memory behind plain pointers, for code that is compiled with and without CUDA: the blocks of an index, arrays
+// that go to Python. Without CUDA every function is Unsupported.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+// Uninitialised, counted against the device memory limit, usable on every stream. What has been enqueued on it must be
+// done before the last copy goes: see wait_for_device().
+std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
+                                              const Resources& resources);
+
+// Copies rows, from wherever they lie, to packed rows there, on the resources' stream; returns when that is done.
+void copy_to_device(const MatrixView& from, std::byte* to, int device, const Resources& resources);
+
+// Until all that was enqueued on the resources' stream of that device, on any stream of it, is done.
+void wait_for_stream(int device, const Resources& resources);
+void wait_for_device(int device);
+
+// The device in whose memory a pointer lies; InvalidArgument where that is none.
+int device_of(const void* pointer);
+
+}  // namespace kith

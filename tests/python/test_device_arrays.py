@@ -1,0 +1,272 @@
+"""Arrays in a GPU's memory, as far as they can be told where there is none: by producers that only claim to be there.
+
+Nothing here may reach a real device, so all is skipped where there is one; test_on_gpu.py is for that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import kith
+from kith import _device_arrays, _kith, _libraries
+from kith._arrays import as_queries, as_vectors, share_memory
+from kith._device_arrays import on_device, stream_of
+from kith._libraries import LEGACY_STREAM
+
+pytestmark = pytest.mark.skipif(bool(kith.info()["cuda_devices"]), reason="made-up arrays would reach a real GPU")
+
+# Without CUDA, or with it but without a GPU.
+NO_DEVICE = (RuntimeError, ValueError)
+
+
+class OnGpu:
+    """Host memory that says it is a GPU's, and notes the streams that it is asked for."""
+
+    def __init__(self, array, device=0):
+        self.array, self.device, self.streams = array, device, []
+
+    def __dlpack_device__(self):
+        return (2, self.device)
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        capsule = self.array.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = pointer(capsule, b"dltensor")
+        # DLTensor: data (8 bytes), then the device's type and number.
+        ctypes.c_int32.from_address(tensor + 8).value = 2
+        ctypes.c_int32.from_address(tensor + 12).value = self.device
+        return capsule
+
+
+class WithInterface:
+    """An array without DLPack."""
+
+    def __init__(self, array, **changes):
+        self.array = array
+        self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3, **changes}
+
+
+def test_told_apart(vectors):
+    x = vectors(4, 3)
+    assert on_device(OnGpu(x)) and on_device(WithInterface(x))
+    assert not on_device(x) and not on_device([1.0]) and not on_device("path") and not on_device(None)
+
+
+def test_taken_where_it_lies(vectors):
+    for x in (vectors(4, 3), vectors(4, 9)[:, 3:6], vectors(8, 3)[::2]):
+        taken, copied = as_vectors(OnGpu(x, device=3), "x")
+        assert isinstance(taken, _kith.DeviceArray) and not copied
+        assert taken.shape == x.shape and taken.dtype == "float32" and taken.device == 3
+        assert taken.__cuda_array_interface__["data"][0] == x.ctypes.data
+        assert taken.__cuda_array_interface__["strides"] == x.strides
+        assert taken.__dlpack_device__() == (2, 3)
+        again = _kith.import_dlpack(taken)  # through its own __dlpack__
+        assert again.shape == x.shape and _kith.overlap(again, taken)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int8", "int16", "int64", "float64", "bool"])
+def test_dtypes_have_names(dtype):
+    assert _kith.import_dlpack(OnGpu(np.zeros((2, 2), dtype)).__dlpack__()).dtype == dtype
+
+
+def test_axes(vectors):
+    x = vectors(4, 3)
+    assert as_queries(OnGpu(x[0]))[1] and not as_queries(OnGpu(x))[1]
+    for wrong in (np.zeros((2, 2, 2), np.float32), np.zeros((), np.float32)):
+        with pytest.raises(ValueError, match="axes"):
+            as_queries(OnGpu(wrong))
+    with pytest.raises(ValueError, match="axes"):
+        as_vectors(OnGpu(x[0]), "x")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "bool", "complex64"])
+def test_refused_dtypes(dtype):
+    x = OnGpu(np.zeros((4, 3), dtype))
+    for call in (lambda: kith.knn(x, x), lambda: kith.Index().add(x), lambda: kith.KMeans(2).fit(x)):
+        with pytest.raises(TypeError, match=dtype):
+            call()
+
+
+def test_what_an_unknown_library_must_convert_itself(vectors):
+    with pytest.raises(TypeError, match="OnGpu"):
+        as_vectors(OnGpu(vectors(4, 3).astype(np.float64)), "x")
+    for x in (vectors(3, 4).T, vectors(4, 6)[:, ::2], vectors(4, 3)[::-1]):
+        with pytest.raises(ValueError, match="contiguous"):
+            as_vectors(OnGpu(x), "x")
+
+
+def test_the_stream_is_told(vectors):
+    """One stream for all arrays of a call: the default one for a library that has none to tell."""
+    queries, base = OnGpu(vectors(2, 3)), OnGpu(vectors(9, 3))
+    with pytest.raises(NO_DEVICE):
+        kith.knn(queries, base)
+    assert queries.streams == [LEGACY_STREAM] and base.streams == [LEGACY_STREAM]
+    as_vectors(base, "base", 77)
+    assert base.streams[-1] == 77
+    assert stream_of(("path", vectors(2, 3), WithInterface(vectors(2, 3), stream=5), queries)) == 5
+    assert stream_of((vectors(2, 3),)) == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, host: kith.knn(x, x),
+        lambda x, host: kith.knn(x, host),
+        lambda x, host: kith.knn(host, x),
+        lambda x, host: kith.knn(x, x, device="cpu"),
+        lambda x, host: kith.range_search(x, x, radius=1.0),
+        lambda x, host: kith.knn_graph(x, k=2),
+        lambda x, host: kith.pairwise_distances(x),
+        lambda x, host: kith.KMeans(2).fit(x),
+        lambda x, host: kith.KMeans(2).fit(host).predict(x),
+        lambda x, host: kith.Index().add(x),
+        lambda x, host: kith.Index().search(x),
+    ],
+)
+def test_nothing_goes_to_the_host_behind_ones_back(call, vectors):
+    """Every function hands the array to the library as it is, which says that it has no device to work on."""
+    host = vectors(9, 3)
+    with pytest.raises(NO_DEVICE, match="CUDA|cuda|GPU"):
+        call(OnGpu(host), host)
+
+
+def test_host_only_arguments(vectors):
+    x = vectors(9, 3)
+    with pytest.raises(TypeError, match="filter lies in a GPU's memory"):
+        kith.knn(x, x, filter=OnGpu(np.ones(9, np.uint8)))
+    with pytest.raises(TypeError, match="sample_weight lies in a GPU's memory"):
+        kith.KMeans(2).fit(x, sample_weight=OnGpu(np.ones(9, np.float32)))
+    with pytest.raises(TypeError, match="array lies in a GPU's memory"):
+        kith.write_vectors("never.fbin", OnGpu(x))
+
+
+def test_out(vectors):
+    x = vectors(4, 3)
+    ids, distances = np.empty((4, 2), np.int64), np.empty((4, 2), np.float32)
+    for out, error, says in (
+        ((OnGpu(ids), distances), ValueError, "one place"),
+        ((OnGpu(ids.astype(np.int32)), OnGpu(distances)), TypeError, "int64"),
+        ((OnGpu(ids), OnGpu(distances[0])), ValueError, "shape"),
+        ((OnGpu(ids), OnGpu(distances[:, ::-1])), ValueError, "contiguous"),
+        ((OnGpu(ids), OnGpu(ids.view(np.float32)[:2].reshape(4, 2))), ValueError, "share"),
+    ):
+        with pytest.raises(error, match=says):
+            kith.knn(x, x, k=2, out=out)
+    with pytest.raises(ValueError, match="share"):
+        kith.knn(OnGpu(x), x, k=2, out=(OnGpu(ids), OnGpu(x.reshape(-1)[:8].reshape(4, 2))))
+    with pytest.raises(ValueError, match="3 x 2"):
+        kith.knn(x[:3], x, k=2, out=(OnGpu(ids), OnGpu(distances)))
+
+
+def test_memory_that_is_shared(vectors):
+    x = vectors(6, 4)
+    whole, part = as_vectors(OnGpu(x), "x")[0], as_vectors(OnGpu(x[2:4]), "x")[0]
+    apart, elsewhere = as_vectors(OnGpu(x[4:]), "x")[0], as_vectors(OnGpu(x, device=1), "x")[0]
+    assert share_memory(whole, part) and share_memory(whole, apart)
+    assert not share_memory(part, apart) and not share_memory(whole, elsewhere) and not share_memory(whole, x)
+
+
+def test_kept_alive(vectors):
+    x = vectors(4, 3)
+    taken, alive = as_vectors(OnGpu(x), "x")[0], weakref.ref(x)
+    del x
+    gc.collect()
+    assert alive() is not None
+    del taken
+    gc.collect()
+    assert alive() is None
+
+
+def test_interface_needs_a_device(vectors):
+    """Without DLPack the driver is asked where the pointer lies."""
+    with pytest.raises(NO_DEVICE):
+        kith.knn(WithInterface(vectors(4, 3)), vectors(4, 3))
+    with pytest.raises(TypeError, match="mask"):
+        as_vectors(WithInterface(vectors(4, 3), mask=np.ones((4, 3), bool)), "x")
+    with pytest.raises(ValueError, match=">f4"):
+        as_vectors(WithInterface(vectors(4, 3), typestr=">f4"), "x")
+
+
+def test_shown(vectors):
+    assert repr(as_vectors(OnGpu(vectors(4, 3)), "x")[0]) == "kith.DeviceArray(shape=(4, 3), dtype=float32, device=cuda:0)"
+
+
+class MadeUp(_libraries.Other):
+    """A library with a stream, whose arrays are OnGpu."""
+
+    def stream(self, x):
+        return 7
+
+    def empty(self, shape, dtype, device):
+        return OnGpu(np.zeros(shape, dtype), device)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Has OnGpu belong to that library, and the search itself done by a stand-in that notes what it was given."""
+    monkeypatch.setitem(_libraries._KNOWN, OnGpu.__module__, MadeUp())
+    calls = []
+
+    def filled(out, dtype, value):
+        assert isinstance(out, _kith.DeviceArray) and out.dtype == np.dtype(dtype).name
+        count = int(np.prod(out.shape))
+        pointer = out.__cuda_array_interface__["data"][0]
+        np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(pointer), dtype)[:] = value
+
+    def knn(queries, base, k, metric, finite, rows, options, out):
+        calls.append((queries, base, options, out))
+        if out is not None:
+            filled(out[0], np.int64, 5)
+            filled(out[1], np.float32, 0.5)
+            return None
+        return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
+
+    def pairwise_distances(x, y, metric, finite, options, out):
+        calls.append((x, y, options, out))
+        filled(out, np.float32, 0.25)
+
+    monkeypatch.setattr(_kith, "knn", knn)
+    monkeypatch.setattr(_kith, "pairwise_distances", pairwise_distances)
+    return calls
+
+
+@pytest.mark.parametrize("base", [lambda x: x, OnGpu], ids=["base on the host", "base on the GPU"])
+def test_answered_in_kind(base, made_up, vectors):
+    x = vectors(9, 3)
+    queries = OnGpu(x[:4], device=2)
+    found = kith.knn(queries, base(x), k=6)
+    assert isinstance(found.ids, OnGpu) and found.ids.array.shape == (4, 6) and (found.ids.array == 5).all()
+    assert found.distances.array.dtype == np.float32 and (found.distances.array == 0.5).all()
+    assert found.ids.device == found.distances.device == 2
+    assert made_up[0][2].stream == 7 and queries.streams == found.ids.streams == found.distances.streams == [7]
+    alone = kith.knn(OnGpu(x[0]), base(x), k=6)
+    assert alone.ids.array.shape == alone.distances.array.shape == (6,)
+    out = OnGpu(np.zeros((4, 6), np.int64)), OnGpu(np.zeros((4, 6), np.float32))
+    assert kith.knn(queries, base(x), k=6, out=out).ids is out[0] and (out[1].array == 0.5).all()
+    assert isinstance(kith.knn(x, OnGpu(x), k=6).ids, np.ndarray)
+    assert (kith.pairwise_distances(queries, base(x)).array == np.full((4, 9), 0.25, np.float32)).all()
+    with pytest.raises(ValueError, match="k = 0"):
+        kith.knn(queries, base(x), k=0)
+
+
+def test_several_libraries_are_waited_for(made_up, vectors, monkeypatch):
+    class Stranger(OnGpu):
+        pass
+
+    Stranger.__module__ = "elsewhere"
+    monkeypatch.setitem(_libraries._KNOWN, "elsewhere", MadeUp())
+    waited = []
+    monkeypatch.setattr(_device_arrays, "wait_for_device", waited.append)
+    x = vectors(9, 3)
+    kith.knn(OnGpu(x), OnGpu(x))
+    kith.knn(OnGpu(x), x)
+    assert waited == []
+    kith.knn(OnGpu(x), Stranger(x))
+    assert waited == [0]

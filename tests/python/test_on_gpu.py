@@ -1,0 +1,302 @@
+"""Arrays of torch, cupy and jax in a GPU's memory: searched there, answered there, in the order of their streams."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import numpy as np
+import pytest
+
+import kith
+
+# jax would take most of the GPU's memory for itself.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+pytestmark = pytest.mark.skipif(not kith.info()["cuda_devices"], reason="no CUDA device, or a build without CUDA")
+
+
+def torch_on_gpu():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this torch sees no GPU")
+    return torch
+
+
+class Torch:
+    bfloat16 = True
+
+    def __init__(self):
+        self.library = torch_on_gpu()
+
+    def give(self, array, dtype=None):
+        given = self.library.from_numpy(np.ascontiguousarray(array)).cuda()
+        return given if dtype is None else given.to(getattr(self.library, dtype))
+
+    def take(self, array):
+        assert isinstance(array, self.library.Tensor) and array.is_cuda
+        return array.cpu().numpy()
+
+
+class Cupy:
+    bfloat16 = False
+
+    def __init__(self):
+        self.library = pytest.importorskip("cupy")
+
+    def give(self, array, dtype=None):
+        return self.library.asarray(array, dtype=dtype)
+
+    def take(self, array):
+        assert isinstance(array, self.library.ndarray)
+        return array.get()
+
+
+class Jax:
+    bfloat16 = True
+
+    def __init__(self):
+        self.library = pytest.importorskip("jax")
+        if self.library.default_backend() != "gpu":
+            pytest.skip("this jax sees no GPU")
+
+    def give(self, array, dtype=None):
+        return self.library.numpy.asarray(array, dtype=dtype)
+
+    def take(self, array):
+        assert isinstance(array, self.library.Array) and next(iter(array.devices())).platform in ("gpu", "cuda")
+        return np.asarray(array)
+
+
+@pytest.fixture(params=[Torch, Cupy, Jax], ids=lambda kind: kind.__name__.lower())
+def kind(request):
+    return request.param()
+
+
+def same(kind, found, true):
+    assert (kind.take(found.ids) == true.ids).all() and (kind.take(found.distances) == true.distances).all()
+
+
+@pytest.mark.parametrize("rows", [300, 20000])
+@pytest.mark.parametrize("metric", ["l2", "inner_product", "cosine", "l1"])
+def test_the_same_bytes(kind, metric, rows, vectors):
+    queries, base = vectors(50, 24), vectors(rows, 24)
+    true = kith.knn(queries, base, k=7, metric=metric, device="cpu")
+    given, searched = kind.give(queries), kind.give(base)
+    same(kind, kith.knn(given, searched, k=7, metric=metric), true)
+    same(kind, kith.knn(given, base, k=7, metric=metric), true)  # the base comes from the host
+    on_host = kith.knn(queries, searched, k=7, metric=metric)  # and so do the queries, which take the result back
+    assert isinstance(on_host.ids, np.ndarray) and (on_host.ids == true.ids).all()
+    alone = kith.knn(given[3], searched, k=7, metric=metric)
+    assert alone.ids.shape == (7,) and (kind.take(alone.ids) == true.ids[3]).all()
+    nothing = kith.knn(given[:0], searched, k=7, metric=metric)
+    assert tuple(nothing.ids.shape) == (0, 7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8", "int8"])
+def test_dtypes(kind, dtype, rng):
+    if dtype == "bfloat16" and not kind.bfloat16:
+        pytest.skip("no bfloat16 there")
+    x = rng.integers(0, 100, (9000, 24)).astype(np.float32)
+    given = kind.give(x, dtype)
+    same(kind, kith.knn(given[:30], given, k=5), kith.knn(x[:30], x, k=5, device="cpu"))
+
+
+def test_copies(kind, rng):
+    """float64 and columns apart are copied on the device; rows apart are not."""
+    x = rng.integers(0, 100, (9000, 48)).astype(np.float32)
+    true = kith.knn(x[:30, :24], x[:, :24], k=5, device="cpu")
+    whole = kind.give(x)
+    same(kind, kith.knn(whole[:30, :24], whole[:, :24], k=5), true)
+    if kind.__class__ is not Jax:  # which has no float64 unless told so
+        wide = kind.give(x[:, :24].astype(np.float64))
+        same(kind, kith.knn(wide[:30], wide, k=5), true)
+    columns = kind.give(np.ascontiguousarray(x[:, :24].T)).T
+    same(kind, kith.knn(columns[:30], columns, k=5), true)
+    other = kind.give(np.repeat(x[:, :24], 2, axis=1))[:, ::2]
+    same(kind, kith.knn(other[:30], other, k=5), true)
+
+
+def test_index(kind, vectors):
+    queries, base = vectors(40, 16), vectors(12000, 16)
+    true = kith.knn(queries, base, k=6, device="cpu")
+    given = kind.give(queries)
+    for copy in (True, False):
+        for parts in ((0, 12000), (0, 9000, 9500, 12000)):
+            index = kith.Index()
+            for first, last in zip(parts, parts[1:]):
+                index.add(kind.give(base[first:last]), copy=copy)
+            gc.collect()
+            assert len(index) == 12000
+            same(kind, index.search(given, k=6), true)
+            assert (index.search(queries, k=6).ids == true.ids).all()
+    with pytest.raises(ValueError, match="keeps to one"):
+        index.add(base[:10])
+    host = kith.Index()
+    host.add(base)
+    same(kind, host.search(given, k=6), true)
+    found = kith.Index()
+    found.add(kind.give(base))
+    last = found.search(given, k=6)
+    del found  # while the search may still be on its way
+    same(kind, last, true)
+
+
+def test_refused(kind, vectors):
+    base = vectors(9000, 8)
+    given = kind.give(base)
+    with pytest.raises(NotImplementedError, match="cuda:0"):
+        kith.knn(given, given, device="cpu")
+    with pytest.raises(TypeError, match="int32"):
+        kith.knn(kind.give(base.astype(np.int32)), given)
+    with pytest.raises(ValueError, match="k = 0"):
+        kith.knn(given, given, k=0)
+    with pytest.raises(ValueError, match="columns"):
+        kith.knn(given[:, :4], given)
+    base[77, 3] = np.nan
+    with pytest.raises(ValueError, match="row 77"):
+        kith.knn(given[:5], kind.give(base))
+    with pytest.raises(ValueError, match="row 77"):
+        kith.Index().add(kind.give(base))
+    with pytest.raises(MemoryError):
+        kith.knn(given, given, device_memory_limit=1000)
+
+
+def test_graph(kind, vectors):
+    x = vectors(9000, 16)
+    true, found = kith.knn_graph(x, k=5, device="cpu"), kith.knn_graph(kind.give(x), k=5)
+    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+
+
+def test_ranges(kind, vectors):
+    queries, base = vectors(20, 8), vectors(5000, 8)
+    try:
+        found = kith.range_search(kind.give(queries), kind.give(base), radius=2.0)
+    except NotImplementedError as error:
+        assert "cuda:0" in str(error)
+        return
+    true = kith.range_search(queries, base, radius=2.0, device="cpu")
+    for mine, theirs in zip(found, true):
+        assert (kind.take(mine) == theirs).all()
+
+
+def test_kmeans(kind, vectors):
+    x = vectors(5000, 8)
+    true = kith.KMeans(16, iterations=5, device="cpu").fit(x)
+    try:
+        model = kith.KMeans(16, iterations=5).fit(kind.give(x))
+        labels = model.predict(kind.give(x))
+    except NotImplementedError as error:
+        assert "cuda:0" in str(error)
+        return
+    assert (model.cluster_centers_ == true.cluster_centers_).all()
+    assert (kind.take(labels) == true.labels_).all()
+    assert (kind.take(model.transform(kind.give(x[:300]))) == true.transform(x[:300])).all()
+    assert (kind.take(kith.KMeans(16, iterations=5).fit_predict(kind.give(x))) == true.labels_).all()
+
+
+def test_pairwise_distances(kind, vectors):
+    x, y = vectors(70, 8), vectors(50, 8)
+    true = kith.pairwise_distances(x, y, device="cpu")
+    try:
+        found = kith.pairwise_distances(kind.give(x), kind.give(y))
+    except NotImplementedError as error:
+        assert "cuda:0" in str(error)
+        return
+    assert (kind.take(found) == true).all()
+    assert (kind.take(kith.pairwise_distances(kind.give(x), y)) == true).all()
+    if kind.__class__ is not Jax:
+        out = kind.give(np.zeros((70, 50), np.float32))
+        assert kith.pairwise_distances(kind.give(x), kind.give(y), out=out) is out and (kind.take(out) == true).all()
+
+
+@pytest.mark.parametrize("make", [Torch, Cupy])
+def test_out(make, vectors):
+    kind = make()
+    queries, base = vectors(30, 8), vectors(9000, 8)
+    true = kith.knn(queries, base, k=4, device="cpu")
+    index = kith.Index()
+    index.add(kind.give(base))
+    for search in (lambda q, **given: kith.knn(q, kind.give(base), k=4, **given), lambda q, **given: index.search(q, k=4, **given)):
+        for q in (queries, kind.give(queries)):
+            out = kind.give(np.zeros((30, 4), np.int64)), kind.give(np.zeros((30, 4), np.float32))
+            found = search(q, out=out)
+            assert found.ids is out[0] and found.distances is out[1]
+            same(kind, found, true)
+        one = kind.give(np.zeros(4, np.int64)), kind.give(np.zeros(4, np.float32))
+        assert (kind.take(search(kind.give(queries[5]), out=one).ids) == true.ids[5]).all()
+        with pytest.raises(ValueError, match="share memory"):
+            search(q := kind.give(base), out=(out[0], q.reshape(-1, 4)[:30]))
+
+
+def test_jax_arrays_are_not_written_to(vectors):
+    kind, x = Jax(), vectors(30, 8)
+    out = kind.give(np.zeros((30, 4), np.int32)), kind.give(np.zeros((30, 4), np.float32))
+    with pytest.raises(TypeError, match="nobody may write"):
+        kith.knn(kind.give(x), kind.give(x), k=4, out=out)
+
+
+def test_on_a_stream_of_torch(vectors):
+    """Queries are made late on a stream of their own, and the result is used on it without waiting."""
+    kind, queries, base = Torch(), vectors(200, 32), vectors(20000, 32)
+    torch = kind.library
+    true, searched = kith.knn(queries, base, k=5, device="cpu"), kind.give(base)
+    host = torch.from_numpy(queries).pin_memory()
+    torch.cuda.synchronize()
+    for stream in (torch.cuda.Stream(), torch.cuda.default_stream()):
+        with torch.cuda.stream(stream):
+            late = torch.zeros(200, 32, device="cuda")
+            torch.cuda._sleep(100_000_000)  # tens of milliseconds
+            late.copy_(host, non_blocking=True)
+            found = kith.knn(late, searched, k=5)
+            late.zero_()
+            ids = found.ids + 1
+        stream.synchronize()
+        assert (ids.cpu().numpy() == true.ids + 1).all()
+
+
+def test_on_a_stream_of_cupy(vectors):
+    kind, queries, base = Cupy(), vectors(200, 32), vectors(20000, 32)
+    true, searched = kith.knn(queries, base, k=5, device="cpu"), kind.give(base)
+    kind.library.cuda.Device().synchronize()
+    stream = kind.library.cuda.Stream(non_blocking=True)
+    with stream:
+        late = kind.library.asarray(queries * 2) / 2
+        found = kith.knn(late, searched, k=5)
+        ids = found.ids + 1
+    stream.synchronize()
+    assert (ids.get() == true.ids + 1).all()
+
+
+def test_libraries_together(vectors):
+    torch, cupy, queries, base = Torch(), Cupy(), vectors(200, 32), vectors(20000, 32)
+    true = kith.knn(queries, base, k=5, device="cpu")
+    same(torch, kith.knn(torch.give(queries), cupy.give(base), k=5), true)
+    same(cupy, kith.knn(cupy.give(queries), torch.give(base), k=5), true)
+
+
+class InterfaceAlone:
+    """What numba's arrays have."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+def test_a_library_without_dlpack(vectors):
+    kind, queries, base = Cupy(), vectors(20, 8), vectors(9000, 8)
+    true = kith.knn(queries, base, k=3, device="cpu")
+    found = kith.knn(InterfaceAlone(kind.give(queries)), InterfaceAlone(kind.give(base)), k=3)
+    assert isinstance(found.ids, kith.DeviceArray) and found.ids.shape == (20, 3) and found.ids.dtype == "int64"
+    assert (kind.library.asarray(found.ids).get() == true.ids).all()
+    assert (kind.library.from_dlpack(found.distances).get() == true.distances).all()
+
+
+def test_torch_refused(vectors):
+    torch, x = Torch().library, vectors(9, 4)
+    with pytest.raises(TypeError, match="detach"):
+        kith.knn(torch.ones(2, 4, device="cuda", requires_grad=True), x)
+    with pytest.raises(TypeError, match="to_dense"):
+        kith.knn(torch.ones(2, 4, device="cuda").to_sparse(), x)
+    with pytest.raises(TypeError, match="filter lies in a GPU's memory"):
+        kith.knn(x, x, filter=torch.ones(9, dtype=torch.bool, device="cuda"))
