@@ -7,10 +7,13 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/product/operand_layout.hpp"
 
 #include <cuda_fp16.h>
+
+#include <cstddef>
 
 namespace kith {
 namespace {
@@ -86,10 +89,18 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 3 : 4)
       next = after;
     }
   } else {
-    uint32_t next = order[start];
+    const auto prefetch = [&](int64_t at) {
+      if (at >= end) return;
+      const auto* const row = reinterpret_cast<const std::byte*>(data - lane + int64_t{order[at]} * task.rows.stride);
+      constexpr int kLine = 128;
+      for (int byte = lane * kLine; byte < cols * static_cast<int>(sizeof(X)); byte += kCanonicalLanes * kLine) {
+        ptx::prefetch(row + byte);
+      }
+    };
+    prefetch(start + 1);
     for (int64_t at = start; at < end; ++at) {
-      const uint32_t row = next;
-      if (at + 1 < end) next = order[at + 1];
+      prefetch(at + 2);
+      const uint32_t row = order[at];
       X values[kColumns];
       load(row, values);
       add(row, values);
