@@ -43,6 +43,20 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
+// A warp for each row.
+template <typename X>
+__global__ void __launch_bounds__(kThreads)
+    first_not_finite_kernel(const X* rows, int64_t stride, int64_t count, int64_t cols, uint32_t* first) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (row >= count) return;
+  bool finite = true;
+  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) {
+    const auto value = static_cast<float>(rows[row * stride + col]);
+    finite = finite && value - value == 0.0f;
+  }
+  if (!finite) atomicMin(first, static_cast<uint32_t>(row));
+}
+
 __global__ void __launch_bounds__(kThreads)
     distances_kernel(const uint32_t* ordered, int64_t count, bool spherical, float* out) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -64,6 +78,17 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   add_blocks_kernel<<<static_cast<unsigned>(divide_rounding_up(2 * task.cols, kThreads)), kThreads, 0, stream>>>(
       task.blocks, blocks, 2 * task.cols, task.sums);
   KITH_CUDA_CHECK_LAUNCH("add_blocks_kernel");
+}
+
+void launch_first_not_finite(const DeviceRowsView& rows, int64_t cols, uint32_t* first, cudaStream_t stream) {
+  if (rows.count == 0) return;
+  const auto blocks = static_cast<unsigned>(divide_rounding_up(rows.count * 32, kThreads));
+  visit_dtype(rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    first_not_finite_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const X*>(rows.data), rows.stride, rows.count,
+                                                             cols, first);
+  });
+  KITH_CUDA_CHECK_LAUNCH("first_not_finite_kernel");
 }
 
 void launch_distances(const uint32_t* ordered, int64_t count, bool spherical, float* out, cudaStream_t stream) {

@@ -20,6 +20,9 @@ struct SurveyTask {
 };
 void launch_survey(const SurveyTask& task, cudaStream_t stream);
 
+// Lowers *first to the smallest row that holds a NaN or an infinity.
+void launch_first_not_finite(const DeviceRowsView& rows, int64_t cols, uint32_t* first, cudaStream_t stream);
+
 // rows x centres ordered keys to distances, or for spherical inner products.
 void launch_distances(const uint32_t* ordered, int64_t count, bool spherical, float* out, cudaStream_t stream);
 

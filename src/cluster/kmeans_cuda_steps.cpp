@@ -7,7 +7,6 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
-#include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include <algorithm>
 
@@ -57,14 +56,15 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
 
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {
   const OnDevice device(rows.space().device, resources);
+  constexpr uint32_t kNoRow = 0xFFFFFFFFu;
   const DeviceBuffer found(sizeof(uint32_t), "the check for NaN", device.context, resources);
   auto* const bad_row = reinterpret_cast<uint32_t*>(found.data());
   KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), device.stream()));
-  launch_inspect_rows(device_rows(rows), rows.cols(), nullptr, bad_row, device.stream());
-  uint32_t bad = kNoBadRow;
+  launch_first_not_finite(device_rows(rows), rows.cols(), bad_row, device.stream());
+  uint32_t bad = kNoRow;
   copy_out(&bad, bad_row, sizeof bad, device.stream());
   device.context->synchronize();
-  return bad == kNoBadRow ? -1 : int64_t{bad};
+  return bad == kNoRow ? -1 : int64_t{bad};
 }
 
 int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool check_finite,

@@ -85,7 +85,7 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
   const DeviceInfo device = cuda_devices().front();
   for (const bool spherical : {false, true}) {
     for (const auto& [rows, cols, clusters] :
-         {std::tuple<int64_t, int64_t, int64_t>{700, 40, 300}, {129, 100, 2}, {40, 9000, 5}}) {
+         {std::tuple<int64_t, int64_t, int64_t>{300, 40, 300}, {129, 100, 2}, {5, 8100, 3}}) {
       const auto data = make_floats(Shape::gaussian, rows, cols, 6);
       const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
       KMeansProblem problem;
