@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   try {
     std::string only;
     std::string out;
-    int64_t runs = 2;
+    int64_t runs = 1;
     int64_t iterations = 0;
     for (int i = 1; i < argc; i += 2) {
       const std::string name = argv[i];
