@@ -54,9 +54,10 @@ struct Found {
 
 // Names that cannot be written cost no work: empty files are begun, and left uncommitted.
 void try_outputs(const RangeOptions& options) {
-  IdFileWriter(options.out_offsets, 1, 1);
-  IdFileWriter(options.out_ids, 1, 1);
-  if (!options.out_distances.empty()) VectorFileWriter(options.out_distances, DType::f32, 1, 1);
+  const IdFileWriter offsets(options.out_offsets, 1, 1);
+  const IdFileWriter ids(options.out_ids, 1, 1);
+  if (options.out_distances.empty()) return;
+  const VectorFileWriter distances(options.out_distances, DType::f32, 1, 1);
 }
 
 void write_files(const RangeOptions& options, const Found& found) {

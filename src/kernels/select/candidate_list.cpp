@@ -3,6 +3,7 @@
 #include "core/ordered_key.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kith {
 
@@ -45,9 +46,8 @@ void CandidateList::guess_threshold() {
 
 void CandidateList::lower_threshold(float* scratch) {
   if (count_ < k_) return;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (int64_t i = 0; i < count_; ++i)
-    scratch[i] = upper_[i] <= kInfinity ? upper_[i] : kInfinity;  // a NaN bounds nothing
+  const float nothing = std::numeric_limits<float>::infinity();  // what a NaN bounds
+  for (int64_t i = 0; i < count_; ++i) scratch[i] = std::isnan(upper_[i]) ? nothing : upper_[i];
   std::nth_element(scratch, scratch + (k_ - 1), scratch + count_);
   set_threshold(scratch[k_ - 1]);
   drop_above_threshold();
