@@ -101,6 +101,16 @@ CLI::App* add_info(CLI::App& app, Typed& typed) {
   return command;
 }
 
+void add_device(CLI::App& command, Typed& typed) {
+  command
+      .add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
+      ->type_name("NAME");
+  command
+      .add_option("--device-memory-limit", typed.device_memory_limit,
+                  "Largest memory to take on a GPU (default: no limit)")
+      ->type_name("SIZE");
+}
+
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
   command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
@@ -114,15 +124,9 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
-  command
-      ->add_option("--device", typed.device, "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G")
-      ->type_name("NAME");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
-  command
-      ->add_option("--device-memory-limit", typed.device_memory_limit,
-                   "Largest memory to take on a GPU (default: no limit)")
-      ->type_name("SIZE");
   add_output_options(*command, typed);
   return command;
 }
@@ -186,6 +190,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
   number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
@@ -300,7 +305,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
-  if (!knn->parsed()) typed.run.device = Device::cpu();  // the others copy and count: no GPU need wake for them
+  // The others copy and count: no GPU need wake for them.
+  if (!knn->parsed() && !kmeans->parsed()) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };

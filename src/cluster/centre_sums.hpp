@@ -3,7 +3,7 @@
 //
 // The order: rows are in blocks of sum_block(clusters), counted from the first row of the data. A centre adds up its
 // rows of a block in the order of their numbers, beginning with zero; these partial sums are added to its total in the
-// order of the blocks. All in float64; a weight times an f32 value is exact there. A block has some 32 rows for each
+// order of the blocks. All in float64; a weight times an f32 value is exact there. A block has some 64 rows for each
 // centre: enough that partial sums are few beside the rows, little enough that a GPU has many of them to work on.
 //
 // Done by a stable counting sort of each piece's rows by centre, then for each centre on its own. Cost: one read of
@@ -24,7 +24,7 @@ namespace kith {
 inline constexpr int64_t kSumBlock = 1024;  // what is summed over all rows alike, and what pieces are multiples of
 
 constexpr int64_t sum_block(int64_t clusters) {
-  return std::max(kSumBlock, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(32 * clusters))));
+  return std::max(kSumBlock, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(64 * clusters))));
 }
 
 // Totals in host memory: clusters x cols sums and one weight for each centre.

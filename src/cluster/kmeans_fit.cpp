@@ -47,7 +47,7 @@ double survey(const KMeansParams& params, const KMeansProblem& problem, const KM
   const bool check = params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", problem.rows, resources);
-  DataSurvey survey(origin, plan.piece_rows, resources);
+  DataSurvey survey(origin, problem.space.host_readable() ? plan.piece_rows : 0, resources);
   for (int64_t first = 0; first < problem.rows; first += plan.piece_rows) {
     const int64_t count = std::min(plan.piece_rows, problem.rows - first);
     survey.add(source.fetch(first, count), first, check, meter, resources);
