@@ -1,28 +1,22 @@
 // k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
 // sees in every pass is the objective, the centres' weights and how far they moved.
 //
-// A piece of rows: products with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their
-// canonical keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for
-// by exact search (exact/knn_backend.hpp). Then the rows are sorted by centre and added up (centre_sums_cuda.hpp).
+// A piece of rows comes to the device, unless it lies or was kept there; every row's nearest centre is found
+// (centre_search_cuda.hpp), then the rows are sorted by centre and added up (centre_sums_cuda.hpp).
 #include "cluster/centre_means_cuda.hpp"
+#include "cluster/centre_search_cuda.hpp"
 #include "cluster/centre_sums_cuda.hpp"
 #include "cluster/kmeans_backend.hpp"
-#include "cluster/kmeans_cuda_steps.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
 #include "cluster/nearest_centre_cuda.hpp"
 #include "cluster/row_sample.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/row_upload.hpp"
-#include "exact/knn_backend.hpp"
 #include "exact/prepared_base_cuda.hpp"
-#include "kernels/product/operands_cuda.hpp"
-#include "kernels/product/product_cuda.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
-#include <string>
 
 namespace kith {
 namespace {
@@ -34,24 +28,12 @@ class KMeansCuda final : public KMeansBackend {
         plan_(plan),
         layout_(problem, plan),
         resources_(resources),
-        quiet_(resources.with_progress({})),
-        kind_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2),
-        chunks_(operand_chunks(problem.cols, 2)),
-        sample_(std::move(sample)),
         context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "k-means", context_, resources),
         upload_(plan.cuda.pinned_bytes > 0, resources),
-        rest_problem_(rest_problem(problem, plan.device, plan.cuda.rest_rows)) {
-    if (problem.spherical) {
-      sample_ = {std::vector<float>(sample_.origin.size(), 0.0f), 1.0f};  // rows have scales of their own
-    } else if (problem.dtype == DType::u8 || problem.dtype == DType::i8) {
-      for (float& value : sample_.origin) value = std::round(value);  // so that differences are exact
-    }
-    copy(at<float>(layout_.origin), sample_.origin.data(), problem.cols * 4);
-    host_weights_.resize(static_cast<size_t>(problem.clusters));
-    host_moves_.resize(static_cast<size_t>(problem.clusters));
-    context_->synchronize();
-  }
+        search_(problem_, plan_, layout_, workspace_.data(), context_, std::move(sample), resources),
+        host_weights_(static_cast<size_t>(problem.clusters)),
+        host_moves_(static_cast<size_t>(problem.clusters)) {}
 
   void set_rows(const KMeansRowArrays& rows) override {
     const DeviceGuard guard(context_->device());
@@ -73,7 +55,7 @@ class KMeansCuda final : public KMeansBackend {
       const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
       KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(bytes), stream()));
     }
-    if (!centres_ready_ && plan_.cuda.products) make_centre_operands();
+    if (!centres_ready_) search_.take_centres();
     centres_ready_ = true;
   }
 
@@ -81,11 +63,11 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     if (rows.rows() == 0) return;
     const DeviceRowsView piece = arrive(rows, first, meter);
-    assign(piece, first, meter);
+    search_.assign(piece, first, {guesses_, !keys_with_sums()}, meter);
     if (adds_up_) add(piece, first);
     const bool last = first + piece.count == rows_.count;
     if (last && plan_.cuda.rows_stay) rows_kept_ = true;
-    if (last && plan_.cuda.operands_stay) operands_kept_ = true;
+    if (last) search_.keep_operands();
     meter.add(piece.count);
   }
   bool keeps_rows() const override { return rows_kept_; }
@@ -211,155 +193,10 @@ class KMeansCuda final : public KMeansBackend {
     return {place, problem_.dtype, problem_.cols, rows.rows(), nullptr};
   }
 
-  OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const {
-    return {rows,
-            problem_.cols,
-            kind_,
-            OperandType::half,
-            at<float>(layout_.origin),
-            at<BaseFacts>(layout_.centre_facts),
-            operands};
-  }
-
-  // In the scale of the data, so that rows keep their operands while the centres move.
-  void make_centre_operands() const {
-    const BaseFacts facts{sample_.largest, {0, 0}, 0};
-    copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
-    const DeviceRowsView centres{at<float>(layout_.centres), DType::f32, problem_.cols, problem_.clusters, nullptr};
-    launch_base_operands(operand_task(centres, at<std::byte>(layout_.centre_operands)),
-                         {at<float>(layout_.centre_terms), nullptr}, stream());
-  }
-
-  void assign(const DeviceRowsView& rows, int64_t first, ProgressMeter& meter) {
-    if (!plan_.cuda.products) return search_rest(rows, first, rows.count, nullptr, meter);
-    const int64_t kept = plan_.cuda.operands_stay ? first : 0;
-    std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
-    auto* const facts = at<QueryFacts>(layout_.facts) + kept;
-    if (!operands_kept_) launch_query_operands(operand_task(rows, operands), {facts, nullptr, 0}, stream());
-    auto* const centre_facts = at<BaseFacts>(layout_.centre_facts);
-    SlacksTask slacks;
-    slacks.kind = kind_;
-    slacks.cols = problem_.cols;
-    slacks.rows = rows.count;
-    slacks.facts = facts;
-    slacks.centre_facts = centre_facts;
-    if (guesses_) {
-      slacks.labels = at<int32_t>(layout_.labels) + first;
-      slacks.keys = at<float>(layout_.keys) + first;
-      slacks.squared_moves = at<double>(layout_.moves);
-    }
-    slacks.slacks = at<float>(layout_.slacks);
-    slacks.limits = at<float>(layout_.limits);
-    launch_row_slacks(slacks, stream());
-
-    const int64_t padded = operand_tiles(rows.count) * kOperandTile;
-    const ProductSchedule schedule = schedule_nearest(rows.count);
-    const int parts = schedule.items / schedule.query_tiles;
-    auto* const found = at<NearestRows>(layout_.candidates);
-    const ProductOperands product{
-        OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
-        problem_.clusters, chunks_};
-    launch_product_nearest(
-        plan_.cuda.engine, product, schedule,
-        {slacks.slacks, slacks.limits, found, padded, int64_t{schedule.tiles_per_item} * kOperandTile, rows.count},
-        stream());
-
-    auto* const failed = at<uint32_t>(layout_.failed);
-    auto* const failed_count = at<uint32_t>(layout_.status);
-    KITH_CUDA_CHECK(cudaMemsetAsync(failed_count, 0, 2 * sizeof(uint32_t), stream()));
-    SettleTask settle;
-    settle.kind = kind_;
-    settle.rows = rows;
-    settle.centres = at<float>(layout_.centres);
-    settle.cols = problem_.cols;
-    settle.facts = facts;
-    settle.centre_facts = centre_facts;
-    settle.found = found;
-    settle.stride = padded;
-    settle.parts = parts;
-    settle.labels = at<int32_t>(layout_.labels) + first;
-    settle.keys = at<float>(layout_.keys) + first;
-    settle.unsettled = at<uint32_t>(layout_.unsettled);
-    settle.unsettled_count = failed_count + 1;
-    settle.failed = failed;
-    settle.failed_count = failed_count;
-    launch_settle(settle, stream());
-    uint32_t count = 0;
-    copy(&count, failed_count, sizeof count);
-    context_->synchronize();
-    constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-    if (static_cast<double>(count) * static_cast<double>(problem_.clusters * problem_.cols) <= kFewSteps) {
-      launch_search_few(settle, problem_.clusters, count, stream());
-    } else {
-      search_rest(rows, first, count, failed, meter);
-    }
-    if (!keys_with_sums()) launch_row_keys(settle, stream());
-  }
-
   // Keys come with the sums, for which every row is read.
   bool keys_with_sums() const {
     return adds_up_ && plan_.cuda.products && !problem_.spherical && rows_.weights == nullptr &&
            problem_.cols <= kMostKeyCols;
-  }
-
-  // All centres for each tile of rows, but in parts where there are few rows.
-  ProductSchedule schedule_nearest(int64_t rows) const {
-    ProductSchedule schedule;
-    schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
-    schedule.base_tiles = static_cast<int>(operand_tiles(problem_.clusters));
-    const int64_t wanted = schedule.query_tiles > kFewQueryTiles
-                               ? 1
-                               : divide_rounding_up(2 * plan_.cuda.multiprocessors, schedule.query_tiles);
-    const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
-    schedule.tiles_per_item = static_cast<int>(divide_rounding_up(schedule.base_tiles / 2, parts) * 2);
-    schedule.items =
-        schedule.query_tiles * static_cast<int>(divide_rounding_up(schedule.base_tiles, schedule.tiles_per_item));
-    return schedule;
-  }
-
-  // The nearest centres of `count` rows, those listed or all, by exact search.
-  void search_rest(const DeviceRowsView& rows, int64_t first, int64_t count, const uint32_t* listed,
-                   ProgressMeter& meter) {
-    if (count == 0) return;
-    if (rest_ == nullptr) {
-      rest_ = make_knn_cuda(rest_problem_, plan_.cuda.rest, resources_);
-      found_.resize(static_cast<size_t>(plan_.cuda.rest_rows));
-    }
-    const MemorySpace space = MemorySpace::cuda(context_->device());
-    const MatrixView centres(at<float>(layout_.centres), DType::f32, {problem_.clusters, problem_.cols, problem_.cols},
-                             space);
-    auto* const found = at<uint64_t>(layout_.failed_found);
-    for (int64_t done = 0; done < count; done += plan_.cuda.rest_rows) {
-      const int64_t part = std::min(plan_.cuda.rest_rows, count - done);
-      MatrixView some;
-      if (listed == nullptr) {
-        const DeviceRowsView slice = slice_rows(rows, done, part);
-        some = MatrixView(slice.data, problem_.dtype, {part, problem_.cols, slice.stride}, space);
-      } else {
-        launch_gather_rows(rows, problem_.cols, listed + done, part, at<std::byte>(layout_.failed_rows), stream());
-        some =
-            MatrixView(at<std::byte>(layout_.failed_rows), problem_.dtype, {part, problem_.cols, problem_.cols}, space);
-      }
-      context_->synchronize();  // exact search has a stream of its own, unless it is the caller's
-      const int64_t batch = plan_.cuda.rest.query_batch;
-      for (int64_t at_row = 0; at_row < part; at_row += batch) {
-        ProgressMeter quiet("assign", part, quiet_);
-        rest_->begin(some.slice(at_row, std::min(batch, part - at_row)), 0);
-        rest_->scan(centres, 0, nullptr, quiet);
-        rest_->finish(found_.data() + at_row);
-        meter.poll();
-      }
-      copy(found, found_.data(), part * 8);
-      const int64_t offset = first + (listed == nullptr ? done : 0);
-      launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, at<int32_t>(layout_.labels) + offset,
-                        at<float>(layout_.keys) + offset, stream());
-      context_->synchronize();
-    }
-    if (listed != nullptr && count > rows.count / 8) {
-      resources_.log(LogLevel::info,
-                     std::to_string(count) + " of " + std::to_string(rows.count) +
-                         " rows have many centres that are about as near and were searched for exactly");
-    }
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {
@@ -401,16 +238,10 @@ class KMeansCuda final : public KMeansBackend {
   const KMeansPlan plan_;
   const KMeansWorkspace layout_;
   const Resources resources_;
-  const Resources quiet_;  // the search for what is left reports nothing of its own
-  const KeyKind kind_;
-  const int64_t chunks_;
-  DataSample sample_;
   std::shared_ptr<const DeviceContext> context_;
   DeviceBuffer workspace_;
   RowUpload upload_;
-  const KnnProblem rest_problem_;
-  std::unique_ptr<KnnBackend> rest_;
-  std::vector<uint64_t> found_;
+  CentreSearchCuda search_;
   KMeansRowArrays rows_;
   MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
   HostBuffer host_sums_;
@@ -418,11 +249,10 @@ class KMeansCuda final : public KMeansBackend {
   std::vector<double> host_moves_;
   std::vector<double> block_objectives_;
   bool adds_up_ = false;
-  bool centres_ready_ = false;  // their operands are made
+  bool centres_ready_ = false;  // for the search
   bool labelled_ = false;       // labels and keys are those of the centres as they are
   bool guesses_ = false;        // labels and keys are those before the centres' last move
   bool rows_kept_ = false;
-  bool operands_kept_ = false;
 };
 
 }  // namespace

@@ -58,6 +58,9 @@ int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t piece, int thre
 // The search of so many rows among the centres that is left to exact search.
 KnnProblem rest_problem(const KMeansProblem& problem, Device device, int64_t rows);
 
+// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
+ProductSchedule schedule_nearest(int64_t rows, int64_t clusters, int multiprocessors);
+
 // False where the CPU would be done before a GPU had started.
 bool kmeans_worth_a_gpu(const KMeansProblem& problem, int threads);
 // The device that `automatic` stands for: a GPU where the predicted time, its start and copies included, is shorter.

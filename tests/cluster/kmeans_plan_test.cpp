@@ -105,6 +105,27 @@ TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
   EXPECT_LE(plan.device_bytes, 50 * kGiB);
 }
 
+TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
+  for (const int64_t rows : {1, 256, 257, 5000, 33000, 65536, 65537, 70000, 1000000}) {
+    for (const int64_t clusters : {1, 200, 300, 4096, 85000}) {
+      KMeansProblem problem = million();
+      problem.rows = rows;
+      problem.clusters = clusters;
+      const KMeansPlan plan = plan_within(problem, 100 * kGiB);
+      const KMeansWorkspace layout(problem, plan);
+      for (int64_t piece = rows; piece > 0; piece /= 3) {
+        const ProductSchedule schedule = schedule_nearest(piece, clusters, 132);
+        const int64_t parts = schedule.items / schedule.query_tiles;
+        EXPECT_EQ(schedule.items % schedule.query_tiles, 0);
+        EXPECT_EQ(schedule.tiles_per_item % 2, 0);
+        EXPECT_LE(schedule.base_tiles, parts * schedule.tiles_per_item);
+        const int64_t room = (layout.failed - layout.candidates) / static_cast<int64_t>(sizeof(NearestRows));
+        EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, room) << piece << " of " << rows;
+      }
+    }
+  }
+}
+
 TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;

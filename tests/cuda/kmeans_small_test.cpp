@@ -2,6 +2,8 @@
 #include "cluster/kmeans_backend.hpp"
 #include "cuda/kmeans_parity.hpp"
 
+#include <tuple>
+
 namespace kith {
 namespace {
 
@@ -84,8 +86,11 @@ TEST_F(CudaKMeansSmall, PartialFitPredictAndTransform) {
 TEST_F(CudaKMeansSmall, EveryEngine) {
   const DeviceInfo device = cuda_devices().front();
   for (const bool spherical : {false, true}) {
-    for (const auto& [rows, cols, clusters] :
+    for (const std::tuple<int64_t, int64_t, int64_t>& size :
          {std::tuple<int64_t, int64_t, int64_t>{300, 40, 300}, {129, 100, 2}, {5, 8100, 3}}) {
+      const int64_t rows = std::get<0>(size);
+      const int64_t cols = std::get<1>(size);
+      const int64_t clusters = std::get<2>(size);
       const auto data = make_floats(Shape::gaussian, rows, cols, 6);
       const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
       KMeansProblem problem;
