@@ -150,6 +150,7 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.range.out_distances, "Where their distances go: a column")
       ->type_name("FILE");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
@@ -306,7 +307,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
   // The others copy and count: no GPU need wake for them.
-  if (!knn->parsed() && !kmeans->parsed()) typed.run.device = Device::cpu();
+  if (!knn->parsed() && !range->parsed() && !kmeans->parsed()) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };

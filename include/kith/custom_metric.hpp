@@ -16,8 +16,8 @@
 // number of threads. Sixteen rows go side by side, which a compiler turns into vector instructions where step() has no
 // branches that it cannot. init, step and finish are called from several threads at once.
 //
-// Host inputs and outputs, on the CPU. Cost: every pair of a query and a row. Memory: the k best of each query, and a
-// few rows for each thread.
+// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does the same on a GPU. Cost: every pair of a query and a
+// row. Memory: the k best of each query, and a few rows for each thread.
 #pragma once
 
 #include <kith/export.hpp>

@@ -1,6 +1,8 @@
 // All distances between two sets of vectors, in the metric's unit: those that knn() reports, bit by bit.
 //
-// Every one is computed in float64: for the k nearest knn() is much faster. Memory: rows x cols of the result alone.
+// Every one is computed in float64: for the k nearest knn() is much faster. Memory: rows x cols of the result alone,
+// and on a GPU a tile of up to 64 MiB. x, y and the result may lie in host memory or, each for itself, in that of the
+// CUDA device that computes; the result is complete when the call returns.
 #pragma once
 
 #include <kith/export.hpp>

@@ -5,7 +5,8 @@
 // is taken; where the limit has no room for them the call goes on counting and is OutOfMemory with the bytes it needs.
 // A row found takes up to 24 bytes while results are put together and 12 in the end.
 //
-// Host inputs and outputs, on the CPU; returns when the result is complete.
+// Queries and base may lie in host memory or, each for itself, in that of the CUDA device that searches; the result is
+// in host memory, and complete when the call returns.
 #pragma once
 
 #include <kith/export.hpp>

@@ -82,7 +82,7 @@ def read_vectors(
     TypeError
         A dtype that is none of these.
     NotImplementedError
-        A format that this build lacks (HDF5, gzip).
+        What this build or Kith lacks: gzip without zlib, a filter of an HDF5 file.
 
     Examples
     --------

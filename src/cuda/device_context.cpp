@@ -65,4 +65,11 @@ DeviceContext::~DeviceContext() {
   if (mine.pool.get() == pool_ && mine.idle.size() < kMostIdle) mine.idle.push_back(std::move(own_));
 }
 
+int64_t idle_pool_bytes(int device) {
+  Cache& shared = cache();
+  const std::lock_guard lock(shared.mutex);
+  const DeviceCache& mine = shared.of(device);
+  return mine.pool == nullptr ? 0 : mine.pool->idle_bytes();
+}
+
 }  // namespace kith

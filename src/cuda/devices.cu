@@ -1,6 +1,7 @@
 // The CUDA devices of this machine.
 #include <kith/device.hpp>
 
+#include "cuda/device_context.hpp"
 #include "cuda/device_info.hpp"
 
 #include <cuda_runtime_api.h>
@@ -25,15 +26,16 @@ KnownDevices& known_devices() {
   return *known;
 }
 
-// The memory that is free on the current device; false, with no error left behind, where it cannot be used.
-bool free_memory(int64_t& bytes) {
+// The memory that is free for Kith on the current device, number `index`; false, with no error left behind, where it
+// cannot be used.
+bool free_memory(int index, int64_t& bytes) {
   size_t free = 0;
   size_t total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
     (void)cudaGetLastError();
     return false;
   }
-  bytes = static_cast<int64_t>(free);
+  bytes = static_cast<int64_t>(free) + idle_pool_bytes(index);
   return true;
 }
 
@@ -48,7 +50,7 @@ bool describe(int index, DeviceInfo& info) {
   const auto known = known_devices().devices.find(index);
   if (known != known_devices().devices.end()) {
     info = known->second;
-    return free_memory(info.memory_free);
+    return free_memory(index, info.memory_free);
   }
   cudaDeviceProp properties;
   cudaFuncAttributes attributes;

@@ -29,6 +29,15 @@ class MemoryPool {
 
   cudaMemPool_t get() const { return pool_; }
 
+  // What it holds and nobody uses.
+  int64_t idle_bytes() const {
+    uint64_t held = 0;
+    uint64_t used = 0;
+    KITH_CUDA_CHECK(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &held));
+    KITH_CUDA_CHECK(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used));
+    return static_cast<int64_t>(held - used);
+  }
+
  private:
   cudaMemPool_t pool_ = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
+#include "cuda/event.hpp"
 
 #include <unistd.h>
 
@@ -92,25 +93,12 @@ void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) 
   }
 }
 
-// When what was enqueued before has been done.
-class Event {
- public:
-  Event() { KITH_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
-  ~Event() { (void)cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 }  // namespace
 
 bool wants_pinned(MemorySpace space, int64_t bytes) { return space.kind == MemoryKind::host && bytes >= kPinnedBytes; }
 
-RowUpload::RowUpload(bool pinned, const Resources& resources) : resources_(resources) {
+RowUpload::RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes)
+    : resources_(resources), gathered_(pinned ? 0 : gather_bytes, "rows on their way to a GPU", resources) {
   if (!pinned) return;
   resources_.host_memory()->reserve(kPinnedBytes, "pinned memory for copies to a GPU");
   try {
@@ -133,40 +121,79 @@ void RowUpload::copy(const MatrixView& rows, std::byte* target, cudaStream_t str
   const bool staged = stage_ != nullptr && rows.space().kind == MemoryKind::host &&
                       row_bytes <= PinnedStage::kHalfBytes && rows.rows() * row_bytes >= PinnedStage::kHalfBytes / 4;
   if (staged) {
-    copy_staged(rows, target, stream, meter);
+    copy_staged(rows, {nullptr, 0, rows.rows()}, target, stream, meter);
   } else {
     copy_plain(rows, target, stream);
   }
 }
 
-void RowUpload::copy_staged(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter) {
+void RowUpload::copy(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,
+                     ProgressMeter& meter) {
+  const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+  if (stage_ != nullptr && row_bytes <= PinnedStage::kHalfBytes) {
+    return copy_staged(rows, picks, target, stream, meter);
+  }
+  const int64_t most = gathered_.bytes() / row_bytes;
+  for (int64_t first = 0; first < picks.count;) {
+    const int64_t count = most > 0 ? std::min(most, picks.count - first) : 1;
+    const void* from = rows.row(picks.list[first] - picks.first_listed);  // one row goes as it is
+    if (count > 1) {
+      fill(rows, {picks.list + first, picks.first_listed, count}, gathered_.data(), meter);
+      from = gathered_.data();
+    }
+    // From ordinary memory: what is copied has been read when this returns.
+    KITH_CUDA_CHECK(cudaMemcpyAsync(target + first * row_bytes, from, static_cast<size_t>(count * row_bytes),
+                                    cudaMemcpyHostToDevice, stream));
+    first += count;
+  }
+}
+
+// Puts the picked rows one after the other, with all threads.
+void RowUpload::fill(const MatrixView& rows, const RowPicks& picks, std::byte* target, ProgressMeter& meter) const {
   constexpr int64_t kTaskBytes = 1 << 20;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
-  const int64_t half_rows = PinnedStage::kHalfBytes / row_bytes;
   const int64_t task_rows = std::max<int64_t>(kTaskBytes / row_bytes, 1);
+  const bool whole = picks.list == nullptr && rows.row_stride() == rows.cols();
+  parallel_for((picks.count + task_rows - 1) / task_rows, meter, resources_, [&](int64_t task, int) {
+    const int64_t begin = task * task_rows;
+    const int64_t end = std::min(begin + task_rows, picks.count);
+    if (whole) {
+      std::memcpy(target + begin * row_bytes, rows.row(begin), static_cast<size_t>((end - begin) * row_bytes));
+      return;
+    }
+    const bool packed = rows.row_stride() == rows.cols();
+    for (int64_t i = begin; i < end;) {
+      const int64_t row = picks.list == nullptr ? i : picks.list[i] - picks.first_listed;
+      int64_t run = 1;  // of rows that lie one after the other
+      if (packed)
+        while (i + run < end && picks.list[i + run] == picks.list[i] + run) ++run;
+      std::memcpy(target + i * row_bytes, rows.row(row), static_cast<size_t>(run * row_bytes));
+      i += run;
+    }
+  });
+}
+
+void RowUpload::copy_staged(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,
+                            ProgressMeter& meter) {
+  const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+  const int64_t half_rows = PinnedStage::kHalfBytes / row_bytes;
   Event copied[2];
   int turn = 0;
-  for (int64_t first = 0; first < rows.rows(); first += half_rows, turn ^= 1) {
-    const MatrixView part = rows.slice(first, std::min(half_rows, rows.rows() - first));
+  for (int64_t first = 0; first < picks.count; first += half_rows, turn ^= 1) {
+    const int64_t count = std::min(half_rows, picks.count - first);
     std::byte* const half = stage_->half(turn);
     if (first >= 2 * half_rows) copied[turn].wait();
-    parallel_for((part.rows() + task_rows - 1) / task_rows, meter, resources_, [&](int64_t task, int) {
-      const int64_t end = std::min((task + 1) * task_rows, part.rows());
-      if (part.row_stride() == part.cols()) {
-        const int64_t begin = task * task_rows;
-        std::memcpy(half + begin * row_bytes, part.row(begin), static_cast<size_t>((end - begin) * row_bytes));
-        return;
-      }
-      for (int64_t i = task * task_rows; i < end; ++i) {
-        std::memcpy(half + i * row_bytes, part.row(i), static_cast<size_t>(row_bytes));
-      }
-    });
-    KITH_CUDA_CHECK(cudaMemcpyAsync(target + first * row_bytes, half, static_cast<size_t>(part.rows() * row_bytes),
+    if (picks.list == nullptr) {
+      fill(rows.slice(first, count), {nullptr, 0, count}, half, meter);
+    } else {
+      fill(rows, {picks.list + first, picks.first_listed, count}, half, meter);
+    }
+    KITH_CUDA_CHECK(cudaMemcpyAsync(target + first * row_bytes, half, static_cast<size_t>(count * row_bytes),
                                     cudaMemcpyHostToDevice, stream));
     copied[turn].record(stream);
   }
   copied[0].wait();  // the stage is free for others
-  if (rows.rows() > half_rows) copied[1].wait();
+  if (picks.count > half_rows) copied[1].wait();
 }
 
 }  // namespace kith

@@ -5,6 +5,7 @@
 // for the next call; while it is used it counts against the host memory limit.
 #pragma once
 
+#include <kith/host_buffer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -24,21 +25,35 @@ bool wants_pinned(MemorySpace space, int64_t bytes);
 
 class PinnedStage;
 
+// All rows of a matrix, or those whose numbers, less first_listed, a list gives.
+struct RowPicks {
+  const uint32_t* list = nullptr;
+  int64_t first_listed = 0;
+  int64_t count = 0;
+};
+
 class RowUpload {
  public:
-  // With kPinnedBytes of pinned memory, or without. OutOfMemory where the limit has not that much left.
-  RowUpload(bool pinned, const Resources& resources);
+  // With kPinnedBytes of pinned memory, or without; then picked rows need gather_bytes of ordinary memory, one row at
+  // least. OutOfMemory where the limit has not that much left.
+  RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes = 0);
   ~RowUpload();
   RowUpload(const RowUpload&) = delete;
   RowUpload& operator=(const RowUpload&) = delete;
 
   // Enqueues; `rows` have been read when it returns, unless they lie on the device or are pinned.
   void copy(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter);
+  // The rows picked of a matrix in host memory.
+  void copy(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,
+            ProgressMeter& meter);
 
  private:
-  void copy_staged(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter);
+  void copy_staged(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,
+                   ProgressMeter& meter);
+  void fill(const MatrixView& rows, const RowPicks& picks, std::byte* target, ProgressMeter& meter) const;
 
   const Resources resources_;
+  HostBuffer gathered_;
   std::unique_ptr<PinnedStage> stage_;
 };
 

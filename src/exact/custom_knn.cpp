@@ -136,7 +136,9 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
   check_host_readable("queries", queries);
   check_host_readable("base", base);
   if (resources.device().kind == DeviceKind::cuda) {
-    throw Unsupported("a metric from custom_metric.hpp runs on the CPU only; use device cpu or auto");
+    throw Unsupported(
+        "a metric from custom_metric.hpp runs on the CPU only; use device cpu or auto, or knn_by_cuda of "
+        "custom_metric.cuh");
   }
   Neighbors result(queries.rows(), params.k, resources);
   KeptRows kept(params.filter, base.rows(), resources);

@@ -14,18 +14,13 @@ struct SearchInput {
   RowSource& queries;
   BaseSet& base;
   const RowFilter& filter;
+  const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };
 
 // `problem` describes queries and base as they are; its k is settled here, where the filter may leave fewer rows.
 void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output, const Resources& resources);
 
-// How a filter is applied.
-enum class FilterPath : uint8_t {
-  none,    // it keeps every row
-  mask,    // all rows are scanned, and candidates that it leaves out dropped
-  gather,  // the rows that it keeps are copied together and searched as a base of their own
-};
-// `prepared`: the base has, or would have, a layout for the device.
+// How a filter that keeps so many rows is applied. `prepared`: the base has, or would have, a layout for the device.
 FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, bool prepared);
 
 // A search with its filter, device and plan settled.
@@ -39,14 +34,12 @@ class PlannedSearch {
   KnnInput input() const;
 
  private:
+  void plan(FilterPath path, Device device, const Resources& resources);
   void check_gathered(const MatrixView& rows, int64_t first_row) const;
 
   KnnProblem* problem_;
   const SearchInput& search_;
   KeptRows kept_;
-  FilterPath path_ = FilterPath::none;
-  const uint64_t* bits_ = nullptr;
-  const uint32_t* list_ = nullptr;
   bool anything_left_ = false;
   bool base_checked_ = false;  // gathered rows need no look
   PlannedKnn planned_;

@@ -43,6 +43,13 @@ void throw_not_finite(std::string_view what, int64_t row) {
       "{} row {} holds a NaN or an infinity; remove it, or switch the check off (check_finite = false)", what, row));
 }
 
+void throw_negative(std::string_view what, int64_t row) {
+  throw InvalidArgument(
+      fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
+                  "are zero or more: choose another metric, or shift the data",
+                  what, row));
+}
+
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources) {
   if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
@@ -54,11 +61,7 @@ void refuse_negative(std::string_view what, const MatrixView& rows, const RowNum
                      const Resources& resources) {
   if (rows.dtype() == DType::u8) return;
   const int64_t row = find_first(rows.rows(), numbers, resources, [&](int64_t i) { return row_has_negative(rows, i); });
-  if (row < 0) return;
-  throw InvalidArgument(
-      fmt::format("{} row {} holds a value below zero; chi_square compares histograms, whose values "
-                  "are zero or more: choose another metric, or shift the data",
-                  what, numbers[row]));
+  if (row >= 0) throw_negative(what, numbers[row]);
 }
 
 }  // namespace kith

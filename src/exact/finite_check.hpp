@@ -12,6 +12,7 @@ namespace kith {
 
 // `what` is "query" or "base"; `row` counts from the caller's first.
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);
+[[noreturn]] void throw_negative(std::string_view what, int64_t row);
 
 // What the caller calls row i: number first + i, or list[first + i]; rows whose number `kept` leaves out do not count.
 struct RowNumbers {

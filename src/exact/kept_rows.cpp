@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "core/parallel_for.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,16 +13,33 @@
 namespace kith {
 namespace {
 
-int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
+static_assert(std::endian::native == std::endian::little);
 
 // Bit i tells whether byte i of eight, the lowest first, is not 0.
 uint64_t bits_of_bytes(const uint8_t* bytes) {
-  static_assert(std::endian::native == std::endian::little);
   uint64_t eight;
   std::memcpy(&eight, bytes, sizeof(eight));
   constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
   const uint64_t ones = (((eight & kLow) + kLow) | eight) >> 7 & 0x0101010101010101;
   return ones * 0x0102040810204080 >> 56;  // byte i's one moves to bit 56 + i
+}
+
+// All bits that are set. Plain additions, which become vector instructions: not every processor that a build is for has
+// one that counts, and beside the search of one query a filter is not little.
+int64_t count_bits(const uint64_t* words, int64_t count) {
+  uint64_t total = 0;
+  for (int64_t first = 0; first < count; first += 16) {
+    uint64_t sums = 0;  // of each byte: at most 16 times 8
+    for (int64_t i = first; i < std::min(first + 16, count); ++i) {
+      uint64_t word = words[i];
+      word -= word >> 1 & 0x5555555555555555;
+      word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+      sums += (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+    }
+    sums = (sums & 0x00ff00ff00ff00ff) + (sums >> 8 & 0x00ff00ff00ff00ff);
+    total += sums * 0x0001000100010001 >> 48;
+  }
+  return static_cast<int64_t>(total);
 }
 
 // One of the ids is no row.
@@ -54,23 +73,26 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
 
 void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
+  ranks_ = HostBuffer(ranks_for(rows_) * 4, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
   const auto* const given = static_cast<const uint8_t*>(filter.data());
-  const bool packed = filter.form() == RowFilter::Form::bits;
-  for (int64_t word = 0; word < words_for(rows_); ++word) {
-    const int64_t first = word * 64;
-    const int64_t count = std::min<int64_t>(64, rows_ - first);
-    uint64_t value = 0;
-    if (packed) {
-      for (int64_t b = 0; b < (count + 7) / 8; ++b) value |= static_cast<uint64_t>(given[first / 8 + b]) << (8 * b);
-    } else {
-      const int64_t whole = count / 8 * 8;
-      for (int64_t i = 0; i < whole; i += 8) value |= bits_of_bytes(given + first + i) << i;
-      for (int64_t i = whole; i < count; ++i) value |= static_cast<uint64_t>(given[first + i] != 0) << i;
-    }
-    if (count < 64) value &= (uint64_t{1} << count) - 1;
-    words[word] = value;
-    count_ += std::popcount(value);
+  const int64_t whole = rows_ / 8 * 8;
+  if (words_for(rows_) > 0) words[words_for(rows_) - 1] = 0;
+  if (filter.form() == RowFilter::Form::bits) {
+    std::memcpy(words, given, static_cast<size_t>((rows_ + 7) / 8));
+  } else {
+    auto* const bytes = reinterpret_cast<uint8_t*>(words);
+    for (int64_t i = 0; i < whole; i += 8) bytes[i / 8] = static_cast<uint8_t>(bits_of_bytes(given + i));
+    uint8_t last = 0;
+    for (int64_t i = whole; i < rows_; ++i) last = static_cast<uint8_t>(last | (given[i] != 0 ? 1 : 0) << (i % 8));
+    if (whole < rows_) bytes[whole / 8] = last;
+  }
+  if (rows_ % 64 != 0) words[rows_ / 64] &= (uint64_t{1} << (rows_ % 64)) - 1;
+  constexpr int64_t kRankWords = kRankRows / 64;
+  for (int64_t rank = 0; rank < ranks_for(rows_); ++rank) {
+    ranks_.as<uint32_t>()[rank] = static_cast<uint32_t>(count_);
+    const int64_t first = rank * kRankWords;
+    count_ += count_bits(words + first, std::min(kRankWords, words_for(rows_) - first));
   }
 }
 
@@ -94,27 +116,54 @@ void KeptRows::take_ids(const RowFilter& filter, const Resources& resources) {
 }
 
 const uint32_t* KeptRows::list(const Resources& resources) {
-  if (list_.data() != nullptr || count_ == 0) return list_.as<uint32_t>();
+  if (list() != nullptr || count_ == 0) return list();
+  constexpr int64_t kRanksPerTask = 16;
   list_ = HostBuffer(count_ * 4, "the filter's rows", resources);
-  auto* out = list_.as<uint32_t>();
-  for (int64_t word = 0; word < words_for(rows_); ++word) {
-    for (uint64_t rest = bits_.as<uint64_t>()[word]; rest != 0; rest &= rest - 1) {
-      *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(rest));
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("filter", rows_, quiet);
+  parallel_for((ranks_for(rows_) + kRanksPerTask - 1) / kRanksPerTask, meter, resources, [&](int64_t task, int) {
+    const int64_t first = task * kRanksPerTask * (kRankRows / 64);
+    const int64_t end = std::min(first + kRanksPerTask * (kRankRows / 64), words_for(rows_));
+    uint32_t* out = list_.as<uint32_t>() + ranks()[task * kRanksPerTask];
+    for (int64_t word = first; word < end; ++word) {
+      for (uint64_t rest = bits()[word]; rest != 0; rest &= rest - 1) {
+        *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(rest));
+      }
     }
-  }
-  return list_.as<uint32_t>();
+  });
+  return list();
+}
+
+int64_t KeptRows::count_before(int64_t row) const {
+  if (list() != nullptr) return std::lower_bound(list(), list() + count_, row) - list();
+  if (row >= rows_) return count_;
+  int64_t count = ranks()[row / kRankRows];
+  for (int64_t word = row / kRankRows * (kRankRows / 64); word < row / 64; ++word) count += std::popcount(bits()[word]);
+  return count + std::popcount(bits()[row / 64] & ((uint64_t{1} << (row % 64)) - 1));
+}
+
+int64_t KeptRows::row_at(int64_t place) const {
+  if (list() != nullptr) return list()[place];
+  const uint32_t* const end = ranks() + ranks_for(rows_);
+  const int64_t rank = std::upper_bound(ranks(), end, place) - ranks() - 1;
+  int64_t left = place - ranks()[rank];
+  int64_t word = rank * (kRankRows / 64);
+  while (left >= std::popcount(bits()[word])) left -= std::popcount(bits()[word++]);
+  uint64_t rest = bits()[word];
+  for (; left > 0; --left) rest &= rest - 1;
+  return word * 64 + std::countr_zero(rest);
 }
 
 const uint64_t* KeptRows::bits(const Resources& resources) {
-  if (bits_.data() != nullptr) return bits_.as<uint64_t>();
+  if (bits() != nullptr) return bits();
   bits_ = HostBuffer(words_for(rows_) * 8, "the filter's bits", resources);
   auto* const words = bits_.as<uint64_t>();
   std::fill_n(words, words_for(rows_), uint64_t{0});
-  const uint32_t* const list = list_.as<uint32_t>();
+  const uint32_t* const kept = list();
   for (int64_t i = 0; i < count_;) {  // ascending: a word is put together before it is stored
-    const uint32_t word = list[i] / 64;
+    const uint32_t word = kept[i] / 64;
     uint64_t value = 0;
-    for (; i < count_ && list[i] / 64 == word; ++i) value |= uint64_t{1} << (list[i] % 64);
+    for (; i < count_ && kept[i] / 64 == word; ++i) value |= uint64_t{1} << (kept[i] % 64);
     words[word] = value;
   }
   return words;

@@ -1,7 +1,9 @@
 // The rows that a filter keeps, checked against the base: how many, as bits, and as an ascending list.
 //
-// Memory: rows / 8 bytes for the bits and 4 for each kept row of the list, each made when first asked for (a filter
-// given as ids makes the list at once and its bits only for a search that passes over all rows).
+// Memory: rows / 8 bytes for the bits and 4 for each kept row of the list, each made when first asked for: a filter
+// given as ids has the list at once and its bits only for a search that passes over all rows, one given as a mask the
+// bits at once and the list only where the rows themselves are copied. A little more for ranks: how many rows are kept
+// before each 4,096th.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -24,6 +26,19 @@ class KeptRows {
   const uint32_t* list(const Resources& resources);
   // Bit i % 64 of word i / 64 for row i.
   const uint64_t* bits(const Resources& resources);
+  // The same, null where they have not been made. At least one of them has, where some rows are left out.
+  const uint32_t* list() const { return list_.as<uint32_t>(); }
+  const uint64_t* bits() const { return bits_.as<uint64_t>(); }
+
+  static constexpr int64_t kRankRows = 4096;
+  static int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
+  static int64_t ranks_for(int64_t rows) { return (rows + kRankRows - 1) / kRankRows; }
+  // Of rows kRankRows * i: how many are kept before. There where the bits have been made first.
+  const uint32_t* ranks() const { return ranks_.as<uint32_t>(); }
+
+  // How many are kept before a row; the number of the kept row at a place in the list.
+  int64_t count_before(int64_t row) const;
+  int64_t row_at(int64_t place) const;
 
  private:
   void take_bits(const RowFilter& filter, const Resources& resources);
@@ -33,6 +48,7 @@ class KeptRows {
   int64_t count_ = 0;
   HostBuffer list_;
   HostBuffer bits_;
+  HostBuffer ranks_;
 };
 
 inline bool keeps(const uint64_t* bits, int64_t row) { return bits[row / 64] >> (row % 64) & 1; }

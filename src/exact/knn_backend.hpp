@@ -13,12 +13,17 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 
 #include <cstdint>
 #include <memory>
 
 namespace kith {
+
+namespace custom {
+struct TileMetric;
+}
 
 // A base laid out for one backend ahead of the search: norms, packed panels, a copy in device memory.
 class PreparedBase {
@@ -37,11 +42,19 @@ class KnnBackend {
   virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
-// `plan` was made for the problem and for this device. `kept` are the bits of a filter in the numbers of the rows
-// scanned, or null.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+// `plan` was made for the problem and for this device. `kept` is what a filter leaves of the rows scanned, where they
+// are masked or, on a GPU, listed; else null.
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                          const Resources& resources);
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const Resources& resources);
+// `metric` gives the keys of a problem with a custom one.
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+                                          const custom::TileMetric* metric, const Resources& resources);
+
+// All rows, by the problem's own metric.
+inline std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan,
+                                                 const Resources& resources) {
+  return make_knn_cuda(problem, plan, nullptr, nullptr, resources);
+}
 
 // Padding for every query, to the memory of the device that `out` lies on.
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);

@@ -70,9 +70,9 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
 
 }  // namespace
 
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept,
+std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
                                          const Resources& resources) {
-  return std::make_unique<KnnCpu>(problem, plan, kept, resources);
+  return std::make_unique<KnnCpu>(problem, plan, kept == nullptr ? nullptr : kept->bits(), resources);
 }
 
 std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,

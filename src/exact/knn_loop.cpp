@@ -115,7 +115,7 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
   const Resources& resources = planned.resources();
   const std::unique_ptr<KnnBackend> backend = dispatch(
       plan.device, [&] { return make_knn_cpu(problem, plan, input.kept, resources); },
-      [&](int) { return make_knn_cuda(problem, plan, resources); });
+      [&](int) { return make_knn_cuda(problem, plan, input.kept, input.metric, resources); });
   const int64_t packed = problem.result_space.host_readable() ? plan.query_batch * problem.k : 0;
   const HostBuffer neighbors(packed * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours", resources);
   input.queries.open(plan.query_batch, resources);

@@ -44,8 +44,9 @@ class KnnOutput {
 struct KnnInput {
   RowSource& queries;
   std::function<void(const BaseSet::Step& step)> walk;
-  const uint64_t* kept = nullptr;     // bits of a filter for the rows walked over; CPU only
-  const uint32_t* numbers = nullptr;  // the ids of the rows walked over, where they are not 0, 1, 2, ...
+  const KeptRows* kept = nullptr;              // of the rows walked over, where they are masked or listed
+  const uint32_t* numbers = nullptr;           // the ids of the rows walked over, where they are not 0, 1, 2, ...
+  const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };
 
 void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output);

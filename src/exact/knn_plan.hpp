@@ -17,6 +17,14 @@
 
 namespace kith {
 
+// How a filter is applied.
+enum class FilterPath : uint8_t {
+  none,    // it keeps every row
+  mask,    // all rows are scanned, and those that it leaves out dropped
+  gather,  // the rows that it keeps are copied together on the host and searched as a base of their own
+  list,    // a GPU reads the rows that it keeps by their numbers, and searches them as a base of their own
+};
+
 struct KnnProblem {
   int64_t queries = 0;
   int64_t rows = 0;
@@ -35,6 +43,10 @@ struct KnnProblem {
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
   bool base_prepared = false;     // an index holds the base in the layout of the device
   bool base_checked = false;      // an index has looked at the rows when they were added
+  FilterPath filter = FilterPath::none;
+  int64_t unfiltered_rows = 0;  // of the base, where `rows` are those that a list keeps
+  bool range = false;           // all rows within a radius: k has no meaning for a GPU
+  bool every_key = false;       // all keys are wanted, or the caller's code computes them: no products
 };
 
 // How the CPU chooses its candidates.
@@ -81,9 +93,11 @@ struct KnnPlan {
 
   // CUDA
   int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
+  int64_t gather_bytes = 0;  // the same for rows by number, where none is pinned
   CudaEngine cuda_engine = CudaEngine::direct;
   int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
+  int64_t hits = 0;  // range search: rows found that the device holds at a time
   ProductPlan product;
 };
 

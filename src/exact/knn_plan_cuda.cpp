@@ -13,6 +13,7 @@
 #include "core/byte_size.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "exact/range_workspace_cuda.hpp"
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/select/select_plan.hpp"
 
@@ -31,9 +32,12 @@ constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
+constexpr int64_t kGatherBytes = int64_t{4} << 20;
 
 // Products.
-constexpr int64_t kProductFromRows = 4096;  // below this the direct engine is as fast
+constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
+constexpr int64_t kProductFewRows = 512;                // unless queries are many: from so few rows on,
+constexpr int64_t kProductFewPairs = int64_t{1} << 21;  // where there are so many keys to compute
 constexpr int64_t kProductLargestK = 1024;
 constexpr int64_t kProductQueries = 16384;  // one or two gigabytes of minima with a full piece
 constexpr int64_t kProductGoodQueries = 2048;
@@ -46,16 +50,21 @@ constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kMostCandidates = 2048;
 
+// Range search.
+constexpr int64_t kRangeQueries = 4096;  // their candidates take 32 MiB
+constexpr int64_t kHitsPerQuery = 1024;  // that products have room for, on the average
+
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
 // pieces.
 int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
-  int64_t bytes =
-      problem.result_space.host_readable() ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
-  bytes = bytes > INT64_MAX - plan.pinned_bytes ? INT64_MAX : bytes + plan.pinned_bytes;
+  const bool packed = problem.result_space.host_readable() && !problem.range;
+  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
+  add(plan.pinned_bytes);
+  add(plan.gather_bytes);
   if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
   if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));
   if (!problem.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(problem.result_k, 12)));
@@ -70,6 +79,14 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
       needed);
 }
 
+int64_t workspace_bytes(const KnnProblem& problem, KnnPlan& plan) {
+  if (!problem.range) return KnnWorkspace(problem, plan).bytes;
+  // What one query can have in a tile, or among its candidates, always fits.
+  const int64_t of_products = plan.product.queries * kHitsPerQuery;
+  plan.hits = std::max({plan.row_tile, plan.query_tile * plan.row_tile / 4, of_products, plan.product.capacity});
+  return RangeWorkspace(problem, plan).bytes;
+}
+
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
 KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget) {
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
@@ -80,8 +97,9 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
   plan.query_batch = std::max<int64_t>(problem.queries, 1);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
-  const int64_t wanted = std::max({kTileKeys / plan.query_tile, std::min(problem.k, kTileKeys), kSmallestRowTile});
-  const int64_t affordable = std::max({kPieceBytes / row_bytes, std::min(problem.k, kTileKeys), kSmallestRowTile});
+  const int64_t lists = problem.range ? 1 : std::min(problem.k, kTileKeys);
+  const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
+  const int64_t affordable = std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   plan.row_tile = std::min({wanted, affordable, rows});
   plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
 
@@ -92,7 +110,7 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
     plan.query_tile = std::min(plan.query_tile, plan.query_batch);
   };
   for (;;) {
-    plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+    plan.device_bytes = workspace_bytes(problem, plan);
     if (plan.device_bytes <= budget.device) break;
     if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       shrink_rows();
@@ -112,6 +130,10 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
 int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
 void choose_selection(const KnnProblem& problem, const CudaChoice& choice, ProductPlan& product) {
+  if (problem.range) {
+    product.capacity = kMostCandidates;
+    return;
+  }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
   const bool whole_groups = problem.k <= kGroupsLargestK && !choice.second_product;
   const bool wide = whole_groups && product.operands == OperandType::half;
@@ -131,10 +153,15 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, Produ
 // Products; false where they do not suit the problem or do not fit.
 bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
                   const CudaChoice& choice, KnnPlan& plan) {
-  if (choice.engine == CudaEngine::direct || device.compute_capability < 80) return false;
-  if (!has_operands(problem.metric, problem.cols) || problem.k > kProductLargestK) return false;
+  if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || problem.every_key) return false;
+  if (!has_operands(problem.metric, problem.cols)) return false;
+  if (!problem.range && problem.k > kProductLargestK) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  if (!forced && (problem.rows < kProductFromRows || group_count(problem.rows, 1) < 2 * problem.k)) return false;
+  const bool few_groups = !problem.range && group_count(problem.rows, 1) < 2 * problem.k;
+  const bool many_pairs =
+      problem.rows >= kProductFewRows && saturating_multiply(problem.queries, problem.rows) >= kProductFewPairs;
+  const bool enough = problem.rows >= kProductFromRows || many_pairs;
+  if (!forced && (!enough || few_groups)) return false;
 
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
   const KeyKind kind = key_kind(problem.metric);
@@ -145,19 +172,20 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   ProductPlan& product = plan.product;
   product.engine = product_engine(device.compute_capability, choice.product);
   product.operands = operand_type(kind, problem.query_dtype, problem.base_dtype, problem.cols);
-  product.operands_ready = problem.base_prepared &&
+  product.operands_ready = problem.base_prepared && problem.filter != FilterPath::list &&
                            product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
   product.multiprocessors = device.multiprocessors;
-  product.queries = std::min(plan.query_batch, kProductQueries);
+  product.queries = std::min(plan.query_batch, problem.range ? kRangeQueries : kProductQueries);
   product.rows = std::min(rows, kProductRows);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
-  const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * problem.k));
+  const int64_t k = problem.range ? 1 : problem.k;
+  const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
     choose_selection(problem, choice, product);
-    plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+    plan.device_bytes = workspace_bytes(problem, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);
@@ -205,12 +233,18 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   plan.base_chunk = problem.base_in_memory ? rows : std::min(rows, std::max<int64_t>(kFileChunkBytes / row_bytes, 1));
   const bool comes_from_host = !problem.base_prepared && problem.base_space.kind == MemoryKind::host;
-  plan.pinned_bytes = comes_from_host && saturating_multiply(rows, row_bytes) >= kPinnedFrom ? kPinnedBytes : 0;
+  const int64_t all_bytes = saturating_multiply(rows, row_bytes);
+  plan.pinned_bytes = comes_from_host && all_bytes >= kPinnedFrom ? kPinnedBytes : 0;
+  const bool gathers = comes_from_host && problem.filter == FilterPath::list;
+  int64_t most_gathered = kGatherBytes;
   for (;;) {
+    plan.gather_bytes = gathers && plan.pinned_bytes == 0 ? std::min(all_bytes, most_gathered) : 0;
     plan.host_bytes = host_bytes(problem, plan);
     if (plan.host_bytes <= budget.host) break;
     if (plan.pinned_bytes > 0) {
       plan.pinned_bytes = 0;
+    } else if (plan.gather_bytes > 0) {
+      most_gathered /= 2;  // in the end rows go one by one
     } else if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > kGoodBatch) {
@@ -223,7 +257,7 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
       throw_too_small("host", plan.host_bytes, budget.host);
     }
   }
-  plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+  plan.device_bytes = workspace_bytes(problem, plan);
   return plan;
 }
 

@@ -1,14 +1,28 @@
-// Stands in for knn_cuda.cpp in a build without CUDA.
+// Stands in for what searches on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/pairwise_cuda.hpp"
+#include "exact/range_backend.hpp"
 
 namespace kith {
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem&, const KnnPlan&, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem&, const KnnPlan&, const KeptRows*, const custom::TileMetric*,
+                                          const Resources&) {
+  throw_no_cuda();
+}
+
+std::unique_ptr<RangeBackend> make_range_cuda(const KnnProblem&, const PlannedKnn&, const KnnInput&, float,
+                                              const Resources&) {
+  throw_no_cuda();
+}
 
 void write_nothing_cuda(Metric, const NeighborsView&, const Resources&) { throw_no_cuda(); }
 
 std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const PrepareOptions&, const Resources&) {
+  throw_no_cuda();
+}
+
+void pairwise_cuda(const KnnProblem&, const PlannedKnn&, const MatrixView&, const MatrixView&,
+                   const MutableMatrixView&) {
   throw_no_cuda();
 }
 

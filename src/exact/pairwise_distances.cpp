@@ -2,11 +2,14 @@
 
 #include <kith/error.hpp>
 
+#include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/knn_loop.hpp"
 #include "exact/metric_unit.hpp"
+#include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
 
@@ -21,14 +24,7 @@ namespace {
 constexpr int64_t kBlockRows = 256;  // of y: these stay in the cache while the block's rows of x pass over them
 constexpr int64_t kBlockQueries = 64;
 
-void check_pairwise(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
-                    const Resources& resources) {
-  check_knn(RowsInfo(x), RowsInfo(y), {1, params.metric, params.check_finite});
-  if (resources.device().kind == DeviceKind::cuda) {
-    throw Unsupported("pairwise distances are computed on the CPU only; use device cpu or auto");
-  }
-  check_host_readable("x", x);
-  check_host_readable("y", y);
+void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams& params, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
   if (params.check_finite) {
     refuse_not_finite("x", x, {0}, quiet);
@@ -40,24 +36,10 @@ void check_pairwise(const MatrixView& x, const MatrixView& y, const PairwisePara
   }
 }
 
-}  // namespace
-
-MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
-                                const Resources& resources) {
-  check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
-  MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
-  pairwise_distances(x, y, result.mutable_view(), params, resources);
-  return result;
-}
-
-void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
-                        const PairwiseParams& params, const Resources& resources) {
+void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out, const PairwiseParams& params,
+                  const Resources& resources) {
   const DefaultFloatMode mode;
-  check_pairwise(x, y, params, resources);
-  if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows() || !out.space().host_readable()) {
-    throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}, on the host",
-                                      name_of(out.dtype()), out.rows(), out.cols(), x.rows(), y.rows()));
-  }
+  check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
   const HostBuffer scratch(resources.threads() * cols * static_cast<int64_t>(sizeof(float)), "a widened row",
@@ -84,6 +66,33 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
     meter.checkpoint();
   });
   meter.finish();
+}
+
+}  // namespace
+
+MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
+                                const Resources& resources) {
+  check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
+  MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
+  pairwise_distances(x, y, result.mutable_view(), params, resources);
+  return result;
+}
+
+void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
+                        const PairwiseParams& params, const Resources& resources) {
+  KnnProblem problem = check_knn(RowsInfo(x), RowsInfo(y), {1, params.metric, params.check_finite});
+  if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
+    throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),
+                                      out.rows(), out.cols(), x.rows(), y.rows()));
+  }
+  problem.every_key = true;
+  problem.result_space = out.space();
+  const Device device = resolve_device(problem, resources);
+  dispatch(
+      device, [&] { pairwise_cpu(x, y, out, params, resources); },
+      [&](int) {
+        if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(problem, plan_knn(problem, device, resources), x, y, out);
+      });
 }
 
 }  // namespace kith

@@ -5,7 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/finite_check.hpp"
-#include "kernels/distance/inspect_rows_cuda.hpp"
+#include "kernels/product/operands_cuda.hpp"
 
 #include <algorithm>
 #include <string>
@@ -28,10 +28,10 @@ DeviceRowsView device_rows(const MatrixView& matrix) {
 
 bool can_be_infinite(DType dtype) { return dtype != DType::u8 && dtype != DType::i8; }
 
-void inspect_rows(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream) {
-  if (first_bad == nullptr && inverse_norms == nullptr) return;
-  launch_inspect_rows(rows, cols, inverse_norms, first_bad, stream);
-  rows.inverse_norms = inverse_norms;
+void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
+  if (!findings.wanted()) return;
+  launch_inspect_rows(rows, cols, findings, stream);
+  rows.inverse_norms = findings.inverse_norms;
 }
 
 PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const PrepareOptions& options,
@@ -41,17 +41,21 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   if (!lies_on(base, device)) bring(base, resources);
   const int64_t norm_bytes = options.metric == Metric::cosine ? base.rows() * 8 : 0;
   norms_ = DeviceBuffer(norm_bytes, "the index's norms", context_, resources);
-  const DeviceBuffer status(sizeof(uint32_t), "the check for NaN", context_, resources);
-  auto* const bad_row = reinterpret_cast<uint32_t*>(status.data());
-  KITH_CUDA_CHECK(cudaMemsetAsync(bad_row, 0xFF, sizeof(uint32_t), context_->stream()));
+  const DeviceBuffer status(2 * sizeof(uint32_t), "the check of values", context_, resources);
+  auto* const bad_rows = reinterpret_cast<uint32_t*>(status.data());  // not finite, below zero
+  KITH_CUDA_CHECK(cudaMemsetAsync(bad_rows, 0xFF, 2 * sizeof(uint32_t), context_->stream()));
   const bool check = options.check_finite && can_be_infinite(base.dtype());
-  inspect_rows(rows_, base.cols(), reinterpret_cast<double*>(norms_.data()), check ? bad_row : nullptr,
+  // Rows on the host have been looked at there.
+  const bool signs = options.metric == Metric::chi_square && !base.space().host_readable() && base.dtype() != DType::u8;
+  inspect_rows(rows_, base.cols(),
+               {check ? bad_rows : nullptr, signs ? bad_rows + 1 : nullptr, reinterpret_cast<double*>(norms_.data())},
                context_->stream());
   if (has_operands(options.metric, base.cols()) && base.rows() > 0) prepare_operands(base, options.metric, resources);
-  uint32_t bad = kNoBadRow;
-  KITH_CUDA_CHECK(cudaMemcpyAsync(&bad, bad_row, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
+  uint32_t bad[2] = {kNoBadRow, kNoBadRow};
+  KITH_CUDA_CHECK(cudaMemcpyAsync(bad, bad_rows, sizeof bad, cudaMemcpyDeviceToHost, context_->stream()));
   context_->synchronize();  // searches use it on streams of their own
-  if (bad != kNoBadRow) throw_not_finite("base", options.first_row + bad);
+  if (bad[1] != kNoBadRow) throw_negative("base", options.first_row + bad[1]);
+  if (bad[0] != kNoBadRow) throw_not_finite("base", options.first_row + bad[0]);
 }
 
 // In pieces, between which the copy can be cancelled.

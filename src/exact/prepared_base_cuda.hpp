@@ -8,8 +8,8 @@
 
 #include "cuda/device_buffer.hpp"
 #include "exact/knn_backend.hpp"
-#include "exact/product_search_cuda.hpp"
-#include "kernels/distance/distance_cuda.hpp"
+#include "exact/product_base_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -46,7 +46,7 @@ void check_on_device(const MatrixView& matrix, std::string_view what, int device
 DeviceRowsView device_rows(const MatrixView& matrix);
 bool can_be_infinite(DType dtype);
 
-// Fills in the inverse norms, and in *first_bad the first row that is not finite, where these are not null. Enqueues.
-void inspect_rows(DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad, cudaStream_t stream);
+// Looks for what is wanted, if anything is, and gives the rows their norms. Enqueues.
+void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream);
 
 }  // namespace kith

@@ -11,49 +11,19 @@
 #pragma once
 
 #include "exact/knn_workspace_cuda.hpp"
-#include "kernels/distance/distance_cuda.hpp"
-#include "kernels/product/operands_cuda.hpp"
-#include "kernels/product/product_cuda.hpp"
-#include "kernels/product/rerank_cuda.hpp"
+#include "exact/product_step_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
 
-#include <cuda_runtime_api.h>
-
-#include <cstddef>
 #include <cstdint>
 
 namespace kith {
 
-// The operands of a base on the device.
-struct OperandsView {
-  std::byte* operands = nullptr;
-  std::byte* terms = nullptr;  // 4 bytes a row
-  float* centre = nullptr;
-  BaseFacts* facts = nullptr;
-
-  // From row `first`, a multiple of kQueryTile, on.
-  OperandsView from(int64_t first, int64_t chunks) const {
-    return {operands + first / kOperandTile * chunks * kBlockBytes, terms + first * 4, centre, facts};
-  }
-};
-
-struct ProductBase {
-  DeviceRowsView rows;
-  OperandsView operands;
-  int64_t first_row = 0;
-};
-
-// Rounds rows to operands of this type; `bad_row`, where not null, gets the first row that is not finite.
-void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
-                   uint32_t* bad_row, cudaStream_t stream);
-
-class ProductSearch {
+class ProductSearch : private ProductStep {
  public:
-  ProductSearch(const KnnProblem& problem, const KnnPlan& plan, const KnnWorkspace& layout, std::byte* workspace,
-                cudaStream_t stream);
+  // What is referred to must outlive it.
+  ProductSearch(const KnnProblem& problem, const KnnPlan& plan, const KnnWorkspace& layout, const SearchRows& rows)
+      : ProductStep(problem, plan, layout, rows), layout_(layout) {}
 
-  // Room in the workspace for a piece's operands.
-  OperandsView staged_operands() const;
   // Writes queries x k sorted neighbours, but for the queries that fail; lowers the status' bad_query, where it is
   // looked for, to the first query that is not finite, counted from first_query. Enqueues and returns.
   void search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base, uint64_t* neighbors) const;
@@ -63,28 +33,11 @@ class ProductSearch {
                         uint64_t* neighbors) const;
 
  private:
-  template <typename T>
-  T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(workspace_ + offset);
-  }
-  KnnStatus* status() const { return at<KnnStatus>(layout_.status); }
-  FailedQueries failed() const { return {&status()->failed, at<uint32_t>(layout_.failed)}; }
-  FailedQueries left() const { return {&status()->left, at<uint32_t>(layout_.left)}; }
-
-  void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
-  ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
   void select_groups(int64_t queries, int64_t groups) const;
-  RerankTask rerank_task(const DeviceRowsView& queries, const ProductBase& base) const;
   int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const;
   void search_directly(const DeviceRowsView& queries, const ProductBase& base, const DeviceLists& lists) const;
 
-  const KnnProblem& problem_;
-  const KnnPlan& plan_;
   const KnnWorkspace& layout_;
-  std::byte* workspace_;
-  cudaStream_t stream_;
-  KeyKind kind_;
-  int64_t chunks_;
 };
 
 }  // namespace kith

@@ -7,7 +7,7 @@ namespace kith {
 RangeCpu::RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
                    const Resources& results)
     : most_(most),
-      scanner_(problem, planned.plan, input.kept, planned.resources()),
+      scanner_(problem, planned.plan, input.kept == nullptr ? nullptr : input.kept->bits(), planned.resources()),
       scratch_memory_(results.threads() * CandidateScratch::bytes_for(problem.k), "selection", planned.resources()),
       hits_(results) {
   for (int slot = 0; slot < results.threads(); ++slot) {
@@ -22,6 +22,11 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
     const uint64_t neighbor = scratch.neighbors[i];
     if (key_of_ordered(ordered_of(neighbor)) <= most_) hits_.add(slot, query, neighbor);
   }
+}
+
+std::unique_ptr<RangeBackend> make_range_cpu(const KnnProblem& problem, const PlannedKnn& planned,
+                                             const KnnInput& input, float most, const Resources& results) {
+  return std::make_unique<RangeCpu>(problem, planned, input, most, results);
 }
 
 }  // namespace kith

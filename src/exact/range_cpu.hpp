@@ -5,7 +5,7 @@
 #include <kith/host_buffer.hpp>
 
 #include "exact/cpu_scanner.hpp"
-#include "exact/knn_loop.hpp"
+#include "exact/range_backend.hpp"
 #include "exact/range_hits.hpp"
 
 #include <cstdint>
@@ -13,18 +13,21 @@
 
 namespace kith {
 
-class RangeCpu final : private CandidateUser {
+class RangeCpu final : public RangeBackend, private CandidateUser {
  public:
   // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
   RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
            const Resources& results);
 
-  void begin(const MatrixView& queries, int64_t first_query) { scanner_.load(queries, first_query); }
-  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) {
+  void begin(const MatrixView& queries, int64_t first_query) override { scanner_.load(queries, first_query); }
+  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     scanner_.scan(base, first_row, ready, meter, *this);
   }
-  CollectedHits finish(ProgressMeter& meter) { return hits_.collect(scanner_.queries(), meter); }
-  RangeHits& hits() { return hits_; }
+  CollectedHits finish(ProgressMeter& meter) override { return hits_.collect(scanner_.queries(), meter); }
+  bool overflowed() const override { return hits_.overflowed(); }
+  int64_t counted() const override { return hits_.counted(); }
+  void clear() override { hits_.clear(); }
+  void only_count() override { hits_.only_count(); }
 
  private:
   float threshold(int64_t) const override { return most_; }

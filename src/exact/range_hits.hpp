@@ -30,6 +30,7 @@ class CollectedHits {
 
  private:
   friend class RangeHits;
+  friend class RangeRuns;
   HostBuffer offsets_;
   HostBuffer neighbors_;
   int64_t queries_ = 0;

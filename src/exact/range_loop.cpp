@@ -8,7 +8,7 @@
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/metric_unit.hpp"
-#include "exact/range_cpu.hpp"
+#include "exact/range_backend.hpp"
 
 #include <fmt/format.h>
 
@@ -21,13 +21,6 @@ namespace {
 constexpr int64_t kListLength = 256;
 // Of a row found, while a batch is put together: as it was added and as it is sorted.
 constexpr int64_t kBytesPerHit = 24;
-
-Resources on_cpu(const Resources& resources) {
-  if (resources.device().kind == DeviceKind::cuda) {
-    throw Unsupported("range search runs on the CPU only; use device cpu or auto");
-  }
-  return resources.with_device(Device::cpu());
-}
 
 // What is done where the limit has no room for a batch's rows.
 enum class WhenFull : uint8_t {
@@ -61,44 +54,52 @@ void for_each_batch(KnnProblem problem, float radius, const SearchInput& input, 
   if (!search.anything_left()) return;
   const KnnInput rows = search.input();
   int64_t batch = search.planned().plan.query_batch;
-  RangeCpu backend(problem, search.planned(), rows, key_of(problem.metric, radius), resources);
-  RangeHits& hits = backend.hits();
+  const float most = key_of(problem.metric, radius);
+  const std::unique_ptr<RangeBackend> backend = dispatch(
+      search.planned().plan.device, [&] { return make_range_cpu(problem, search.planned(), rows, most, resources); },
+      [&](int) { return make_range_cuda(problem, search.planned(), rows, most, resources); });
   rows.queries.open(batch, search.planned().resources());
   ProgressMeter meter("search", problem.queries * problem.rows, resources);
   int64_t found = 0;
   bool counts_only = false;
   for (int64_t first = 0; first < problem.queries;) {
     const int64_t count = std::min(batch, problem.queries - first);
-    backend.begin(rows.queries.fetch(first, count), first);
+    backend->begin(rows.queries.fetch(first, count), first);
     rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
-      backend.scan(base, first_row, ready, meter);
+      backend->scan(base, first_row, ready, meter);
       meter.poll();
     });
-    found += hits.counted();
-    const bool fits = !hits.overflowed() && room_for(hits.counted(), count, when_full, resources);
-    if (fits) done(first, backend.finish(meter), rows.numbers);
+    found += backend->counted();
+    const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
+    if (fits) done(first, backend->finish(meter), rows.numbers);
     const bool again = !fits && when_full == WhenFull::smaller_batches;
-    if (again && count == 1) throw_too_many(hits.counted(), search.planned());
-    hits.clear();
+    if (again && count == 1) throw_too_many(backend->counted(), search.planned());
+    backend->clear();
     if (again) {
       batch = (count + 1) / 2;
       continue;
     }
     if (!fits) counts_only = true;
-    if (counts_only) hits.only_count();
+    if (counts_only) backend->only_count();
     first += count;
   }
   if (counts_only) throw_too_many(found, search.planned());
   meter.finish();
 }
 
-void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances) {
+void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* numbers, int64_t* ids, float* distances,
+                const Resources& resources) {
+  constexpr int64_t kHitsPerTask = 1 << 14;
   const uint64_t* const neighbors = hits.neighbors();
-  for (int64_t i = 0; i < hits.size(); ++i) {
-    const uint32_t row = row_of(neighbors[i]);
-    ids[i] = numbers == nullptr ? row : numbers[row];
-    distances[i] = distance_of(metric, key_of_ordered(ordered_of(neighbors[i])));
-  }
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("write", hits.size(), quiet);
+  parallel_for((hits.size() + kHitsPerTask - 1) / kHitsPerTask, meter, resources, [&](int64_t task, int) {
+    for (int64_t i = task * kHitsPerTask; i < std::min((task + 1) * kHitsPerTask, hits.size()); ++i) {
+      const uint32_t row = row_of(neighbors[i]);
+      ids[i] = numbers == nullptr ? row : numbers[row];
+      distances[i] = distance_of(metric, key_of_ordered(ordered_of(neighbors[i])));
+    }
+  });
 }
 
 }  // namespace
@@ -107,29 +108,30 @@ KnnProblem check_range(const RowsInfo& queries, const RowsInfo& base, const Rang
   params.validate();
   KnnProblem problem = check_knn(queries, base, {kListLength, params.metric, params.check_finite});
   problem.result_k = 0;
+  problem.range = true;
   return problem;
 }
 
 RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput& input, const Resources& resources) {
-  const Resources cpu = on_cpu(resources);
   std::vector<CollectedHits> parts;
   int64_t found = 0;
-  for_each_batch(problem, radius, input, WhenFull::count, cpu, [&](int64_t, CollectedHits hits, const uint32_t* rows) {
-    if (rows != nullptr) {  // the list of kept rows is gone when the parts are put together
-      uint64_t* const neighbors = hits.neighbors();
-      for (int64_t i = 0; i < hits.size(); ++i) {
-        neighbors[i] = pack_neighbor(ordered_of(neighbors[i]), rows[row_of(neighbors[i])]);
-      }
-    }
-    found += hits.size();
-    parts.push_back(std::move(hits));
-  });
+  for_each_batch(problem, radius, input, WhenFull::count, resources,
+                 [&](int64_t, CollectedHits hits, const uint32_t* rows) {
+                   if (rows != nullptr) {  // the list of kept rows is gone when the parts are put together
+                     uint64_t* const neighbors = hits.neighbors();
+                     for (int64_t i = 0; i < hits.size(); ++i) {
+                       neighbors[i] = pack_neighbor(ordered_of(neighbors[i]), rows[row_of(neighbors[i])]);
+                     }
+                   }
+                   found += hits.size();
+                   parts.push_back(std::move(hits));
+                 });
   RangeNeighbors result(problem.queries, found, resources);
   std::fill_n(result.offsets(), problem.queries + 1, int64_t{0});
   int64_t query = 0;
   int64_t at = 0;
   for (CollectedHits& part : parts) {
-    write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at);
+    write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at, resources);
     for (int64_t q = 0; q < part.queries(); ++q) {
       result.offsets()[++query] = at + part.offsets()[q + 1];
     }
@@ -142,11 +144,11 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
 void search_range(KnnProblem problem, float radius, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
   int64_t told = 0;
-  for_each_batch(problem, radius, input, WhenFull::smaller_batches, on_cpu(resources),
+  for_each_batch(problem, radius, input, WhenFull::smaller_batches, resources,
                  [&](int64_t first, const CollectedHits& hits, const uint32_t* rows) {
                    RangeNeighbors part(hits.queries(), hits.size(), resources);
                    std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
-                   write_hits(problem.metric, hits, rows, part.ids(), part.distances());
+                   write_hits(problem.metric, hits, rows, part.ids(), part.distances(), resources);
                    sink(first, part.view());
                    told = first + hits.queries();
                  });

@@ -18,8 +18,6 @@ void RangeParams::validate() const {
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
   const KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
-  check_host_readable("queries", queries);
-  check_host_readable("base", base);
   ViewSource query_rows(queries);
   BlocksBase base_rows(base);
   return search_range(problem, params.radius, {query_rows, base_rows, params.filter}, resources);

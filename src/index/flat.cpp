@@ -47,7 +47,7 @@ Device device_at_add(Device asked, const MemorySpace& space) {
 PrepareOptions prepare_options(const IndexParams& params, DType queries) { return {params.metric, queries, false, 0}; }
 
 // That rows in a device's memory can be added to an index on the device that was asked for.
-void check_device_rows(const MatrixView& rows, Metric metric, Device asked) {
+void check_device_rows(const MatrixView& rows, Device asked) {
   if (rows.space().host_readable()) return;
   const Device there = Device::cuda(rows.space().device);
   if (asked.kind != DeviceKind::automatic && asked != there) {
@@ -56,9 +56,6 @@ void check_device_rows(const MatrixView& rows, Metric metric, Device asked) {
                     place(rows.space()), name_of(asked)));
   }
   if (!built_with_cuda()) throw_no_cuda();
-  if (metric == Metric::chi_square) {
-    throw Unsupported("chi_square looks for values below zero on the host; add the vectors from host memory");
-  }
 }
 
 // The blocks of a version, with the layouts that they have or get.
@@ -98,7 +95,7 @@ class Flat final : public IndexType {
   // this one begins again from its version.
   void add(const MatrixView& rows, Ownership ownership, const Resources& resources) override {
     std::shared_ptr<const FlatVersion> current = version();
-    check_device_rows(rows, params_.metric, resources.device());
+    check_device_rows(rows, resources.device());
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
     if (rows.space().host_readable()) {
@@ -133,7 +130,6 @@ class Flat final : public IndexType {
     const RangeParams params{radius, params_.metric, params_.check_finite, filter};
     KnnProblem problem = check_range(RowsInfo(queries), rows_info(*current, queries), params);
     problem.base_checked = current->checked;
-    check_host_readable("queries", queries);
     ViewSource query_rows(queries);
     FlatBase base(*current, params_);
     return search_range(problem, radius, {query_rows, base, filter}, resources);
@@ -165,11 +161,12 @@ class Flat final : public IndexType {
     auto block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, next.get(), resources);
     const Device device = device_at_add(resources.device(), rows.space());
-    const bool unchecked = params_.check_finite && !rows.space().host_readable();
+    const bool looked_at = params_.check_finite || params_.metric == Metric::chi_square;
+    const bool unchecked = looked_at && !rows.space().host_readable();
     bool ready = false;
     if (params_.prepare && device.kind != DeviceKind::automatic) {
       PrepareOptions options = prepare_options(params_, rows.dtype());
-      options.check_finite = unchecked;
+      options.check_finite = unchecked && params_.check_finite;
       options.first_row = next->rows - block->view().rows();
       ready = block->prepare(device, options, resources) != nullptr;
     }

@@ -87,10 +87,6 @@ void AtomicFileWriter::keep_permissions() {
   if (::fchmod(file_.get(), target.st_mode & kPermissions) != 0) fail("keep the permissions of", errno);
 }
 
-std::string AtomicFileWriter::temporary_path() const {
-  return fmt::format("/proc/self/fd/{}/{}", directory_.get(), temporary_);
-}
-
 void AtomicFileWriter::write(const void* data, int64_t bytes) {
   check_open();
   if (bytes > kBufferBytes - buffered_) {
@@ -99,12 +95,6 @@ void AtomicFileWriter::write(const void* data, int64_t bytes) {
   }
   if (bytes > 0) std::memcpy(buffer_.get() + buffered_, data, static_cast<size_t>(bytes));
   buffered_ += bytes;
-}
-
-void AtomicFileWriter::seek(int64_t offset) {
-  check_open();
-  write_through(buffer_.get(), std::exchange(buffered_, 0));
-  if (::lseek(file_.get(), offset, SEEK_SET) < 0) fail("seek in", errno);
 }
 
 void AtomicFileWriter::sync() {

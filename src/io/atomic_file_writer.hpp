@@ -25,13 +25,8 @@ class AtomicFileWriter {
 
   const std::string& path() const { return path_; }
 
-  // The temporary file's name, for a library that fills it by itself; valid as long as this writer.
-  std::string temporary_path() const;
-
   // After an error of these the temporary file is gone, and every further call is InvalidState.
   void write(const void* data, int64_t bytes);
-  // Where the next write goes. What lies there already, and beyond, stays until it is overwritten.
-  void seek(int64_t offset);
   // Brings everything to the disk: what is left for commit() is the rename.
   void sync();
   void commit();

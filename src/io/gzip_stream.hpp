@@ -1,7 +1,8 @@
 // What a gzip file holds, read from its beginning to its end: to go back, restart. Several gzip members one after the
 // other are one content. Each member's checksum is compared where it ends.
 //
-// Takes about 100 KiB, whatever the file's size. The only place that knows zlib; a build without it throws Unsupported.
+// Takes about 100 KiB, whatever the file's size. zlib is known here and in zlib_block alone; a build without it throws
+// Unsupported.
 #pragma once
 
 #include "io/posix_file.hpp"

@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "io/bin_header.hpp"
-#include "io/hdf5_file.hpp"
+#include "io/hdf5/file_header.hpp"
 #include "io/npy_header.hpp"
 #include "io/vecs_file.hpp"
 
@@ -40,9 +40,10 @@ void check_element(const FileName& name, ElementType element) {
   }
 }
 
-// What stands before the values; nothing in *vecs files, and HDF5's library writes its own.
+// What stands before the values; nothing in *vecs files.
 std::string make_header(const FileName& name, const FileLayout& shape) {
-  if (name.format == FileFormat::hdf5 || is_vecs(name.format)) return "";
+  if (is_vecs(name.format)) return "";
+  if (name.format == FileFormat::hdf5) return make_hdf5_header(name, shape);
   if (name.format == FileFormat::npy) return make_npy_header(shape.element, shape.rows, shape.cols);
   return make_bin_header(shape.rows, shape.cols, name.path);
 }
@@ -80,12 +81,7 @@ MatrixFileWriter::MatrixFileWriter(const std::string& path, ElementType element,
 
 MatrixFileWriter::MatrixFileWriter(const FileName& name, const FileLayout& shape)
     : path_(name.path), layout_(checked_layout(name, shape)), file_(name.file) {
-  if (name.format == FileFormat::hdf5) {
-    layout_.data_offset = create_hdf5(file_.temporary_path(), name, layout_);
-    file_.seek(layout_.data_offset);
-  } else {
-    file_.write(make_header(name, layout_).data(), layout_.data_offset);
-  }
+  file_.write(make_header(name, layout_).data(), layout_.data_offset);
 }
 
 void MatrixFileWriter::check_room(int64_t rows) const {
@@ -106,11 +102,12 @@ void MatrixFileWriter::write(const void* values, int64_t bytes) {
 void MatrixFileWriter::write_with_row_headers(const void* values, int64_t bytes) {
   const auto* from = static_cast<const std::byte*>(values);
   const auto cols = static_cast<int32_t>(layout_.cols);
-  if (bytes == 0) return file_.write(from, 0);  // which says whether the writer is still there
+  const int64_t row_bytes = layout_.row_bytes();
+  if (bytes == 0 || row_bytes == 0) return file_.write(from, 0);  // which says whether the writer is still there
   while (bytes > 0) {
-    const int64_t in_row = bytes_written_ % layout_.row_bytes();
+    const int64_t in_row = bytes_written_ % row_bytes;
     if (in_row == 0) file_.write(&cols, sizeof(cols));
-    const int64_t part = std::min(bytes, layout_.row_bytes() - in_row);
+    const int64_t part = std::min(bytes, row_bytes - in_row);
     file_.write(from, part);
     bytes_written_ += part;
     bytes -= part;

@@ -1,7 +1,9 @@
-// Stands in for gzip_stream.cpp where zlib is left out.
+// Stands in for gzip_stream.cpp and zlib_block.cpp where zlib is left out.
 #include "io/gzip_stream.hpp"
 
 #include <kith/error.hpp>
+
+#include "io/zlib_block.hpp"
 
 #include <fmt/format.h>
 
@@ -20,5 +22,11 @@ int64_t GzipStream::position() const { return 0; }
 int64_t GzipStream::file_offset() const { return 0; }
 void GzipStream::restart() {}
 int64_t GzipStream::read(void*, int64_t) { return 0; }
+
+int64_t inflate_block(std::span<const std::byte>, std::span<std::byte>) {
+  throw Unsupported(
+      "the dataset is compressed, and this build of Kith has no zlib; rewrite it with h5repack -f NONE, or build Kith "
+      "where zlib's headers are installed");
+}
 
 }  // namespace kith

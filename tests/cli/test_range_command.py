@@ -46,6 +46,15 @@ def test_finds_all_within_the_radius(kith, tmp_path, data, radius):
     assert (read_matrix(tmp_path / "d.fbin") <= radius).all()
 
 
+def test_runs_where_it_is_told(kith, tmp_path, data):
+    arguments, base, queries = data
+    kith.ok("range", *arguments, "--radius", 2.5, *outputs(tmp_path), "--device", "cpu", "--device-memory-limit", "1G")
+    check(tmp_path, within(queries, base, 2.5))
+    assert "unknown device 'gpu'" in kith.fails(
+        2, "range", *arguments, "--radius", 2.5, *outputs(tmp_path), "--device", "gpu"
+    )
+
+
 @pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "keep-list.npy", "mask.u8bin", "mask.npy", "mask-bool.npy"])
 def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     arguments, base, queries = data

@@ -1,69 +1,15 @@
 // Searches of what lies in a GPU's memory, with results there, on the caller's stream.
+#include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
 
 #include <kith/index.hpp>
 
-#include "cuda/error.hpp"
-
-#include <cuda_runtime_api.h>
-
-#include <vector>
+#include <cstdlib>
 
 namespace kith {
 namespace {
 
 class CudaDeviceMemory : public OnCuda {};
-
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t bytes) : bytes_(bytes) {
-    KITH_CUDA_CHECK(cudaMalloc(&data_, std::max<size_t>(bytes, 1)));
-  }
-  DeviceArray(const void* from, size_t bytes) : DeviceArray(bytes) {
-    KITH_CUDA_CHECK(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
-  }
-  ~DeviceArray() { (void)cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  void* data() const { return data_; }
-  void read(void* to) const { KITH_CUDA_CHECK(cudaMemcpy(to, data_, bytes_, cudaMemcpyDeviceToHost)); }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_;
-};
-
-class DeviceMatrix {
- public:
-  explicit DeviceMatrix(const Vectors& vectors)
-      : array_(vectors.view().data(),
-               static_cast<size_t>(vectors.shape.rows * vectors.shape.row_stride * size_of(vectors.dtype))),
-        view_(array_.data(), vectors.dtype, vectors.shape, MemorySpace::cuda(0)) {}
-  const MatrixView& view() const { return view_; }
-
- private:
-  DeviceArray array_;
-  MatrixView view_;
-};
-
-struct DeviceResult {
-  DeviceArray ids;
-  DeviceArray distances;
-  NeighborsView view;
-
-  DeviceResult(int64_t queries, int64_t k)
-      : ids(static_cast<size_t>(queries * k) * 8),
-        distances(static_cast<size_t>(queries * k) * 4),
-        view{static_cast<int64_t*>(ids.data()), static_cast<float*>(distances.data()), queries, k,
-             MemorySpace::cuda(0)} {}
-
-  Neighbors on_host() const {
-    Neighbors result(view.queries, view.k, Resources());
-    ids.read(result.view().ids);
-    distances.read(result.view().distances);
-    return result;
-  }
-};
 
 TEST_F(CudaDeviceMemory, QueriesBaseAndResultsEachWhereTheyLie) {
   const Vectors queries = random_vectors(DType::f32, 60, 24, 1, 4);
@@ -176,8 +122,14 @@ TEST_F(CudaDeviceMemory, AnIndexRefusesWhatItCannotKeep) {
   unprepared.add(bad.view());
   EXPECT_NE(text_thrown<InvalidArgument>([&] { (void)unprepared.search(base.view().slice(0, 3), 2); }).find("row 4321"),
             std::string::npos);
-  Index histograms("Flat", {.metric = Metric::chi_square});
-  EXPECT_THROW(histograms.add(good.view()), Unsupported);
+  for (const bool prepare : {true, false}) {
+    Index histograms("Flat", {.metric = Metric::chi_square, .prepare = prepare});
+    const auto use = [&] {
+      histograms.add(good.view());
+      (void)histograms.search(random_vectors(DType::u8, 2, 8, 27).view(), 2);
+    };
+    EXPECT_NE(text_thrown<InvalidArgument>(use).find("base row 0 holds a value below zero"), std::string::npos);
+  }
 }
 
 TEST_F(CudaDeviceMemory, AnEmptyBaseGivesPadding) {
@@ -213,6 +165,16 @@ TEST_F(CudaDeviceMemory, NotFiniteIsRefused) {
               knn(device_base.view(), queries.view(), {.k = 1}, on_cuda());
             }).find("query row 8765"),
             std::string::npos);
+}
+
+TEST_F(CudaDeviceMemory, WhatThePoolKeepsCountsAsFree) {
+  const Vectors queries = random_vectors(DType::f32, 4096, 16, 14);
+  const Vectors base = random_vectors(DType::f32, 200000, 16, 15);
+  (void)knn(queries.view().slice(0, 10), base.view(), {.k = 3}, on_cuda());
+  const int64_t before = cuda_devices().front().memory_free;
+  (void)knn(queries.view(), base.view(), {.k = 3}, on_cuda());  // hundreds of megabytes, which the pool keeps
+  const int64_t after = cuda_devices().front().memory_free;
+  EXPECT_LT(std::abs(before - after), int64_t{32} << 20) << before << " and " << after;
 }
 
 TEST_F(CudaDeviceMemory, DataOnTheGpuIsNotForTheCpu) {

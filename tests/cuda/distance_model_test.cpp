@@ -102,6 +102,27 @@ TEST(CudaDistanceModel, EveryPairOfDtypes) {
 
 TEST(CudaDistanceModel, RowsApart) { expect_all_kinds<float, uint8_t>({4, 35, 18}, 7); }
 
+TEST(CudaDistanceModel, RowsByTheirNumbers) {
+  constexpr int64_t kCols = 19;
+  const auto queries = random_values<float>(3 * kCols, 5);
+  const auto rows = random_values<uint8_t>(50 * kCols, 6);
+  const std::vector<uint32_t> list = {1003, 1004, 1007, 1031, 1049};  // of rows 1000, 1001, ...
+  const AnyRowsRef query_ref{queries.data(), DType::f32, kCols, 3, nullptr};
+  const AnyRowsRef row_ref{rows.data(), DType::u8, kCols, 5, nullptr, list.data(), 1000};
+  std::vector<uint32_t> keys(3 * 5);
+  DistanceTileShared shared;
+  run_block(kTileThreads, [&](ThreadBlock& block) {
+    distance_tile<KeyKind::squared_l2>(block, shared, query_ref, row_ref, kCols, 0, 0, keys.data(), 5);
+  });
+  for (size_t q = 0; q < 3; ++q) {
+    for (size_t i = 0; i < 5; ++i) {
+      const float key = canonical_pair<KeyKind::squared_l2>(queries.data() + q * kCols,
+                                                            rows.data() + (list[i] - 1000) * kCols, kCols);
+      EXPECT_EQ(keys[q * 5 + i], ordered_key(key));
+    }
+  }
+}
+
 TEST(CudaDistanceModel, ZeroVectorsHugeAndTinyValues) {
   const Shape shape{3, 4, 17};
   std::vector<float> queries(3 * 17, 0.0f);
@@ -151,6 +172,17 @@ TEST(CudaInspectModel, FindsWhatIsNotFiniteInAnyColumn) {
       values[static_cast<size_t>(column)] = bad;
       EXPECT_FALSE(inspect_row(values.data(), 33).finite) << bad << " in column " << column;
     }
+  }
+}
+
+TEST(CudaInspectModel, FindsValuesBelowZero) {
+  for (int column = 0; column < 33; ++column) {
+    std::vector<float> values(33, 0.5f);
+    EXPECT_FALSE(inspect_row(values.data(), 33).negative);
+    values[static_cast<size_t>(column)] = -1e-40f;
+    EXPECT_TRUE(inspect_row(values.data(), 33).negative);
+    values[static_cast<size_t>(column)] = -0.0f;
+    EXPECT_FALSE(inspect_row(values.data(), 33).negative);
   }
 }
 

@@ -1,7 +1,7 @@
 // k-means of rows that lie in a GPU's memory.
+#include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
 
-#include "cuda/error.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -14,30 +14,12 @@ using reference::Shape;
 class CudaKMeansOnDevice : public OnCuda {};
 class CudaKMeansSmallOnDevice : public OnCuda {};
 
-class DeviceRows {
- public:
-  explicit DeviceRows(const MatrixView& rows) {
-    const size_t bytes = static_cast<size_t>(rows.rows() * rows.row_stride() * size_of(rows.dtype()));
-    KITH_CUDA_CHECK(cudaMalloc(&data_, bytes));
-    KITH_CUDA_CHECK(cudaMemcpy(data_, rows.data(), bytes, cudaMemcpyHostToDevice));
-    view_ = MatrixView(data_, rows.dtype(), {rows.rows(), rows.cols(), rows.row_stride()}, MemorySpace::cuda(0));
-  }
-  ~DeviceRows() { (void)cudaFree(data_); }
-  DeviceRows(const DeviceRows&) = delete;
-  DeviceRows& operator=(const DeviceRows&) = delete;
-  const MatrixView& view() const { return view_; }
-
- private:
-  void* data_ = nullptr;
-  MatrixView view_;
-};
-
 TEST_F(CudaKMeansOnDevice, FitsTheSame) {
   const auto data = make_floats(Shape::gaussian, 1500, 10, 1);
   for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
     for (const int64_t gap : {0, 1}) {
       const TypedRows rows(dtype, data, 25, gap);
-      const DeviceRows on_device(rows.view());
+      const DeviceMatrix on_device(rows.view());
       for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
         KMeansParams params = random_start(12, 4);
         params.init = init;
@@ -56,7 +38,7 @@ TEST_F(CudaKMeansOnDevice, FitsTheSame) {
 
 TEST_F(CudaKMeansOnDevice, PredictsTransformsAndPartiallyFitsTheSame) {
   const auto data = make_floats(Shape::gaussian, 700, 9, 2);
-  const DeviceRows on_device(data.view());
+  const DeviceMatrix on_device(data.view());
   KMeans expected(random_start(8, 2));
   KMeans found(random_start(8, 2));
   expected.partial_fit(data.view(), {}, on_cpu());
@@ -78,7 +60,7 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFinite) {
   auto data = make_floats(Shape::gaussian, 2500, 6, 3);
   data.row(1999)[2] = INFINITY;
   data.row(1300)[5] = NAN;
-  const DeviceRows on_device(data.view());
+  const DeviceMatrix on_device(data.view());
   const std::string text =
       text_thrown<InvalidArgument>([&] { fit(on_device.view(), random_start(4, 2), {}, on_cuda()); });
   EXPECT_NE(text.find("1300"), std::string::npos);
@@ -87,13 +69,13 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFinite) {
 
 TEST_F(CudaKMeansOnDevice, IsNotFittedOnTheCpu) {
   const auto data = make_floats(Shape::gaussian, 50, 6, 4);
-  const DeviceRows on_device(data.view());
+  const DeviceMatrix on_device(data.view());
   EXPECT_THROW(fit(on_device.view(), random_start(4, 2), {}, on_cpu()), Unsupported);
 }
 
 TEST_F(CudaKMeansSmallOnDevice, OnTheCallersStream) {
   const auto data = make_floats(Shape::gaussian, 500, 16, 5);
-  const DeviceRows on_device(data.view());
+  const DeviceMatrix on_device(data.view());
   cudaStream_t stream = nullptr;
   KITH_CUDA_CHECK(cudaStreamCreate(&stream));
   ResourceOptions options = cuda_options();

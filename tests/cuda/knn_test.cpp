@@ -5,7 +5,6 @@
 #include <kith/index.hpp>
 
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace kith {
@@ -45,27 +44,9 @@ TEST_F(CudaKnn, LargeK) {
 }
 
 TEST_F(CudaKnn, HardData) {
-  constexpr int64_t kRows = 20000;
-  constexpr int64_t kCols = 24;
-  const Vectors noise = random_vectors(DType::f32, kRows, kCols, 9);
-  const auto value = [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i * kCols + j)]; };
-  const std::pair<const char*, Fill> cases[] = {
-      {"mean far larger than spread", [&](int64_t i, int64_t j) { return 1e4f + value(i, j); }},
-      {"near duplicates",
-       [&](int64_t i, int64_t j) { return value(i % 10, j) + (j == 0 ? 1e-7f * static_cast<float>(i % 5) : 0); }},
-      {"all rows equal", [&](int64_t, int64_t j) { return value(0, j); }},
-      {"sorted", [&](int64_t i, int64_t) { return static_cast<float>(i) * 1e-3f; }},
-      {"reversed", [&](int64_t i, int64_t) { return static_cast<float>(kRows - i) * 1e-3f; }},
-      {"many zero vectors", [&](int64_t i, int64_t j) { return i % 3 == 0 ? 0.0f : value(i, j); }},
-      {"huge", [&](int64_t i, int64_t j) { return 1e19f * value(i, j); }},
-      {"tiny", [&](int64_t i, int64_t j) { return 1e-20f * value(i, j); }},
-  };
-  for (const auto& [name, fill] : cases) {
-    SCOPED_TRACE(name);
-    const Vectors base = make_vectors(kRows, kCols, fill);
-    const Vectors queries = make_vectors(20, kCols, [&](int64_t i, int64_t j) { return fill(i * 997 % kRows, j); });
+  for_each_hard_data(20000, 24, 9, [](const Vectors& queries, const Vectors& base) {
     for (const Metric metric : kAllMetrics) expect_parity(queries, base, {.k = 50, .metric = metric});
-  }
+  });
 }
 
 TEST_F(CudaKnn, EveryLimitGivesTheSameBytes) {

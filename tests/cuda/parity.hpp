@@ -5,17 +5,23 @@
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/range_search.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_filter.hpp>
 #include <kith/view.hpp>
+
+#include "core/half.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -81,6 +87,102 @@ inline Vectors random_vectors(DType dtype, int64_t rows, int64_t cols, uint32_t 
   vectors.bytes.resize(static_cast<size_t>(rows * (cols + gap) + 1));
   for (uint8_t& byte : vectors.bytes) byte = static_cast<uint8_t>(random());
   return vectors;
+}
+
+// Of any dtype: values from 0 to 3, or whole numbers for bytes; signed where asked for.
+class Stored {
+ public:
+  Stored(DType dtype, int64_t rows, int64_t cols, uint32_t seed, bool is_signed)
+      : dtype_(dtype), shape_{rows, cols, cols}, bytes_(static_cast<size_t>(rows * cols * size_of(dtype))) {
+    std::mt19937 random(seed);
+    for (int64_t i = 0; i < rows * cols; ++i) put(i, static_cast<int32_t>(random() >> 24) - (is_signed ? 128 : 0));
+  }
+  MatrixView view() const { return {bytes_.data(), dtype_, shape_}; }
+
+ private:
+  void put(int64_t i, int32_t number) {
+    const float value = static_cast<float>(number) * 0.0123f;
+    switch (dtype_) {
+      case DType::f32: return set(i, value);
+      case DType::f16: return set(i, half_of(value));
+      case DType::bf16: return set(i, bfloat16_of(value));
+      case DType::u8: return set(i, static_cast<uint8_t>(std::clamp(number, 0, 255)));
+      case DType::i8: return set(i, static_cast<int8_t>(number / 2));
+    }
+  }
+  template <typename T>
+  void set(int64_t i, T value) {
+    std::memcpy(bytes_.data() + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  }
+
+  DType dtype_;
+  MatrixShape shape_;
+  std::vector<uint8_t> bytes_;
+};
+
+inline constexpr DType kAllDtypes[] = {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8};
+inline constexpr Metric kEveryMetric[] = {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine,
+                                          Metric::l1, Metric::linf,        Metric::chi_square};
+
+// Data on which bounds are wide, or ties many: calls use(name, queries, base) for each.
+template <typename Use>
+void for_each_hard_data(int64_t rows, int64_t cols, uint32_t seed, const Use& use) {
+  const Vectors noise = random_vectors(DType::f32, rows, cols, seed);
+  const auto value = [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i * cols + j)]; };
+  const std::pair<const char*, Fill> cases[] = {
+      {"mean far larger than spread", [&](int64_t i, int64_t j) { return 1e4f + value(i, j); }},
+      {"near duplicates",
+       [&](int64_t i, int64_t j) { return value(i % 10, j) + (j == 0 ? 1e-7f * static_cast<float>(i % 5) : 0); }},
+      {"pairs of duplicates", [&](int64_t i, int64_t j) { return value(i / 2, j); }},
+      {"all rows equal", [&](int64_t, int64_t j) { return value(0, j); }},
+      {"sorted", [&](int64_t i, int64_t) { return static_cast<float>(i) * 1e-3f; }},
+      {"reversed", [&](int64_t i, int64_t) { return static_cast<float>(rows - i) * 1e-3f; }},
+      {"many zero vectors", [&](int64_t i, int64_t j) { return i % 3 == 0 ? 0.0f : value(i, j); }},
+      {"huge", [&](int64_t i, int64_t j) { return 1e19f * value(i, j); }},
+      {"tiny", [&](int64_t i, int64_t j) { return 1e-20f * value(i, j); }},
+      {"very tiny", [&](int64_t i, int64_t j) { return 1e-39f * value(i, j); }},
+      {"norms over six orders",
+       [&](int64_t i, int64_t j) { return value(i, j) * std::pow(10.0f, static_cast<float>(i % 7) - 3); }},
+      {"an outlier", [&](int64_t i, int64_t j) { return i == rows / 2 ? 1e6f : value(i, j); }},
+  };
+  for (const auto& [name, fill] : cases) {
+    SCOPED_TRACE(name);
+    use(make_vectors(20, cols, [&, &at = fill](int64_t i, int64_t j) { return at(i * 997 % rows, j); }),
+        make_vectors(rows, cols, fill));
+  }
+}
+
+// A filter in its three forms, which keeps about `share` of the rows, at random.
+struct Filters {
+  std::vector<uint8_t> mask;
+  std::vector<uint8_t> bits;
+  std::vector<int64_t> ids;  // backwards, and some twice
+
+  Filters(int64_t rows, double share, uint32_t seed)
+      : mask(static_cast<size_t>(rows)), bits(static_cast<size_t>((rows + 7) / 8)) {
+    std::mt19937 random(seed);
+    for (size_t i = mask.size(); i-- > 0;) {
+      mask[i] = std::ldexp(static_cast<double>(random()), -32) < share ? 1 : 0;
+      bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | mask[i] << (i % 8));
+      if (mask[i] != 0) ids.insert(ids.end(), i % 5 == 0 ? 2 : 1, static_cast<int64_t>(i));
+    }
+  }
+  RowFilter by_mask() const { return RowFilter::mask(mask.data(), static_cast<int64_t>(mask.size())); }
+  RowFilter by_bits() const { return RowFilter::bits(bits.data(), static_cast<int64_t>(mask.size())); }
+  RowFilter by_ids() const { return RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size())); }
+};
+
+inline void expect_same_bytes(const RangeNeighbors& expected, const RangeNeighbors& found) {
+  ASSERT_EQ(expected.queries(), found.queries());
+  for (int64_t q = 0; q < expected.queries(); ++q) {
+    ASSERT_EQ(expected.offsets()[q + 1], found.offsets()[q + 1]) << "query " << q << " has other rows";
+  }
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(expected.ids()[i], found.ids()[i])
+        << "place " << i << ": " << expected.distances()[i] << " and " << found.distances()[i];
+  }
+  ASSERT_EQ(std::memcmp(expected.distances(), found.distances(), sizeof(float) * static_cast<size_t>(expected.size())),
+            0);
 }
 
 inline void expect_same_bytes(const Neighbors& expected, const Neighbors& found) {

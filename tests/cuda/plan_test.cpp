@@ -1,6 +1,7 @@
 // Plans for a GPU, made and tested where there is none.
 #include "exact/knn_plan.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "exact/range_workspace_cuda.hpp"
 
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -163,7 +165,11 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   problem.k = problem.result_k = 5000;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
+  problem.rows = 300;
+  EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem.rows = 1000;
+  EXPECT_EQ(engine(problem), CudaEngine::product);
+  problem.queries = 100;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
   problem.cols = 100000;
@@ -226,7 +232,7 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   const KnnWorkspace layout(problem, plan);
   const int64_t batch = plan.product.queries;
   const int64_t piece = plan.product.rows;
-  const std::pair<int64_t, int64_t> parts[] = {
+  std::vector<std::pair<int64_t, int64_t>> parts = {
       {layout.queries, plan.query_batch * 128 * 4},
       {layout.query_norms, plan.query_batch * 8},
       {layout.lists, plan.query_batch * 100 * 8},
@@ -234,7 +240,7 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.rows, piece * 128},
       {layout.row_norms, piece * 8},
       {layout.keys, plan.query_tile * plan.row_tile * 4},
-      {layout.status, 12},
+      {layout.status, 28},
       {layout.base_operands, piece * 128 * 2},
       {layout.base_terms, piece * 4},
       {layout.centre, 128 * 4},
@@ -256,6 +262,7 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.failed_norms, plan.query_tile * 8},
       {layout.failed_lists, plan.query_tile * 100 * 8},
   };
+  std::sort(parts.begin(), parts.end());
   int64_t end = 0;
   for (const auto& [offset, size] : parts) {
     EXPECT_GE(offset, end);
@@ -263,6 +270,98 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
     end = offset + size;
   }
   EXPECT_GE(layout.bytes, end);
+}
+
+TEST(CudaPlan, RowsOnTheDeviceNeedNoRoom) {
+  for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
+    KnnProblem problem = million();
+    const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
+    const int64_t staged = plan_it().device_bytes;
+    problem.base_space = MemorySpace::cuda(0);
+    const KnnPlan plan = plan_it();
+    expect_sound(problem, plan);
+    EXPECT_LE(plan.device_bytes, staged - piece_rows(plan) * 128 * 4);
+  }
+}
+
+TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
+  KnnProblem problem = million();
+  problem.rows = 5000000;
+  const KnnPlan plan = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, plan);
+  EXPECT_TRUE(rows_come_ahead(problem, plan));
+  const KnnWorkspace layout(problem, plan);
+  EXPECT_GE(layout.rows_ahead - layout.rows, plan.product.rows * 128 * 4);
+  EXPECT_GE(layout.row_norms - layout.rows_ahead, plan.product.rows * 128 * 4);
+  EXPECT_FALSE(rows_come_ahead(million(), plan_within(million(), 138 * kGiB)));  // one piece
+  problem.base_space = MemorySpace::cuda(0);
+  EXPECT_FALSE(rows_come_ahead(problem, plan_within(problem, 138 * kGiB)));
+}
+
+TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
+  KnnProblem problem = million();
+  problem.base_prepared = true;
+  const KnnPlan plain = plan_within(problem, 138 * kGiB);
+  problem.filter = FilterPath::mask;
+  const KnnPlan masked = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, masked);
+  EXPECT_TRUE(masked.product.operands_ready);
+  EXPECT_GE(masked.device_bytes, plain.device_bytes + 1000000 / 8 + 1000000 * 4);
+  problem.filter = FilterPath::list;
+  problem.unfiltered_rows = 1500000;
+  const KnnPlan listed = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, listed);
+  EXPECT_FALSE(listed.product.operands_ready);
+  EXPECT_GE(listed.device_bytes, plain.device_bytes + 1000000 * (4 + 256 + 4) + 1500000 / 8);
+  EXPECT_EQ(listed.gather_bytes, 0);  // nothing comes from the host
+}
+
+TEST(CudaPlan, RowsByNumberFromTheHostPassThroughSomeMemory) {
+  KnnProblem problem = million();
+  problem.filter = FilterPath::list;
+  EXPECT_GT(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 0);
+  problem.rows = 1000;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 1000 * 128 * 4);
+  for (int64_t limit = int64_t{64} << 20; limit > 1000; limit /= 3) {
+    const KnnPlan plan = plan_within(problem, 138 * kGiB, limit);
+    expect_sound(problem, plan);
+    EXPECT_LE(plan.host_bytes, limit);
+  }
+}
+
+TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
+  for (const Metric metric : {Metric::cosine, Metric::l1}) {
+    KnnProblem problem = million();
+    problem.metric = metric;
+    problem.range = true;
+    problem.k = 256;
+    problem.result_k = 0;
+    int64_t smallest = 0;
+    try {
+      plan_within(problem, 0);
+      FAIL() << "a plan for no memory";
+    } catch (const OutOfMemory& error) {
+      smallest = error.bytes_needed();
+    }
+    for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
+      const KnnPlan plan = plan_within(problem, budget);
+      EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
+      EXPECT_LE(plan.device_bytes, budget);
+      EXPECT_GE(plan.hits, plan.row_tile);          // all of one query's
+      EXPECT_GE(plan.hits, plan.product.capacity);  // of products
+    }
+    EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
+    EXPECT_LT(plan_within(problem, 138 * kGiB).device_bytes, 2 * kGiB);
+    EXPECT_EQ(plan_within(problem, 138 * kGiB).cuda_engine,
+              metric == Metric::cosine ? CudaEngine::product : CudaEngine::direct);
+  }
+}
+
+TEST(CudaPlan, ACustomMetricIsComputedDirectly) {
+  KnnProblem problem = million();
+  problem.every_key = true;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).cuda_engine, CudaEngine::direct);
 }
 
 }  // namespace

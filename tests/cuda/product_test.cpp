@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace kith {
@@ -108,33 +107,9 @@ TEST_F(CudaProduct, AnyK) {
 }
 
 TEST_F(CudaProduct, HardData) {
-  constexpr int64_t kRows = 20000;
-  constexpr int64_t kCols = 24;
-  const Vectors noise = random_vectors(DType::f32, kRows, kCols, 13);
-  const auto value = [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i * kCols + j)]; };
-  const std::pair<const char*, Fill> cases[] = {
-      {"mean far larger than spread", [&](int64_t i, int64_t j) { return 1e4f + value(i, j); }},
-      {"near duplicates",
-       [&](int64_t i, int64_t j) { return value(i % 10, j) + (j == 0 ? 1e-7f * static_cast<float>(i % 5) : 0); }},
-      {"pairs of duplicates", [&](int64_t i, int64_t j) { return value(i / 2, j); }},
-      {"all rows equal", [&](int64_t, int64_t j) { return value(0, j); }},
-      {"sorted", [&](int64_t i, int64_t) { return static_cast<float>(i) * 1e-3f; }},
-      {"reversed", [&](int64_t i, int64_t) { return static_cast<float>(kRows - i) * 1e-3f; }},
-      {"many zero vectors", [&](int64_t i, int64_t j) { return i % 3 == 0 ? 0.0f : value(i, j); }},
-      {"huge", [&](int64_t i, int64_t j) { return 1e19f * value(i, j); }},
-      {"tiny", [&](int64_t i, int64_t j) { return 1e-20f * value(i, j); }},
-      {"very tiny", [&](int64_t i, int64_t j) { return 1e-39f * value(i, j); }},
-      {"norms over six orders",
-       [&](int64_t i, int64_t j) { return value(i, j) * std::pow(10.0f, static_cast<float>(i % 7) - 3); }},
-      {"an outlier", [&](int64_t i, int64_t j) { return i == 12345 ? 1e6f : value(i, j); }},
-  };
-  for (const auto& test : cases) {
-    SCOPED_TRACE(test.first);
-    const Fill& fill = test.second;
-    const Vectors base = make_vectors(kRows, kCols, fill);
-    const Vectors queries = make_vectors(20, kCols, [&](int64_t i, int64_t j) { return fill(i * 997 % kRows, j); });
+  for_each_hard_data(20000, 24, 13, [](const Vectors& queries, const Vectors& base) {
     for (const Metric metric : kAllMetrics) expect_products_parity(queries, base, {.k = 20, .metric = metric});
-  }
+  });
 }
 
 // What a search says of queries that its products were not sure of.

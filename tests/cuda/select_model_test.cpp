@@ -97,6 +97,35 @@ TEST(CudaSelectModel, NansAndInfinitiesComeLast) {
   expect_selects(keys);
 }
 
+TEST(CudaSelectModel, RowsWithNumbersOfTheirOwn) {
+  std::mt19937 random(6);
+  std::vector<uint32_t> keys(60);
+  std::vector<uint32_t> numbers(60);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = random() % 9;
+    numbers[i] = static_cast<uint32_t>(7 * i + 3);
+  }
+  for (const size_t k : {1, 20, 70}) {
+    std::vector<uint64_t> list(k, kPadding);
+    uint32_t bound = 0;
+    for (size_t first = 0; first < keys.size(); first += 25) {
+      const SelectTask task{list.data(),
+                            &bound,
+                            keys.data() + first,
+                            static_cast<int64_t>(std::min<size_t>(25, keys.size() - first)),
+                            static_cast<int64_t>(std::min(first, k)),
+                            static_cast<int64_t>(k),
+                            0,
+                            numbers.data() + first};
+      run_block(4, [&](ThreadBlock& block) { BlockSelector<ThreadBlock>(block, task).run(); });
+    }
+    std::vector<uint64_t> expected = expected_list(keys, k);
+    for (uint64_t& neighbor : expected) neighbor = pack_neighbor(ordered_of(neighbor), numbers[row_of(neighbor)]);
+    list.resize(std::min(k, keys.size()));
+    EXPECT_EQ(list, expected);
+  }
+}
+
 TEST(CudaSelectModel, LongTileWithFullBlocks) {
   std::mt19937 random(3);
   std::vector<uint32_t> keys(5000);

@@ -173,6 +173,36 @@ TEST(Filter, RefusesWhatDoesNotFit) {
   EXPECT_NO_THROW(search(RowFilter::ids(nullptr, 0)));
 }
 
+TEST(Filter, KeptRowsAreCountedAndFoundInEveryForm) {
+  for (const int64_t rows : {1, 63, 64, 65, 4096, 4097, 20000}) {
+    for (const double share : {0.003, 0.5, 0.98}) {
+      auto mask = random_mask(rows, share, 5);
+      mask[static_cast<size_t>(rows / 2)] = 1;
+      const auto bits = packed(mask);
+      const auto ids = listed(mask);
+      const Resources resources = on_cpu();
+      KeptRows forms[] = {{RowFilter::mask(mask.data(), rows), rows, resources},
+                          {RowFilter::bits(bits.data(), rows), rows, resources},
+                          {RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size())), rows, resources}};
+      for (KeptRows& kept : forms) {
+        int64_t before = 0;
+        for (int64_t row = 0; row < rows; ++row) {
+          ASSERT_EQ(kept.count_before(row), before) << row << " of " << rows;
+          if (mask[static_cast<size_t>(row)] == 0) continue;
+          ASSERT_EQ(kept.row_at(before), row);
+          ++before;
+        }
+        EXPECT_EQ(kept.count_before(rows), before);
+        EXPECT_EQ(kept.count(), before);
+        const uint32_t* const list = kept.list(resources);
+        const uint64_t* const words = kept.bits(resources);
+        for (int64_t i = 0; i < before; ++i) ASSERT_TRUE(keeps(words, list[i]));
+        ASSERT_TRUE(std::is_sorted(list, list + before));
+      }
+    }
+  }
+}
+
 TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   KnnProblem problem;
   problem.queries = 1000;
@@ -182,7 +212,12 @@ TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true), FilterPath::gather);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::gather);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::list);
+  EXPECT_EQ(filter_path(problem, 500000, Device::cuda(0), true), FilterPath::list);
+  problem.base_in_memory = false;  // from a file
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::gather);
+  problem.base_in_memory = true;
   problem.queries = 1;  // copying a row costs more than passing over it once
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false), FilterPath::mask);

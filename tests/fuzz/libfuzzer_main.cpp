@@ -7,6 +7,3 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   kith::fuzz::KITH_FUZZ_TARGET({data, size});
   return 0;
 }
-
-// libhdf5 1.10 forgets a few bytes where it gives a damaged file up; that is for its authors.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5\n"; }

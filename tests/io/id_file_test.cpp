@@ -3,7 +3,6 @@
 
 #include <kith/error.hpp>
 
-#include "io/needs_hdf5.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 
@@ -33,18 +32,13 @@ std::vector<int64_t> read_ids(const std::string& path, int64_t first, int64_t co
   return ids;
 }
 
-// Without HDF5 its name is left out.
-std::vector<std::string> id_names() {
-  std::vector<std::string> names{"i.ibin", "i.ivecs", "i.npy"};
-  if (testing::built_with_hdf5()) names.emplace_back("i.hdf5::neighbors");
-  return names;
-}
+const std::vector<std::string> kIdNames{"i.ibin", "i.ivecs", "i.npy", "i.hdf5::neighbors"};
 
 TEST(IdFile, RoundTripsInAllFormats) {
   const TemporaryDirectory directory;
   std::vector<int64_t> ids(30000);  // more than are converted at once
   std::iota(ids.begin(), ids.end(), -1);
-  for (const std::string& name : id_names()) {
+  for (const std::string& name : kIdNames) {
     const std::string path = directory.path(name);
     write_ids(path, ids, 10);
     const IdFile file(path);
@@ -98,7 +92,7 @@ TEST(IdFile, Int32FilesRefuseLargeIdsAndWriteNothingOfThatPiece) {
 
 TEST(IdFile, HoldsNoRows) {
   const TemporaryDirectory directory;
-  for (const std::string& name : id_names()) {
+  for (const std::string& name : kIdNames) {
     IdFileWriter writer(directory.path(name), 0, 10);
     writer.append(nullptr, 0);
     writer.commit();

@@ -4,6 +4,7 @@
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
+#include "io/needs_zlib.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 
@@ -72,19 +73,6 @@ auto opening(const std::string& path) {
   return [path] { VectorFile file(path); };
 }
 
-bool built_with_zlib() {
-  const TemporaryDirectory directory;
-  try {
-    VectorFile file(directory.write("a-idx1-ubyte.gz", gzip(header(8, {0}))));
-  } catch (const Unsupported&) {
-    return false;
-  }
-  return true;
-}
-
-#define KITH_NEEDS_ZLIB() \
-  if (!built_with_zlib()) GTEST_SKIP() << "this build has no zlib"
-
 TEST(IdxFile, FlattensTheAxesBehindTheFirst) {
   const auto shape = [](const std::string& head) {
     const FileLayout layout = parse_idx_header(head, "x");
@@ -116,7 +104,7 @@ TEST(IdxFile, ReadsPlainAndCompressedAlike) {
   const TemporaryDirectory directory;
   const std::string content = header(8, {50, 10, 20}) + counting(10000);
   std::vector<std::string> paths{directory.write("a-idx3-ubyte", content), directory.write("b.idx3-ubyte.gz", content)};
-  if (built_with_zlib()) {
+  if (testing::built_with_zlib()) {
     paths.push_back(directory.write("c-idx3-ubyte.gz", gzip(content)));
     paths.push_back(directory.write("d-idx3-ubyte", gzip(content)));  // the content tells, not the name
     paths.push_back(directory.write("e-idx3-ubyte.gz", gzip(content.substr(0, 3000)) + gzip(content.substr(3000))));

@@ -3,7 +3,6 @@
 
 #include <kith/error.hpp>
 
-#include "io/needs_hdf5.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 
@@ -56,10 +55,6 @@ struct NamedFormat {
 
 class VectorFileFormats : public ::testing::TestWithParam<NamedFormat> {
  protected:
-  void SetUp() override {
-    if (path_.ends_with("5")) KITH_NEEDS_HDF5();
-  }
-
   TemporaryDirectory directory_;
   std::string path_ = directory_.path(GetParam().name);
   DType dtype_ = GetParam().dtype;
@@ -256,8 +251,7 @@ TEST(ReadVectors, CanBeCancelledAndReportsItsEnd) {
 
 RC_GTEST_PROP(VectorFileProperty, AnyShapeRoundTripsInAnyPieces, ()) {
   const TemporaryDirectory directory;
-  const NamedFormat format =
-      kFormats[*rc::gen::inRange<size_t>(0, std::size(kFormats) - (testing::built_with_hdf5() ? 0 : 4))];
+  const NamedFormat format = kFormats[*rc::gen::inRange<size_t>(0, std::size(kFormats))];
   const auto& [name, dtype] = format;
   const int64_t rows = *rc::gen::inRange(0, 60);
   const int64_t cols = *rc::gen::inRange(1, 300);

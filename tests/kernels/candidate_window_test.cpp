@@ -113,6 +113,15 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
         EXPECT_LE(values[i], window.threshold) << "row " << i << " with key " << keys[i];
       }
     }
+    // The same rows by their radius.
+    const CandidateWindow range =
+        range_window({kind, false, cols, product_scale}, {q.facts, q.squares, 0}, rows, sorted_keys[place]);
+    EXPECT_TRUE(range.sure);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (keys[i] <= sorted_keys[place]) {
+        EXPECT_LE(values[i], range.threshold) << "row " << i << " with key " << keys[i];
+      }
+    }
   }
   return left;
 }
@@ -149,6 +158,15 @@ TEST(CandidateWindow, NothingIsSureOfWhatOverflows) {
       candidate_window({KeyKind::l2, false, 8, 1.0}, query, rows, std::numeric_limits<double>::infinity()).sure);
   EXPECT_FALSE(candidate_window({KeyKind::l2, false, 8, 1.0}, query, {NAN, 0.0f}, 0.5).sure);
   EXPECT_FALSE(candidate_window({KeyKind::l2, false, kWindowMostCols + 1, 1.0}, query, rows, 0.5).sure);
+}
+
+TEST(CandidateWindow, ARangeWithoutEndIsNotSureAndOneBelowZeroHoldsLittle) {
+  const QueryWindow query{{1.0f, 1e-4f}, 1.0, 0.0};
+  const OperandFacts rows{1.0f, 1e-4f};
+  const WindowProblem problem{KeyKind::l2, false, 8, 1.0};
+  EXPECT_FALSE(range_window(problem, query, rows, std::numeric_limits<double>::infinity()).sure);
+  EXPECT_EQ(range_window(problem, query, rows, -1.0).threshold, range_window(problem, query, rows, 0.0).threshold);
+  EXPECT_LT(range_window(problem, query, rows, 0.0).threshold, -0.499f);
 }
 
 TEST(CandidateWindow, BytesLeaveOnlyTies) {

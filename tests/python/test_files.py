@@ -24,21 +24,6 @@ VECTOR_FORMATS = [
 ]
 
 
-def has_hdf5(tmp_path_factory):
-    try:
-        kith.write_vectors(tmp_path_factory.mktemp("probe") / "x.hdf5", np.zeros((1, 1), np.float32))
-    except NotImplementedError:
-        return False
-    return True
-
-
-@pytest.fixture(autouse=True)
-def only_where_hdf5_is_built_in(request, tmp_path_factory):
-    named = "hdf5" in request.node.name
-    if named and not has_hdf5(tmp_path_factory):
-        pytest.skip("this build has no HDF5")
-
-
 @pytest.mark.parametrize("ending, dtype", VECTOR_FORMATS)
 def test_vectors_come_back(ending, dtype, tmp_path, vectors):
     path = tmp_path / f"x.{ending}"
@@ -162,7 +147,7 @@ def test_bfloat16_of_ml_dtypes(tmp_path, vectors):
         kith.read_vectors(tmp_path / "x.npy")
 
 
-def test_hdf5_of_h5py(tmp_path, vectors):
+def test_hdf5_of_ann_benchmarks(tmp_path, vectors):
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "ann.hdf5"
     train, test = vectors(500, 16), vectors(7, 16, np.float16)
@@ -173,16 +158,50 @@ def test_hdf5_of_h5py(tmp_path, vectors):
     assert (kith.read_vectors(path) == train).all()
     assert (kith.read_vectors(f"{path}::test") == test).all()
     assert (kith.read_vectors(f"{path}::packed", 100, 300) == train[100:400]).all()
+    assert (kith.read_vectors(f"{path}::packed", dtype=np.float16) == train.astype(np.float16)).all()
     read = kith.read_vectors(f"{path}::neighbors")
     assert read.dtype == np.int64 and (read == neighbors).all()
     with pytest.raises(ValueError, match="it holds: neighbors, packed, test, train"):
         kith.read_vectors(f"{path}::nothing")
-    kith.write_vectors(f"{tmp_path / 'made.h5'}::deep/inside", test)
-    kith.write_vectors(f"{tmp_path / 'ids.h5'}::neighbors", neighbors)
-    with h5py.File(tmp_path / "made.h5") as file:
-        assert file["deep/inside"].dtype == np.float16 and (file["deep/inside"][:] == test).all()
-    with h5py.File(tmp_path / "ids.h5") as file:
-        assert file["neighbors"].dtype == np.int64 and (file["neighbors"][:] == neighbors).all()
+
+
+@pytest.mark.parametrize("version", ["earliest", "v108", "v110", "latest"])
+@pytest.mark.parametrize(
+    "filters", [{}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf", "fletcher32": True}]
+)
+@pytest.mark.parametrize("limits", [None, (400, 40), (None, 10), (200, None), (None, None)])
+def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
+    """Every index of chunks, with the dataset's edge inside of chunks and a part that was never written."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.hdf5"
+    x = vectors(200, 10)
+    with h5py.File(path, "w", libver=version if version == "latest" else (version, "latest")) as file:
+        made = file.create_dataset("a/b", x.shape, x.dtype, chunks=(7, 3), maxshape=limits, fillvalue=3, **filters)
+        made[:100] = x[:100]
+        made[150:, :5] = x[150:, :5]
+        x = made[:]
+        for i in range(30):
+            file[f"link{i}"] = h5py.SoftLink("/a/b")
+    assert (kith.read_vectors(f"{path}::a/b") == x).all()
+    assert (kith.read_vectors(f"{path}::link29", 90, 70) == x[90:160]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8, np.int64])
+@pytest.mark.parametrize("name", ["train", "deep/inside/x", "vecteurs/données"])
+def test_h5py_reads_what_is_written(name, dtype, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    for rows in (0, 1, 33):
+        x = np.arange(rows * 7).reshape(rows, 7).astype(dtype)
+        kith.write_vectors(f"{tmp_path / 'x.h5'}::{name}", x)
+        with h5py.File(tmp_path / "x.h5") as file:
+            made = file[name]
+            assert made.dtype == dtype and made.shape == x.shape and (made[:] == x).all()
+            assert made.chunks is None and (rows == 0 or made.id.get_offset() % 64 == 0)
+            assert list(file) == [name.split("/")[0]]
+        with h5py.File(tmp_path / "x.h5", "r+") as file:
+            file["more"] = x
+        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::more") == x).all()
+        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::{name}") == x).all()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kTileThreads, 3)
 }
 
 AnyRowsRef ref_of(const DeviceRowsView& view) {
-  return {view.data, view.dtype, view.stride, view.count, view.inverse_norms};
+  return {view.data, view.dtype, view.stride, view.count, view.inverse_norms, view.list, view.first_listed};
 }
 
 }  // namespace

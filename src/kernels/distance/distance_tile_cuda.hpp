@@ -32,6 +32,8 @@ struct DeviceRowsRef {
   int64_t stride;  // elements
   int64_t count;
   const double* inverse_norms;
+
+  KITH_DEVICE int64_t stored(int64_t i) const { return i; }
 };
 
 // The same of any dtype, known at run time: a slab is loaded once and used by many, so the choice costs little.
@@ -41,6 +43,12 @@ struct AnyRowsRef {
   int64_t stride;
   int64_t count;
   const double* inverse_norms;
+  const uint32_t* list = nullptr;  // of row numbers, as in DeviceRowsView
+  uint32_t first_listed = 0;
+
+  KITH_DEVICE int64_t stored(int64_t i) const {
+    return list == nullptr ? i : static_cast<int64_t>(list[i] - first_listed);
+  }
 };
 
 template <typename T>
@@ -72,7 +80,7 @@ KITH_DEVICE inline void stage_slab(const Block& block, const Rows& source, int64
     const int vector = i / kCanonicalLanes;
     double value = 0.0;
     if (first + vector < source.count && first_col + column < cols) {
-      value = stored_value(source, (first + vector) * source.stride + first_col + column);
+      value = stored_value(source, source.stored(first + vector) * source.stride + first_col + column);
       if constexpr (kKind == KeyKind::cosine) value = value * source.inverse_norms[first + vector];
     }
     slab[column][vector] = value;

@@ -12,25 +12,24 @@ constexpr int kThreads = 128;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    inspect_rows_kernel(const T* rows, int64_t stride, int64_t count, int64_t cols, double* inverse_norms,
-                        uint32_t* first_bad) {
+    inspect_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= count) return;
-  const RowFacts facts = inspect_row(rows + row * stride, cols);
-  if (!facts.finite && first_bad != nullptr) atomicMin(first_bad, static_cast<uint32_t>(row));
-  if (inverse_norms != nullptr) inverse_norms[row] = facts.inverse_norm;
+  if (row >= rows.count) return;
+  const RowFacts facts = inspect_row(static_cast<const T*>(rows.data) + rows.stored(row) * rows.stride, cols);
+  const auto number = static_cast<uint32_t>(row);
+  if (!facts.finite && findings.first_bad != nullptr) atomicMin(findings.first_bad, number);
+  if (facts.negative && findings.first_negative != nullptr) atomicMin(findings.first_negative, number);
+  if (findings.inverse_norms != nullptr) findings.inverse_norms[row] = facts.inverse_norm;
 }
 
 }  // namespace
 
-void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad,
-                         cudaStream_t stream) {
+void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
   if (rows.count == 0) return;
   const unsigned blocks = static_cast<unsigned>((rows.count + kThreads - 1) / kThreads);
   visit_dtype(rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    inspect_rows_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const T*>(rows.data), rows.stride, rows.count,
-                                                         cols, inverse_norms, first_bad);
+    inspect_rows_kernel<T><<<blocks, kThreads, 0, stream>>>(rows, cols, findings);
   });
   KITH_CUDA_CHECK_LAUNCH("inspect_rows_kernel");
 }

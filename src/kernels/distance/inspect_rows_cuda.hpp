@@ -1,4 +1,5 @@
-// One pass over vectors on the GPU that finds the first with a NaN or an infinity and the inverse norms.
+// One pass over vectors on the GPU that finds the first with a NaN or an infinity, the first with a value below zero,
+// and the inverse norms.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
@@ -9,9 +10,16 @@ namespace kith {
 
 inline constexpr uint32_t kNoBadRow = 0xFFFFFFFFu;
 
-// Lowers *first_bad, which holds kNoBadRow or an earlier finding, to the smallest row that is not finite, and fills
-// inverse_norms; either may be null. Enqueues and returns. `rows` has fewer than 2^32 - 1 rows.
-void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, double* inverse_norms, uint32_t* first_bad,
-                         cudaStream_t stream);
+// What is looked for; what is null is not. The first two hold kNoBadRow or an earlier finding, and are lowered.
+struct RowFindings {
+  uint32_t* first_bad = nullptr;       // the smallest row that is not finite
+  uint32_t* first_negative = nullptr;  // the smallest with a value below zero
+  double* inverse_norms = nullptr;     // of every row
+
+  bool wanted() const { return first_bad != nullptr || first_negative != nullptr || inverse_norms != nullptr; }
+};
+
+// Enqueues and returns. `rows` has fewer than 2^32 - 1 rows.
+void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream);
 
 }  // namespace kith

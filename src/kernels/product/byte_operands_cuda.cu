@@ -10,8 +10,6 @@
 namespace kith {
 namespace {
 
-constexpr int32_t kNoRowTerm = 0x3FFFFFFF;  // larger than every value of a real row
-
 struct ByteSums {
   int32_t squares = 0;
   int32_t values = 0;
@@ -40,7 +38,7 @@ __device__ ByteSums convert_bytes(const OperandRows<T>& rows, int64_t row, bool 
   const int lane = static_cast<int>(threadIdx.x) % kByteLanes;
   ByteSums sums;
   const bool real = row < rows.count;
-  const T* const from = rows.data + row * rows.stride;
+  const T* const from = real ? rows.row(row) : nullptr;
   for (int64_t first = 16 * lane; first < chunks * kChunkBytes; first += kChunkBytes) {
     uint4 unit = {0, 0, 0, 0};
     if (real && aligned && first + 16 <= rows.cols) {
@@ -90,7 +88,7 @@ __global__ void __launch_bounds__(kOperandThreads)
     // An inverted query q gives (-q - 1) x: the sum of x makes up for it. What the shift adds to a product is a
     // multiple of that sum and, for the query alone, key_offset.
     const int32_t term = product ? (1 - kShift) * sums.values : sums.squares / 2 + sums.values;
-    terms[row] = row < rows.count ? term : kNoRowTerm;
+    terms[row] = row < rows.count ? term : kNoByteTerm;
   }
   __shared__ int32_t warps[kOperandWarps];
   KITH_UNROLL

@@ -68,30 +68,32 @@ KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const Q
   return sum + norm_loss(problem.cols) * (query.squared_norm + square);
 }
 
-// `kth` is a computed value that at least k rows do not exceed.
-KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& problem, const QueryWindow& query,
-                                                         const OperandFacts& rows, double kth) {
-  const double e = value_error(problem, query, rows);
+// How far an inner product of rounded vectors, as computed, can be from the true one.
+KITH_HOST_DEVICE inline double inner_product_error(const WindowProblem& problem, const QueryWindow& query,
+                                                   const OperandFacts& rows) {
+  return value_error(problem, query, rows) + query.query.residual * (static_cast<double>(rows.norm) + rows.residual) +
+         static_cast<double>(query.query.norm) * rows.residual;
+}
+
+// Of all rows whose true distance (inner_product: negative product, without the offset) is no larger than `reach` but
+// for the rounding of the key.
+KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& problem, const QueryWindow& query,
+                                                      const OperandFacts& rows, double reach) {
   const double moved = static_cast<double>(query.query.residual) + rows.residual;
   CandidateWindow window;
   double threshold = 0;
   double key = 0;
   bool in_range = false;
   if (problem.kind == KeyKind::inner_product) {
-    const double error = e + query.query.residual * (static_cast<double>(rows.norm) + rows.residual) +
-                         static_cast<double>(query.query.norm) * rows.residual;
-    const double reach = kth + error;
     const double loss = fabs(reach + query.key_offset) * kKeyLoss + kTinyKey * problem.scale;
-    threshold = reach + loss + error;
+    threshold = reach + loss + inner_product_error(problem, query, rows);
     key = (reach + loss + query.key_offset) / problem.scale;
     const double largest = (static_cast<double>(query.query.norm) * rows.norm + fabs(query.key_offset)) / problem.scale;
     in_range = largest < kLargestReach && problem.scale > 0;
   } else {
-    const double square = 2 * (kth + e) + query.squared_norm;
-    double reach = sqrt(square > 0 ? square : 0.0) + moved;
     reach = sqrt(reach * reach * (1 + kKeyLoss) + problem.scale * problem.scale * kTinyKey);
     reach += problem.scale * (problem.kind == KeyKind::cosine ? kUnitLoss : 0x1p-148);
-    threshold = ((reach + moved) * (reach + moved) - query.squared_norm) / 2 + e;
+    threshold = ((reach + moved) * (reach + moved) - query.squared_norm) / 2 + value_error(problem, query, rows);
     const double distance = reach / problem.scale;
     key = problem.kind == KeyKind::l2       ? distance
           : problem.kind == KeyKind::cosine ? distance * distance / 2
@@ -105,6 +107,37 @@ KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& pr
   window.key_limit = static_cast<float>(key);
   window.sure = in_range && problem.cols <= kWindowMostCols && threshold - threshold == 0 && key - key == 0;
   return window;
+}
+
+// Of the k nearest: `kth` is a computed value that at least k rows do not exceed.
+KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& problem, const QueryWindow& query,
+                                                         const OperandFacts& rows, double kth) {
+  if (problem.kind == KeyKind::inner_product) {
+    return window_within(problem, query, rows, kth + inner_product_error(problem, query, rows));
+  }
+  const double square = 2 * (kth + value_error(problem, query, rows)) + query.squared_norm;
+  const double moved = static_cast<double>(query.query.residual) + rows.residual;
+  return window_within(problem, query, rows, sqrt(square > 0 ? square : 0.0) + moved);
+}
+
+// Of the rows whose keys do not exceed `most`.
+KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& problem, const QueryWindow& query,
+                                                     const OperandFacts& rows, double most) {
+  if (problem.kind == KeyKind::inner_product) {
+    return window_within(problem, query, rows, most * problem.scale - query.key_offset);
+  }
+  const double key = most > 0 ? most : 0.0;  // below zero lies nothing
+  const double distance = problem.kind == KeyKind::l2       ? key
+                          : problem.kind == KeyKind::cosine ? sqrt(2 * key)
+                                                            : sqrt(key);
+  return window_within(problem, query, rows, distance * problem.scale);
+}
+
+// The unit of a query's products with a base.
+KITH_HOST_DEVICE inline double window_scale(const WindowProblem& problem, const BaseFacts& base,
+                                            const QueryFacts& query) {
+  const double scale = problem.bytes ? 1.0 : operand_scale(base.sample_largest);
+  return problem.kind == KeyKind::inner_product ? scale * query.scale : scale;
 }
 
 }  // namespace kith

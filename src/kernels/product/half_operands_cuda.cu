@@ -45,9 +45,7 @@ __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
   const int col_in_block = static_cast<int>(threadIdx.x) % kSampleCols;
   const int slice = static_cast<int>(threadIdx.x) / kSampleCols;
   const int64_t col = static_cast<int64_t>(blockIdx.x) * kSampleCols + col_in_block;
-  const auto value = [&](int64_t sample) {
-    return static_cast<float>(rows.data[sample * rows.count / samples * rows.stride + col]);
-  };
+  const auto value = [&](int64_t sample) { return static_cast<float>(rows.row(sample * rows.count / samples)[col]); };
   double sum = 0;
   if (form == Form::centred && col < rows.cols) {
     for (int64_t s = slice; s < samples; s += kSampleSlices) sum += value(s);
@@ -88,7 +86,7 @@ __device__ HalfSums convert_half(const OperandRows<T>& rows, int64_t row, const 
   const int lane = static_cast<int>(threadIdx.x) % 32;
   HalfSums sums;
   const bool real = row < rows.count;
-  const T* const from = rows.data + row * rows.stride;
+  const T* const from = real ? rows.row(row) : nullptr;
   double inverse_norm = 1;
   if constexpr (kForm == Form::unit) inverse_norm = real ? rows.inverse_norms[row] : 0.0;
   for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
@@ -168,8 +166,9 @@ __global__ void __launch_bounds__(kOperandThreads)
 template <typename T>
 __device__ float own_scale(const OperandRows<T>& rows, int64_t row) {
   float largest = 0;
+  const T* const values = rows.row(row);
   for (int64_t col = threadIdx.x % 32; col < rows.cols; col += 32) {
-    largest = fmaxf(largest, fabsf(static_cast<float>(rows.data[row * rows.stride + col])));
+    largest = fmaxf(largest, fabsf(static_cast<float>(values[col])));
   }
   largest = warp_largest(largest);
   return largest <= 3e38f ? operand_scale(largest) : 1.0f;

@@ -20,11 +20,24 @@ struct OperandRows {
   int64_t count;
   int64_t cols;
   const double* inverse_norms;
+  const uint32_t* list;  // of row numbers, as in DeviceRowsView
+  uint32_t first_listed;
+
+  __device__ const T* row(int64_t i) const {
+    return data + (list == nullptr ? i : static_cast<int64_t>(list[i] - first_listed)) * stride;
+  }
 };
 
 template <typename T>
 OperandRows<T> operand_rows(const OperandTask& task) {
-  return {static_cast<const T*>(task.rows.data), task.rows.stride, task.rows.count, task.cols, task.rows.inverse_norms};
+  const DeviceRowsView& rows = task.rows;
+  return {static_cast<const T*>(rows.data),
+          rows.stride,
+          rows.count,
+          task.cols,
+          rows.inverse_norms,
+          rows.list,
+          rows.first_listed};
 }
 
 // `value` is not negative.

@@ -15,6 +15,14 @@
 
 namespace kith {
 
+// The term of a place without a row, and of a row that a filter leaves out: whatever is added, the value stays beyond
+// those of all others. (Products of bytes are below 2^27, since no more than 8,000 columns are multiplied.)
+inline constexpr int32_t kNoByteTerm = 0x3FFFFFFF;
+inline constexpr uint32_t kNoHalfTerm = 0x7F800000;  // +inf
+constexpr uint32_t no_row_term(OperandType type) {
+  return type == OperandType::bytes ? static_cast<uint32_t>(kNoByteTerm) : kNoHalfTerm;
+}
+
 struct OperandTask {
   DeviceRowsView rows;  // with inverse norms for cosine
   int64_t cols = 0;

@@ -9,6 +9,7 @@
 #include "cuda/error.hpp"
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/product/load_four_cuda.hpp"
+#include "kernels/product/range_places_cuda.hpp"
 #include "kernels/select/sort_block_cuda.hpp"
 #include "kernels/select/sort_entries_cuda.hpp"
 
@@ -31,12 +32,11 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const BaseFacts base = *task.base_facts;
   const float* const minima = task.minima + query * task.selected;
   const double kth = task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
-  const double base_scale = task.type == OperandType::bytes ? 1.0 : operand_scale(base.sample_largest);
   WindowProblem problem;
   problem.kind = task.kind;
   problem.bytes = task.type == OperandType::bytes;
   problem.cols = task.cols;
-  problem.scale = task.kind == KeyKind::inner_product ? base_scale * facts.scale : base_scale;
+  problem.scale = window_scale(problem, base, facts);
   const CandidateWindow window =
       candidate_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, kth);
   const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
@@ -192,8 +192,10 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
                                               static_cast<int>(i % rows_each), task.tiles_per_group)
                                   : int64_t{task.rows[query * task.capacity + i]};
     if (row >= task.base.count) continue;
+    const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
+    if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
-    const X* const values = base + row * task.base.stride;
+    const X* const values = base + task.base.stored(row) * task.base.stride;
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
       sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
@@ -205,13 +207,22 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
     if (ordered > limit) continue;
     const int place = atomicAdd(&count, 1);
-    if (place < entries) list[place] = pack_neighbor(ordered, task.first_row + static_cast<uint32_t>(row));
+    if (place < entries) list[place] = pack_neighbor(ordered, number);
   }
   __syncthreads();
   const int found = count;
-  if (found > entries || found < task.k) return fail();
+  const bool all = task.range.hits != nullptr;
+  if (found > entries || (!all && found < task.k)) return fail();
   LaunchedBlock block;
   sort_block(block, list, found);
+  if (all) {
+    __shared__ RangePlaces places;
+    if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
+    for (int i = static_cast<int>(threadIdx.x); i < found; i += static_cast<int>(blockDim.x)) {
+      task.range.hits[places.start + static_cast<uint32_t>(i)] = list[i];
+    }
+    return;
+  }
   for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/product_plan.hpp"
 
@@ -37,6 +38,17 @@ struct WindowTask {
 };
 void launch_windows(const WindowTask& task, cudaStream_t stream);
 
+// Where rows within a radius go, however many a query has: each query takes its places, one after the other, of one
+// array.
+struct RangeTarget {
+  uint64_t* hits = nullptr;    // packed neighbours
+  uint32_t capacity = 0;       // of all queries together
+  uint32_t* total = nullptr;   // zeroed before; may end above capacity: then some queries have not been delivered
+  uint32_t* starts = nullptr;  // of each query's
+  uint32_t* counts = nullptr;  // kNotDelivered before, and after where there was no room
+};
+inline constexpr uint32_t kNotDelivered = 0xFFFFFFFFu;
+
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
 // row_counts[q] rows of `rows`.
 struct RerankTask {
@@ -45,7 +57,9 @@ struct RerankTask {
   DeviceRowsView base;
   int64_t cols = 0;
   int64_t k = 0;
-  uint32_t first_row = 0;  // the number of the base's first row
+  uint32_t first_row = 0;             // the number of the base's first row
+  const uint32_t* numbers = nullptr;  // of all its rows, where they are not first_row, first_row + 1, ...
+  const uint64_t* kept = nullptr;     // bits of a filter, in these numbers
   const uint32_t* key_limits = nullptr;
   const int32_t* group_counts = nullptr;
   const int32_t* groups = nullptr;  // queries x group_stride
@@ -55,6 +69,7 @@ struct RerankTask {
   const uint32_t* rows = nullptr;        // queries x capacity
   int64_t capacity = 0;
   uint64_t* neighbors = nullptr;  // queries x k, sorted
+  RangeTarget range;              // in the place of neighbours: all rows within the limits, sorted
 };
 inline constexpr int64_t kMostReranked = 2048;  // rows within the limit of a query: more fail
 

@@ -29,6 +29,7 @@ struct SelectTask {
   int64_t have;
   int64_t k;
   uint32_t first_row;
+  const uint32_t* numbers = nullptr;  // of the rows, ascending, where they are not first_row, first_row + 1, ...
 };
 
 // How many threads before this one had their flag set, and how many of the block have.
@@ -73,9 +74,13 @@ class BlockSelector {
     return !full_ || key < bound_;
   }
 
+  KITH_DEVICE uint32_t number(int64_t i) const {
+    return task_.numbers == nullptr ? task_.first_row + static_cast<uint32_t>(i) : task_.numbers[i];
+  }
+
   KITH_DEVICE void append_all() {
     for (int64_t i = block_.thread(); i < task_.count; i += block_.threads()) {
-      task_.list[task_.have + i] = pack_neighbor(task_.keys[i], task_.first_row + static_cast<uint32_t>(i));
+      task_.list[task_.have + i] = pack_neighbor(task_.keys[i], number(i));
     }
   }
 
@@ -116,8 +121,7 @@ class BlockSelector {
       uint64_t neighbor = 0;
       const bool may_stay = i < total && candidate(i, key);
       if (may_stay) {
-        neighbor = i < task_.have ? task_.list[i]
-                                  : pack_neighbor(key, task_.first_row + static_cast<uint32_t>(i - task_.have));
+        neighbor = i < task_.have ? task_.list[i] : pack_neighbor(key, number(i - task_.have));
       }
       const bool is_less = may_stay && key < threshold;
       const bool is_equal = may_stay && key == threshold;

@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(kThreads) select_kernel(DeviceLists lists, Dev
                         tile.rows,
                         have,
                         lists.k,
-                        static_cast<uint32_t>(tile.first_row)};
+                        static_cast<uint32_t>(tile.first_row),
+                        tile.numbers};
   BlockSelector<CudaBlock<kThreads>>(block, task).run();
 }
 

@@ -15,12 +15,14 @@ struct DeviceLists {
   int64_t k = 0;
 };
 
-// A tile of ordered keys, one row for each query, of rows first_row .. first_row + rows - 1 of the base.
+// A tile of ordered keys, one row for each query, of rows first_row .. first_row + rows - 1 of the base, or of those
+// that `numbers` gives in ascending order.
 struct DeviceKeyTile {
   const uint32_t* keys = nullptr;
   int64_t stride = 0;
   int64_t rows = 0;
   int64_t first_row = 0;
+  const uint32_t* numbers = nullptr;
 };
 
 // The lists hold min(rows_seen, k) neighbours in row order, all of rows before the tile's, and afterwards

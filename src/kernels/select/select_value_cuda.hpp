@@ -33,6 +33,7 @@ struct ValueSelectTask {
   int64_t have;
   int64_t k;
   uint32_t first_row;
+  const uint32_t* numbers = nullptr;
 };
 
 __device__ inline int64_t row_length(const SelectInput& input, int64_t row) {

@@ -1,0 +1,180 @@
+// What filters and ranges cost on a GPU beside a search of all rows in the same run: the mixture of mixture.hpp,
+// squared L2, k = 10, f32.
+//
+//   filter_range_cuda_bench [--rows N] [--queries N] [--runs N] [--out FILE]
+//
+// Times are medians of CUDA events around whole calls. A filter is packed bits of random rows; "device" is a base in
+// device memory, "index" a prepared one, "host" one in ordinary host memory. Radii are those of the 10th, 100th and
+// 1000th neighbour of a middling query; results of ranges come to the host.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "mixture.hpp"
+#include "table.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr int64_t kCols = 128;
+constexpr int64_t kNeighbors = 10;
+constexpr double kShares[] = {0.001, 0.01, 0.1, 0.5, 0.9, 0.999};
+
+struct Settings {
+  int64_t rows = 1000000;
+  int64_t queries = 10000;
+  int64_t runs = 5;
+  std::string out;
+};
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (value != nullptr && name == "--rows")
+      settings.rows = std::atoll(value);
+    else if (value != nullptr && name == "--queries")
+      settings.queries = std::atoll(value);
+    else if (value != nullptr && name == "--runs")
+      settings.runs = std::max(1LL, std::atoll(value));
+    else if (value != nullptr && name == "--out")
+      settings.out = value;
+    else
+      throw InvalidArgument("unknown option or no value: " + name);
+  }
+  return settings;
+}
+
+std::vector<uint8_t> random_bits(int64_t rows, double share) {
+  std::mt19937 random(5);
+  std::vector<uint8_t> bits(static_cast<size_t>((rows + 7) / 8));
+  for (int64_t i = 0; i < rows; ++i) {
+    if (static_cast<double>(random()) * 0x1p-32 < share) bits[static_cast<size_t>(i / 8)] |= 1u << (i % 8);
+  }
+  return bits;
+}
+
+class Bench {
+ public:
+  explicit Bench(const Settings& settings)
+      : settings_(settings),
+        table_(settings.out),
+        base_(Mixture(kCols).points(settings.rows, 11)),
+        queries_(Mixture(kCols).points(settings.queries, 12)),
+        device_base_(base_),
+        device_queries_(queries_),
+        index_("Flat", {.metric = Metric::sqeuclidean}) {
+    ResourceOptions options;
+    options.device = Device::cuda(0);
+    options.stream = timer_.stream();
+    resources_ = Resources(options);
+    index_.add(host_base(), Ownership::borrow, resources_);
+    table_.line(cuda_devices().front().name + ": filters and ranges in " + std::to_string(settings.rows) + " x " +
+                std::to_string(kCols) + " f32 by sqeuclidean; milliseconds, and times the search of all rows");
+  }
+
+  void run() {
+    for (const int64_t queries : {settings_.queries, int64_t{100}, int64_t{1}}) {
+      filters("device", queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+        knn(q, on_device(device_base_, settings_.rows), out, {kNeighbors, Metric::sqeuclidean, true, filter},
+            resources_);
+      });
+      filters("index", queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+        index_.search(q, out, {kNeighbors, filter}, resources_);
+      });
+    }
+    filters("host", settings_.queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+      knn(q, host_base(), out, {kNeighbors, Metric::sqeuclidean, true, filter}, resources_);
+    });
+    ranges();
+  }
+
+ private:
+  MatrixView host_base() const { return {base_.data(), settings_.rows, kCols}; }
+  static MatrixView on_device(const DeviceArray& array, int64_t rows) {
+    return {array.as<void>(), DType::f32, {rows, kCols, kCols}, MemorySpace::cuda(0)};
+  }
+  template <typename Call>
+  double median(const Call& call) const {
+    return timer_.of(settings_.runs, call).median;
+  }
+
+  template <typename Search>
+  void filters(const std::string& where, int64_t queries, const Search& search) {
+    const DeviceArray ids(static_cast<size_t>(queries * kNeighbors) * 8);
+    const DeviceArray distances(static_cast<size_t>(queries * kNeighbors) * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), queries, kNeighbors, MemorySpace::cuda(0)};
+    const MatrixView q = on_device(device_queries_, queries);
+    const double all = median([&] { search(q, out, RowFilter()); });
+    char text[160];
+    std::snprintf(text, sizeof text, "%-7s %6lld queries, all rows %9.3f", where.c_str(),
+                  static_cast<long long>(queries), all);
+    std::string line = text;
+    for (const double share : kShares) {
+      const std::vector<uint8_t> bits = random_bits(settings_.rows, share);
+      const double time = median([&] { search(q, out, RowFilter::bits(bits.data(), settings_.rows)); });
+      std::snprintf(text, sizeof text, "  %g: %.3f (%.2f)", share, time, time / all);
+      line += text;
+    }
+    table_.line(line);
+  }
+
+  void ranges() {
+    const MatrixView q = on_device(device_queries_, settings_.queries);
+    const MatrixView base = on_device(device_base_, settings_.rows);
+    const double nearest = median([&] { knn(q, base, {kNeighbors, Metric::sqeuclidean}, resources_); });
+    char text[160];
+    std::snprintf(text, sizeof text, "10 nearest, results on the host %9.3f", nearest);
+    table_.line(text);
+    const int64_t some = std::min<int64_t>(settings_.queries, 101);
+    const Neighbors far = knn(on_device(device_queries_, some), base, {1000, Metric::sqeuclidean}, resources_);
+    for (const int64_t n : {10, 100, 1000}) {
+      std::vector<float> radii;
+      for (int64_t i = 0; i < some; ++i) radii.push_back(far.distances(i)[n - 1]);
+      std::sort(radii.begin(), radii.end());
+      const RangeParams params{radii[radii.size() / 2], Metric::sqeuclidean};
+      int64_t found = 0;
+      const double time = median([&] { found = range_search(q, base, params, resources_).size(); });
+      const double prepared = median([&] { found = index_.range_search(q, params.radius, {}, resources_).size(); });
+      std::snprintf(text, sizeof text, "range, %9lld found: device %9.3f (%.2f)  index %9.3f",
+                    static_cast<long long>(found), time, time / nearest, prepared);
+      table_.line(text);
+    }
+  }
+
+  Settings settings_;
+  Table table_;
+  std::vector<float> base_;
+  std::vector<float> queries_;
+  DeviceArray device_base_;
+  DeviceArray device_queries_;
+  Index index_;
+  StreamTimer timer_;
+  Resources resources_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = parse(argc, argv);
+    if (cuda_devices().empty()) {
+      std::fprintf(stderr, "filter_range_cuda_bench: no CUDA device here, or a build without CUDA\n");
+      return 1;
+    }
+    Bench(settings).run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "filter_range_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}

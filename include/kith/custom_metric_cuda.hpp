@@ -1,0 +1,48 @@
+// What kith/custom_metric.cuh and the library say to each other; no CUDA types, so that both can be compiled apart.
+//
+// The library brings vectors to the GPU, plans tiles under the memory limits and selects; the caller's code writes the
+// distances of a tile.
+#pragma once
+
+#include <kith/custom_metric.hpp>
+#include <kith/dtype.hpp>
+#include <kith/export.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+
+namespace kith::custom {
+
+// Vectors in a GPU's memory: row i is row list[i] - first_listed of the data where there is a list, else row i.
+struct DeviceRows {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;  // elements
+  int64_t count = 0;
+  const uint32_t* list = nullptr;
+  uint32_t first_listed = 0;
+};
+
+// The distance of query q and row r goes to distances[q * stride + r].
+struct DeviceTile {
+  DeviceRows queries;
+  DeviceRows rows;
+  int64_t cols = 0;
+  float* distances = nullptr;
+  int64_t stride = 0;
+};
+
+struct TileMetric {
+  const void* metric = nullptr;
+  // Enqueues on the stream, a cudaStream_t, of the current device and returns.
+  void (*distances)(const void* metric, const DeviceTile& tile, void* stream) = nullptr;
+};
+
+// Queries and base in host memory or in that of the GPU that searches: the one that the resources name, or for
+// `automatic` the one that holds the data, or the first. Unsupported in a build without CUDA.
+KITH_EXPORT Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const MatrixView& base,
+                               const CustomKnnParams& params, const Resources& resources);
+
+}  // namespace kith::custom

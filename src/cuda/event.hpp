@@ -1,0 +1,24 @@
+// When what was enqueued on a stream before has been done.
+#pragma once
+
+#include "cuda/error.hpp"
+
+namespace kith {
+
+class Event {
+ public:
+  Event() { KITH_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  ~Event() { (void)cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // An event that was never recorded is done.
+  void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
+  void hold_up(cudaStream_t stream) const { KITH_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace kith

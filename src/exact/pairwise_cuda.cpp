@@ -1,0 +1,61 @@
+#include "exact/pairwise_cuda.hpp"
+
+#include "cuda/device_guard.hpp"
+#include "cuda/error.hpp"
+#include "exact/knn_workspace_cuda.hpp"
+#include "exact/search_rows_cuda.hpp"
+#include "kernels/distance/order_keys_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// A tile to its place in the result, wherever that lies.
+void copy_tile(const KeyTile& tile, const MutableMatrixView& out, int64_t first_query, int64_t first_row,
+               cudaStream_t stream) {
+  constexpr int64_t kLargestPitch = INT32_MAX;  // what a two-dimensional copy takes
+  const int64_t pitch = out.row_stride() * 4;
+  const auto width = static_cast<size_t>(tile.rows) * 4;
+  const auto place = [&](int64_t query) { return out.row(first_query + query) + first_row * 4; };
+  if (pitch <= kLargestPitch) {
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(place(0), static_cast<size_t>(pitch), tile.keys,
+                                      static_cast<size_t>(tile.stride) * 4, width, static_cast<size_t>(tile.queries),
+                                      cudaMemcpyDefault, stream));
+    return;
+  }
+  for (int64_t query = 0; query < tile.queries; ++query) {
+    KITH_CUDA_CHECK(cudaMemcpyAsync(place(query), tile.keys + query * tile.stride, width, cudaMemcpyDefault, stream));
+  }
+}
+
+}  // namespace
+
+void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
+                   const MutableMatrixView& out) {
+  const KnnPlan& plan = planned.plan;
+  const Resources& resources = planned.resources();
+  const DeviceGuard guard(plan.device.index);
+  const KnnWorkspace layout(problem, plan);
+  SearchRows rows(problem, plan, nullptr, layout, resources, {"x", "y"});
+  ProgressMeter meter("distances", x.rows() * y.rows(), resources);
+  for (int64_t batch = 0; batch < x.rows(); batch += plan.query_batch) {
+    const int64_t count = std::min(plan.query_batch, x.rows() - batch);
+    const DeviceRowsView queries = rows.load_queries(x.slice(batch, count), batch);
+    rows.for_each_piece(y, 0, nullptr, meter, [&](const ProductBase& piece) {
+      for (int64_t first = 0; first < count; first += plan.query_tile) {
+        const DeviceRowsView part = slice_rows(queries, first, std::min(plan.query_tile, count - first));
+        const KeyTile tile{rows.at<uint32_t>(layout.keys), part.count, piece.rows.count, plan.row_tile};
+        launch_distance(problem.metric, part, piece.rows, problem.cols, tile.keys, tile.stride, rows.stream());
+        launch_unit_distances(problem.metric, tile, rows.stream());
+        copy_tile(tile, out, batch + first, piece.first_row, rows.stream());
+        (void)rows.read_status(&piece);
+        meter.add(tile.queries * tile.rows);
+        meter.poll();
+      }
+    });
+  }
+  meter.finish();
+}
+
+}  // namespace kith

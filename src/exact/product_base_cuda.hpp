@@ -1,0 +1,57 @@
+// A piece of a base on the device, as the engines search it.
+#pragma once
+
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/product/operand_facts.hpp"
+#include "kernels/product/operand_layout.hpp"
+#include "kernels/product/product_plan.hpp"
+
+#include <kith/metric.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// The operands of a base on the device.
+struct OperandsView {
+  std::byte* operands = nullptr;
+  std::byte* terms = nullptr;  // 4 bytes a row
+  float* centre = nullptr;
+  BaseFacts* facts = nullptr;
+
+  // From row `first`, a multiple of kQueryTile, on.
+  OperandsView from(int64_t first, int64_t chunks) const {
+    return {operands + first / kOperandTile * chunks * kBlockBytes, terms + first * 4, centre, facts};
+  }
+};
+
+// Rounds rows to operands of this type; `bad_row`, where not null, gets the first row that is not finite.
+void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
+                   uint32_t* bad_row, cudaStream_t stream);
+
+struct ProductBase {
+  DeviceRowsView rows;
+  OperandsView operands;  // none where there are no products
+  int64_t first_row = 0;
+  const uint32_t* numbers = nullptr;  // on the device, where they are not first_row, first_row + 1, ...
+  int64_t first_place = -1;           // where the numbers begin among those of all kept rows
+  const uint64_t* kept = nullptr;     // bits of a filter, in the numbers of a piece that has all its rows
+
+  // Rows first, a multiple of kQueryTile, and those after it.
+  ProductBase slice(int64_t first, int64_t count, int64_t chunks) const {
+    ProductBase part = *this;
+    part.rows = slice_rows(rows, first, count);
+    part.operands = operands.from(first, chunks);
+    part.first_row += first;
+    if (numbers != nullptr) {
+      part.numbers += first;
+      part.first_place += first;
+    }
+    return part;
+  }
+};
+
+}  // namespace kith

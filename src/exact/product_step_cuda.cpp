@@ -1,0 +1,89 @@
+#include "exact/product_step_cuda.hpp"
+
+#include "cuda/error.hpp"
+
+namespace kith {
+
+void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
+                   uint32_t* bad_row, cudaStream_t stream) {
+  const OperandTask task{rows, cols, key_kind(metric), type, to.centre, to.facts, to.operands};
+  launch_sample(task, stream);
+  launch_base_operands(task, {to.terms, bad_row}, stream);
+}
+
+void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
+                                const ProductBase& base) const {
+  const OperandTask task{queries,
+                         problem_.cols,
+                         kind_,
+                         plan_.product.operands,
+                         base.operands.centre,
+                         base.operands.facts,
+                         at<std::byte>(step_layout_.query_operands)};
+  launch_query_operands(task,
+                        {at<QueryFacts>(step_layout_.query_facts), check ? &status()->bad_query : nullptr,
+                         static_cast<uint32_t>(first_query)},
+                        stream_);
+}
+
+ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
+  return {plan_.product.operands,
+          at<std::byte>(step_layout_.query_operands),
+          base.operands.operands,
+          base.operands.terms,
+          queries,
+          base.rows.count,
+          chunks_};
+}
+
+RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const ProductBase& base) const {
+  RerankTask task;
+  task.kind = kind_;
+  task.queries = queries;
+  task.base = base.rows;
+  task.cols = problem_.cols;
+  task.k = problem_.k;
+  task.first_row = static_cast<uint32_t>(base.first_row);
+  task.numbers = base.numbers;
+  task.kept = base.kept;
+  return task;
+}
+
+void ProductStep::collect(const ProductCandidates& candidates, const ProductBase& base, RerankTask& rerank) const {
+  const int64_t queries = rerank.queries.count;
+  KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
+  launch_product_candidates(plan_.product.engine, operands_of(queries, base),
+                            schedule_product(queries, base.rows.count, plan_.product.multiprocessors), candidates,
+                            stream_);
+  rerank.row_counts = candidates.counts;
+  rerank.rows = candidates.rows;
+  rerank.capacity = candidates.capacity;
+}
+
+DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
+  const bool unit = queries.inverse_norms != nullptr;
+  const GatheredQueries to{at<std::byte>(step_layout_.failed_rows),
+                           unit ? at<double>(step_layout_.failed_norms) : nullptr,
+                           at<float>(step_layout_.failed_thresholds), at<uint32_t>(step_layout_.failed_limits)};
+  launch_gather_failed(
+      failed(),
+      {queries, problem_.cols, at<float>(step_layout_.thresholds), at<uint32_t>(step_layout_.key_limits), first, count},
+      to, stream_);
+  return {to.rows, queries.dtype, problem_.cols, count, to.inverse_norms};
+}
+
+DeviceRowsView ProductStep::gather_left(const DeviceRowsView& queries, int64_t count) const {
+  const bool unit = queries.inverse_norms != nullptr;
+  const GatheredQueries to{at<std::byte>(step_layout_.left_rows), unit ? at<double>(step_layout_.left_norms) : nullptr};
+  launch_gather_failed(left(), {queries, problem_.cols, nullptr, nullptr, 0, count}, to, stream_);
+  return {to.rows, queries.dtype, problem_.cols, count, to.inverse_norms};
+}
+
+uint32_t ProductStep::read(const uint32_t* count) const {
+  uint32_t value = 0;
+  KITH_CUDA_CHECK(cudaMemcpyAsync(&value, count, sizeof value, cudaMemcpyDeviceToHost, stream_));
+  KITH_CUDA_CHECK(cudaStreamSynchronize(stream_));
+  return value;
+}
+
+}  // namespace kith

@@ -1,0 +1,40 @@
+// What a backend does for range search; the loop around it (range_loop) is the same for all.
+//
+//   begin(queries)                 a batch of queries; nothing is found for them
+//   scan(base, first_row, ready)   rows first_row, first_row + 1, ... of the base, in ascending order of calls
+//   finish()                       what was found, each query's rows sorted; the store is empty
+//
+// Where the memory limit has no room for what is found, it is only counted from then on.
+#pragma once
+
+#include "exact/knn_loop.hpp"
+#include "exact/range_hits.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class RangeBackend {
+ public:
+  virtual ~RangeBackend() = default;
+  virtual void begin(const MatrixView& queries, int64_t first_query) = 0;
+  virtual void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) = 0;
+  virtual CollectedHits finish(ProgressMeter& meter) = 0;
+
+  // Whether some rows were only counted.
+  virtual bool overflowed() const = 0;
+  // How many came since the store was emptied.
+  virtual int64_t counted() const = 0;
+  virtual void clear() = 0;
+  // Counts from now on.
+  virtual void only_count() = 0;
+};
+
+// Rows with keys up to `most` are in range. They are kept in memory of `results`, which the plan does not count.
+std::unique_ptr<RangeBackend> make_range_cpu(const KnnProblem& problem, const PlannedKnn& planned,
+                                             const KnnInput& input, float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cuda(const KnnProblem& problem, const PlannedKnn& planned,
+                                              const KnnInput& input, float most, const Resources& results);
+
+}  // namespace kith

@@ -1,0 +1,258 @@
+// Range search on a GPU.
+//
+// Products collect the rows below a threshold that follows from the radius and the error bound (range_window), their
+// canonical keys decide, and what is found is sorted and brought to the host. A query with more candidates than fit is
+// gone over again in slices of the piece; what still has too many there, or has no sure window, goes through the direct
+// engine, as all queries do by metrics without products: every canonical key of a tile, of which those in range are
+// collected. Time grows with what is found; memory is the plan's workspace.
+#include "kernels/product/range_cuda.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/error.hpp"
+#include "exact/product_step_cuda.hpp"
+#include "exact/range_backend.hpp"
+#include "exact/range_runs.hpp"
+#include "exact/range_workspace_cuda.hpp"
+#include "exact/search_rows_cuda.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// What was found for some queries, from the device to the store.
+class RangeDelivery {
+ public:
+  RangeDelivery(const RangeWorkspace& layout, const KnnPlan& plan, const SearchRows& rows, RangeRuns& runs)
+      : layout_(layout), plan_(plan), rows_(rows), runs_(runs) {}
+
+  RangeTarget target() const {
+    return {rows_.at<uint64_t>(layout_.hits), static_cast<uint32_t>(plan_.hits), &rows_.status()->hits,
+            rows_.at<uint32_t>(layout_.starts), rows_.at<uint32_t>(layout_.counts)};
+  }
+  // Before anything is found for `queries` queries, or found again for those not delivered.
+  void begin(int64_t queries) const {
+    KITH_CUDA_CHECK(cudaMemsetAsync(target().counts, 0xFF, static_cast<size_t>(queries) * 4, rows_.stream()));
+    begin_again();
+  }
+  void begin_again() const { KITH_CUDA_CHECK(cudaMemsetAsync(target().total, 0, sizeof(uint32_t), rows_.stream())); }
+
+  // Waits. `numbers[i]` is the batch's number of query i. Returns how many have not been delivered.
+  int64_t take(const std::vector<uint32_t>& numbers, std::vector<bool>* taken = nullptr) {
+    const size_t queries = numbers.size();
+    std::vector<uint32_t> counts(queries);
+    std::vector<uint32_t> starts(queries);
+    copy(counts.data(), target().counts, queries * 4);
+    copy(starts.data(), target().starts, queries * 4);
+    rows_.context().synchronize();
+    int64_t missing = 0;
+    int64_t found = 0;
+    std::vector<uint32_t> order;
+    for (size_t i = 0; i < queries; ++i) {
+      if (taken != nullptr && (*taken)[i]) continue;
+      if (counts[i] == kNotDelivered) {
+        ++missing;
+        continue;
+      }
+      if (taken != nullptr) (*taken)[i] = true;
+      if (counts[i] == 0) continue;
+      found += counts[i];
+      order.push_back(static_cast<uint32_t>(i));
+    }
+    RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
+    if (part == nullptr) return missing;
+    // The runs lie one after the other, in the order in which their places were taken.
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
+    auto* run = part->runs.as<RangeRuns::Run>();
+    for (const uint32_t i : order) *run++ = {numbers[i], counts[i]};
+    copy(part->neighbors.data(), target().hits, static_cast<size_t>(found) * 8);
+    rows_.context().synchronize();
+    return missing;
+  }
+
+ private:
+  void copy(void* to, const void* from, size_t bytes) const {
+    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, rows_.stream()));
+  }
+
+  const RangeWorkspace& layout_;
+  const KnnPlan& plan_;
+  const SearchRows& rows_;
+  RangeRuns& runs_;
+};
+
+class RangeSearch : private ProductStep {
+ public:
+  RangeSearch(const KnnProblem& problem, const KnnPlan& plan, const RangeWorkspace& layout, const SearchRows& rows,
+              float most, RangeDelivery& delivery)
+      : ProductStep(problem, plan, layout, rows), layout_(layout), most_(most), delivery_(delivery) {}
+
+  // All rows of a piece; the batch's first query is number `first`.
+  void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
+    round_queries(queries, first, problem_.check_finite, piece);
+    RangeWindowTask window;
+    window.kind = kind_;
+    window.type = plan_.product.operands;
+    window.cols = problem_.cols;
+    window.queries = queries.count;
+    window.most = most_;
+    window.query_facts = at<QueryFacts>(layout_.query_facts);
+    window.base_facts = piece.operands.facts;
+    window.thresholds = at<float>(layout_.thresholds);
+    window.key_limits = at<uint32_t>(layout_.key_limits);
+    launch_range_windows(window, stream_);
+    find(queries, window.thresholds, window.key_limits, piece, failed());
+    const SearchStatus done = rows_.read_status(&piece);
+    std::vector<uint32_t> numbers(static_cast<size_t>(queries.count));
+    std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
+    delivery_.take(numbers);
+    if (done.failed > 0) search_failed(done.failed, queries, first, piece);
+  }
+
+  // Every key of some queries; `numbers` are theirs in the batch. At most query_tile.
+  void search_directly(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
+    if (queries.count == 0) return;
+    auto* const keys = at<uint32_t>(layout_.keys);
+    rows_.for_each_tile(piece, [&](const DirectTile& tile) {
+      launch_distance(problem_.metric, queries, tile.rows, problem_.cols, keys, plan_.row_tile, stream_);
+      RangeTileTask task;
+      task.keys = keys;
+      task.stride = plan_.row_tile;
+      task.queries = queries.count;
+      task.rows = tile.rows.count;
+      task.first_row = static_cast<uint32_t>(tile.first_row);
+      task.numbers = tile.numbers;
+      task.limit = ordered_key(most_);
+      task.target = delivery_.target();
+      delivery_.begin(queries.count);
+      std::vector<bool> taken(numbers.size());
+      for (;;) {  // each time the first that come fill the room there is
+        launch_range_tile(task, stream_);
+        if (delivery_.take(numbers, &taken) == 0) break;
+        delivery_.begin_again();
+      }
+    });
+  }
+
+ private:
+  void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
+            const FailedQueries& not_found) const {
+    KITH_CUDA_CHECK(cudaMemsetAsync(not_found.count, 0, sizeof(uint32_t), stream_));
+    delivery_.begin(queries.count);
+    RerankTask rerank = rerank_task(queries, base);
+    rerank.key_limits = limits;
+    rerank.range = delivery_.target();
+    collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), plan_.product.capacity},
+            base, rerank);
+    launch_rerank(rerank, not_found, stream_);
+  }
+
+  // The queries' numbers, in the order in which they are gathered.
+  std::vector<uint32_t> read_numbers(const uint32_t* list, int64_t count) const {
+    std::vector<uint32_t> numbers(static_cast<size_t>(count));
+    KITH_CUDA_CHECK(
+        cudaMemcpyAsync(numbers.data(), list, static_cast<size_t>(count) * 4, cudaMemcpyDeviceToHost, stream_));
+    KITH_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    return numbers;
+  }
+
+  void search_failed(int64_t count, const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
+    std::vector<uint32_t> numbers = read_numbers(failed().queries, count);
+    for (uint32_t& number : numbers) number += static_cast<uint32_t>(first_query);
+    for (int64_t first = 0; first < count; first += plan_.query_tile) {
+      const int64_t tile = std::min(plan_.query_tile, count - first);
+      const DeviceRowsView gathered = gather_failed(queries, first, tile);
+      search_slices(gathered, {numbers.begin() + first, numbers.begin() + first + tile}, piece);
+    }
+  }
+
+  // The thresholds hold for every slice: they come from bounds of the whole base.
+  void search_slices(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
+    constexpr int64_t kSlices = 16;
+    constexpr int64_t kLeastRows = 8192;
+    const int64_t wanted = std::max(divide_rounding_up(piece.rows.count, kSlices), kLeastRows);
+    const int64_t slice_rows_each = divide_rounding_up(wanted, kQueryTile) * kQueryTile;
+    round_queries(queries, 0, false, piece);
+    for (int64_t first = 0; first < piece.rows.count; first += slice_rows_each) {
+      const ProductBase slice = piece.slice(first, std::min(slice_rows_each, piece.rows.count - first), chunks_);
+      find(queries, at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_limits), slice, left());
+      const int64_t remaining = read(left().count);
+      delivery_.take(numbers);
+      if (remaining == 0) continue;
+      std::vector<uint32_t> left_numbers = read_numbers(left().queries, remaining);
+      for (uint32_t& number : left_numbers) number = numbers[number];
+      search_directly(gather_left(queries, remaining), left_numbers, slice);
+    }
+  }
+
+  const RangeWorkspace& layout_;
+  const float most_;
+  RangeDelivery& delivery_;
+};
+
+class RangeCuda final : public RangeBackend {
+ public:
+  RangeCuda(const KnnProblem& problem, const PlannedKnn& planned, const KeptRows* kept, float most,
+            const Resources& results)
+      : problem_(problem),
+        plan_(planned.plan),
+        layout_(problem_, plan_),
+        rows_(problem_, plan_, kept, layout_, planned.resources()),
+        runs_(results),
+        delivery_(layout_, plan_, rows_, runs_),
+        search_(problem_, plan_, layout_, rows_, most, delivery_) {}
+
+  void begin(const MatrixView& queries, int64_t first_query) override {
+    const DeviceGuard guard(plan_.device.index);
+    queries_ = rows_.load_queries(queries, first_query);
+  }
+
+  void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
+    const DeviceGuard guard(plan_.device.index);
+    const bool products = plan_.cuda_engine == CudaEngine::product;
+    const int64_t step = products ? plan_.product.queries : plan_.query_tile;
+    rows_.for_each_piece(base, first_row, ready, meter, [&](const ProductBase& piece) {
+      for (int64_t first = 0; first < queries_.count; first += step) {
+        const DeviceRowsView batch = slice_rows(queries_, first, std::min(step, queries_.count - first));
+        if (products) {
+          search_.search(batch, first, piece);
+        } else {
+          if (first == 0) (void)rows_.read_status(&piece);
+          std::vector<uint32_t> numbers(static_cast<size_t>(batch.count));
+          std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
+          search_.search_directly(batch, numbers, piece);
+        }
+        meter.add(batch.count * piece.rows.count);
+        meter.poll();
+      }
+    });
+  }
+
+  CollectedHits finish(ProgressMeter& meter) override { return runs_.collect(queries_.count, meter); }
+  bool overflowed() const override { return runs_.overflowed(); }
+  int64_t counted() const override { return runs_.counted(); }
+  void clear() override { runs_.clear(); }
+  void only_count() override { runs_.only_count(); }
+
+ private:
+  const KnnProblem problem_;
+  const KnnPlan plan_;
+  const RangeWorkspace layout_;
+  SearchRows rows_;
+  RangeRuns runs_;
+  RangeDelivery delivery_;
+  RangeSearch search_;
+  DeviceRowsView queries_;
+};
+
+}  // namespace
+
+std::unique_ptr<RangeBackend> make_range_cuda(const KnnProblem& problem, const PlannedKnn& planned,
+                                              const KnnInput& input, float most, const Resources& results) {
+  const DeviceGuard guard(planned.plan.device.index);
+  return std::make_unique<RangeCuda>(problem, planned, input.kept, most, results);
+}
+
+}  // namespace kith

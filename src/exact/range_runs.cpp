@@ -1,0 +1,78 @@
+#include "exact/range_runs.hpp"
+
+#include <kith/error.hpp>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kRunsPerTask = 64;
+
+}  // namespace
+
+RangeRuns::Part* RangeRuns::add(int64_t runs, int64_t rows) {
+  counted_ += rows;
+  if (overflowed_ || rows == 0) return nullptr;
+  Part part;
+  try {
+    part.runs = HostBuffer(runs * static_cast<int64_t>(sizeof(Run)), "the rows in range", resources_);
+    part.neighbors = HostBuffer(rows * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
+  } catch (const OutOfMemory&) {
+    overflowed_ = true;
+    return nullptr;
+  }
+  part.run_count = runs;
+  parts_.push_back(std::move(part));
+  return &parts_.back();
+}
+
+void RangeRuns::clear() {
+  parts_.clear();
+  counted_ = 0;
+  overflowed_ = false;
+}
+
+CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
+  CollectedHits collected(queries, resources_);
+  int64_t* const offsets = collected.offsets();
+  std::fill_n(offsets, queries + 1, int64_t{0});
+  for (const Part& part : parts_) {
+    for (int64_t i = 0; i < part.run_count; ++i)
+      offsets[part.runs.as<Run>()[i].query + 1] += part.runs.as<Run>()[i].count;
+  }
+  for (int64_t q = 0; q < queries; ++q) offsets[q + 1] += offsets[q];
+  collected.neighbors_ =
+      HostBuffer(collected.size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
+  uint64_t* const neighbors = collected.neighbors();
+  const HostBuffer ends(queries * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources_);
+  auto* const next = ends.as<int64_t>();
+  std::copy_n(offsets, queries, next);
+  for (Part& part : parts_) {
+    const Run* const runs = part.runs.as<Run>();
+    std::vector<const uint64_t*> starts(static_cast<size_t>((part.run_count + kRunsPerTask - 1) / kRunsPerTask));
+    const uint64_t* from = part.neighbors.as<uint64_t>();
+    for (int64_t i = 0; i < part.run_count; ++i) {
+      if (i % kRunsPerTask == 0) starts[static_cast<size_t>(i / kRunsPerTask)] = from;
+      from += runs[i].count;
+    }
+    parallel_for(static_cast<int64_t>(starts.size()), meter, resources_, [&](int64_t task, int) {
+      const uint64_t* source = starts[static_cast<size_t>(task)];
+      for (int64_t i = task * kRunsPerTask; i < std::min((task + 1) * kRunsPerTask, part.run_count); ++i) {
+        std::copy_n(source, runs[i].count, neighbors + next[runs[i].query]);
+        next[runs[i].query] += runs[i].count;  // no other run of the part is this query's
+        source += runs[i].count;
+      }
+    });
+    part = Part();
+  }
+  clear();
+  parallel_for(queries, meter, resources_, [&](int64_t query, int) {
+    uint64_t* const first = neighbors + offsets[query];
+    uint64_t* const end = neighbors + offsets[query + 1];
+    if (!std::is_sorted(first, end)) std::sort(first, end);  // a run of products is sorted
+  });
+  return collected;
+}
+
+}  // namespace kith

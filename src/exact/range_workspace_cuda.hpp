@@ -1,0 +1,25 @@
+// The device memory of a range search: beside what every search has (search_workspace_cuda.hpp) the rows found, until
+// they are brought to the host.
+#pragma once
+
+#include "exact/search_workspace_cuda.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kith {
+
+struct RangeWorkspace : SearchWorkspace {
+  int64_t hits = 0;    // plan.hits neighbours, u64
+  int64_t starts = 0;  // of each query's: of a batch or a tile, u32
+  int64_t counts = 0;
+
+  RangeWorkspace(const KnnProblem& problem, const KnnPlan& plan) : SearchWorkspace(problem, plan) {
+    const int64_t queries_at_a_time = std::max(plan.product.queries, plan.query_tile);
+    hits = take(plan.hits, 8);
+    starts = take(queries_at_a_time, 4);
+    counts = take(queries_at_a_time, 4);
+  }
+};
+
+}  // namespace kith

@@ -1,0 +1,106 @@
+// The queries and rows of an exact search on a GPU: brought there in pieces, or read where they lie (a prepared base, a
+// matrix in device memory), as a filter leaves them, looked at and made into operands. k-NN and range search go over
+// them in the same way.
+//
+// A filter's list: the rows are read by their numbers, and everything after sees a base of the kept rows alone. A mask:
+// the terms of the rows left out are beyond all others, so that products never choose them; what products leave to the
+// direct engine goes by the list.
+#pragma once
+
+#include "cuda/device_buffer.hpp"
+#include "cuda/row_upload.hpp"
+#include "cuda/rows_ahead.hpp"
+#include "exact/knn_backend.hpp"
+#include "exact/product_base_cuda.hpp"
+#include "exact/search_workspace_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+// Rows whose keys are computed together, with their numbers.
+struct DirectTile {
+  DeviceRowsView rows;
+  int64_t first_row = 0;
+  const uint32_t* numbers = nullptr;  // null: first_row, first_row + 1, ...
+};
+
+// What errors call the two sides.
+struct RowNames {
+  std::string_view query = "query";
+  std::string_view base = "base";
+};
+
+class SearchRows {
+ public:
+  // Takes the workspace. What is referred to must outlive it.
+  SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept, const SearchWorkspace& layout,
+             const Resources& resources, RowNames names = {});
+
+  const DeviceContext& context() const { return *context_; }
+  cudaStream_t stream() const { return context_->stream(); }
+  std::byte* workspace() const { return workspace_.data(); }
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(workspace_.data() + offset);
+  }
+  SearchStatus* status() const { return at<SearchStatus>(layout_.status); }
+
+  // A batch of queries; resets the status.
+  DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
+
+  // The rows of a run of the base, piece by piece.
+  void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
+                      const std::function<void(const ProductBase&)>& use);
+  // The kept rows of a piece in tiles of at most row_tile.
+  void for_each_tile(const ProductBase& piece, const std::function<void(const DirectTile&)>& use) const;
+
+  // Waits, and refuses what is not finite, or below zero where that matters. `piece` is the last one, or none.
+  SearchStatus read_status(const ProductBase* piece) const;
+
+ private:
+  double* norms_at(int64_t offset) const { return problem_.metric == Metric::cosine ? at<double>(offset) : nullptr; }
+  bool products() const { return plan_.cuda_engine == CudaEngine::product; }
+  bool checks_base() const;
+  // The numbers of `count` kept rows, from a place among all of them on.
+  const uint32_t* bring_numbers(int64_t place, int64_t count) const;
+  int64_t number_of(const ProductBase* piece, uint32_t row) const;
+
+  // Kept rows first_place + first and those after it, or rows `first` and those after it, of a run of the base.
+  struct Run {
+    const MatrixView& base;
+    int64_t first_row;
+    int64_t first_place;
+    int64_t rows;
+  };
+  int64_t piece_size(const Run& run, int64_t first) const;
+  MatrixView rows_of(const Run& run, int64_t first) const;
+  RowPicks picks_of(const Run& run, int64_t first) const;
+  DeviceRowsView arrive(const Run& run, int64_t first, const uint32_t* list, ProgressMeter& meter);
+  void take_prepared(const PreparedBase& ready, int64_t first, ProductBase& piece) const;
+  // What rows of the base are still to be looked at for.
+  RowFindings checks(bool finite) const;
+  void inspect(DeviceRowsView& rows) const;
+  void make_ready(bool prepared, ProductBase& piece) const;
+
+  const KnnProblem& problem_;
+  const KnnPlan& plan_;
+  const KeptRows* kept_;
+  const SearchWorkspace& layout_;
+  const Resources resources_;
+  const RowNames names_;
+  std::shared_ptr<const DeviceContext> context_;
+  DeviceBuffer workspace_;
+  RowUpload upload_;
+  std::unique_ptr<RowsAhead> ahead_;
+  int64_t first_query_ = 0;
+};
+
+}  // namespace kith

@@ -1,0 +1,144 @@
+// Where a search on a GPU keeps what k-NN and range search have in common, in the one block of device memory it takes:
+// the plan counts these bytes and the backends lay out by them, so what is used is what was planned.
+//
+// Offsets are from the start of the block, each aligned; a part that a search does not need has no bytes.
+#pragma once
+
+#include "core/byte_size.hpp"
+#include "exact/kept_rows.hpp"
+#include "exact/knn_plan.hpp"
+#include "kernels/product/operand_facts.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kith {
+
+// What the host looks at when a batch is done.
+struct SearchStatus {
+  uint32_t bad_query = 0;  // the first that is not finite
+  uint32_t bad_row = 0;
+  uint32_t negative_query = 0;  // the first with a value below zero, where that matters
+  uint32_t negative_row = 0;
+  uint32_t failed = 0;  // queries of a batch that products are not sure of
+  uint32_t left = 0;    // of those, what a second try leaves to the direct engine
+  uint32_t hits = 0;    // rows found by a range search
+};
+
+// Rows of the base that come, or are made something of, at a time.
+inline int64_t piece_rows(const KnnPlan& plan) {
+  return plan.cuda_engine == CudaEngine::product ? plan.product.rows : plan.row_tile;
+}
+
+// Whether a search reads the rows where they lie.
+inline bool rows_stay(const KnnProblem& problem) {
+  return problem.base_prepared || problem.base_space.kind == MemoryKind::cuda;
+}
+
+// Whether a piece comes while the one before it is searched, to a second place.
+inline bool rows_come_ahead(const KnnProblem& problem, const KnnPlan& plan) {
+  const bool products = plan.cuda_engine == CudaEngine::product;
+  return products && !rows_stay(problem) && problem.base_in_memory && problem.rows > plan.product.rows;
+}
+
+struct SearchWorkspace {
+  int64_t queries = 0;      // query_batch x cols, as they came
+  int64_t query_norms = 0;  // inverse norms, double
+  int64_t rows = 0;         // a piece x cols, as they came
+  int64_t rows_ahead = 0;   // the same, of every other piece
+  int64_t row_norms = 0;    // inverse norms, double
+  int64_t list = 0;         // numbers of kept rows, u32: of a piece, or of a tile where rows are masked
+  int64_t kept = 0;         // a filter's bits, of the whole base
+  int64_t ranks = 0;        // how many rows are kept before every 4,096th
+  int64_t keys = 0;         // query_tile x row_tile, u32
+  int64_t status = 0;       // a SearchStatus
+
+  // Of products. "Batch" is product.queries, "piece" product.rows.
+  int64_t base_operands = 0;   // of a piece
+  int64_t base_terms = 0;      // 4 bytes for each row of its tiles; where rows are masked, theirs
+  int64_t centre = 0;          // cols, f32
+  int64_t base_facts = 0;      // one
+  int64_t query_operands = 0;  // of a batch
+  int64_t query_facts = 0;     // batch
+  int64_t thresholds = 0;      // batch, f32
+  int64_t key_limits = 0;      // batch, u32
+  int64_t row_counts = 0;      // batch, u32
+  int64_t candidates = 0;      // batch x capacity, u32
+  int64_t failed = 0;          // batch, u32
+
+  // Of queries that have failed, query_tile at a time: a second try, and what it leaves.
+  int64_t failed_rows = 0;        // query_tile x cols, as they came
+  int64_t failed_norms = 0;       // double
+  int64_t failed_thresholds = 0;  // f32
+  int64_t failed_limits = 0;      // u32
+  int64_t failed_counts = 0;      // u32
+  int64_t left = 0;               // u32
+  int64_t left_rows = 0;          // query_tile x cols, as they came
+  int64_t left_norms = 0;         // double
+
+  int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
+
+  SearchWorkspace(const KnnProblem& problem, const KnnPlan& plan) {
+    const bool products = plan.cuda_engine == CudaEngine::product;
+    const bool masked = problem.filter == FilterPath::mask;
+    const bool listed = problem.filter == FilterPath::list;
+    const int64_t norm_bytes = problem.metric == Metric::cosine ? 8 : 0;
+    const int64_t query_bytes = saturating_multiply(problem.cols, size_of(problem.query_dtype));
+    const int64_t piece = piece_rows(plan);
+    queries = take(plan.query_batch, query_bytes);
+    query_norms = take(plan.query_batch, norm_bytes);
+    const int64_t row_bytes = saturating_multiply(problem.cols, size_of(problem.base_dtype));
+    rows = take(rows_stay(problem) ? 0 : piece, row_bytes);
+    rows_ahead = take(rows_come_ahead(problem, plan) ? piece : 0, row_bytes);
+    const int64_t new_norms = problem.base_prepared && !listed ? 0 : piece;
+    row_norms = take(masked ? std::max(new_norms, plan.row_tile) : new_norms, norm_bytes);
+    list = take(listed ? piece : masked ? plan.row_tile : 0, 4);
+    const int64_t filtered_rows = masked ? problem.rows : listed ? problem.unfiltered_rows : 0;
+    kept = take(KeptRows::words_for(filtered_rows), 8);
+    ranks = take(KeptRows::ranks_for(filtered_rows), 4);
+    keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
+    status = take(1, sizeof(SearchStatus));
+    if (products) take_products(problem, plan, query_bytes, norm_bytes);
+  }
+
+ protected:
+  int64_t take(int64_t count, int64_t bytes_each) {
+    constexpr int64_t kAlignment = 256;
+    const int64_t start = bytes;
+    const int64_t size = saturating_multiply(count, bytes_each);
+    bytes =
+        size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
+    return start;
+  }
+
+ private:
+  void take_products(const KnnProblem& problem, const KnnPlan& plan, int64_t query_bytes, int64_t norm_bytes) {
+    const ProductPlan& product = plan.product;
+    const int64_t chunks = operand_chunks(problem.cols, operand_value_bytes(product.operands));
+    const int64_t batch = product.queries;
+    const int64_t new_operands = product.operands_ready ? 0 : product.rows;
+    const int64_t new_terms = problem.filter == FilterPath::mask ? product.rows : new_operands;
+    base_operands = take(operand_tiles(new_operands), saturating_multiply(chunks, kBlockBytes));
+    base_terms = take(operand_tiles(new_terms) * kOperandTile, 4);
+    centre = take(problem.cols, 4);
+    base_facts = take(1, sizeof(BaseFacts));
+    query_operands = take(operand_tiles(batch), saturating_multiply(chunks, kBlockBytes));
+    query_facts = take(batch, sizeof(QueryFacts));
+    thresholds = take(batch, 4);
+    key_limits = take(batch, 4);
+    row_counts = take(batch, 4);
+    candidates = take(batch, saturating_multiply(product.capacity, 4));
+    failed = take(batch, 4);
+    failed_rows = take(plan.query_tile, query_bytes);
+    failed_norms = take(plan.query_tile, norm_bytes);
+    failed_thresholds = take(plan.query_tile, 4);
+    failed_limits = take(plan.query_tile, 4);
+    failed_counts = take(plan.query_tile, 4);
+    left = take(plan.query_tile, 4);
+    left_rows = take(plan.query_tile, query_bytes);
+    left_norms = take(plan.query_tile, norm_bytes);
+  }
+};
+
+}  // namespace kith

@@ -1,0 +1,35 @@
+// What was done to a chunk before it was stored, and how it is undone: deflate (gzip), shuffle, Fletcher's checksum and
+// lzf. Other filters are Unsupported, by name.
+#pragma once
+
+#include "io/hdf5/source.hpp"
+
+#include <kith/host_buffer.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+enum class Hdf5FilterKind : uint8_t { deflate, shuffle, fletcher32, lzf };
+
+struct Hdf5Filter {
+  Hdf5FilterKind kind;
+  int64_t element_bytes;  // of shuffle
+};
+
+// A filter message: in the order in which they were applied.
+std::vector<Hdf5Filter> parse_filters(const Hdf5Source& source, Hdf5Cursor message);
+
+// A chunk as it is stored.
+struct Hdf5Chunk {
+  int64_t at = kHdf5Nowhere;  // which says that it was never written
+  int64_t bytes = 0;
+  int64_t skipped_filters = 0;  // a bit for each that was not applied
+};
+
+// The values of a chunk: `bytes` of them, or CorruptFile. Takes up to three times that memory while it works.
+HostBuffer read_chunk(const Hdf5Source& source, const Hdf5Chunk& chunk, const std::vector<Hdf5Filter>& filters,
+                      int64_t bytes);
+
+}  // namespace kith

@@ -1,0 +1,26 @@
+// Groups: what their links are called and where they lead, for groups of the old style (a symbol table) and of the new
+// one, whose links stand in their header or, when there are many, in a heap with an index of names.
+#pragma once
+
+#include "io/hdf5/link.hpp"
+#include "io/hdf5/object_header.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+bool is_hdf5_group(const Hdf5ObjectHeader& header);
+
+std::optional<Hdf5Link> find_link(const Hdf5Source& source, const Hdf5ObjectHeader& group, std::string_view name);
+
+// In the order of their names; `most` of them.
+std::vector<std::string> link_names(const Hdf5Source& source, const Hdf5ObjectHeader& group, size_t most);
+
+// The header of what `path` leads to from the root on, soft links included; none where there is no such thing. A link
+// to another file is Unsupported.
+std::optional<Hdf5ObjectHeader> find_object(const Hdf5Source& source, int64_t root_at, std::string_view path);
+
+}  // namespace kith

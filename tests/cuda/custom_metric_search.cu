@@ -1,0 +1,40 @@
+#include "cuda/custom_metric_search.hpp"
+
+#include <kith/custom_metric.cuh>
+
+namespace kith {
+namespace {
+
+// Nothing that could be fused, so that it is the same on both.
+struct Canberra {
+  __host__ __device__ float init() const { return 0; }
+  __host__ __device__ float step(float sum, float q, float x) const {
+    const float size = fabsf(q) + fabsf(x);
+    return size == 0 ? sum : sum + fabsf(q - x) / size;
+  }
+  __host__ __device__ float finish(float sum) const { return sum; }
+};
+
+// With a parameter, and negative for some; exact on whole numbers.
+struct Weighted {
+  float weight;
+  __host__ __device__ float init() const { return -weight; }
+  __host__ __device__ float step(float sum, float q, float x) const { return sum + weight * fabsf(q - x); }
+  __host__ __device__ float finish(float sum) const { return 0.5f * sum; }
+};
+
+}  // namespace
+
+Neighbors search_by(TestMetric metric, const MatrixView& queries, const MatrixView& base, const CustomKnnParams& params,
+                    const Resources& resources) {
+  if (metric == TestMetric::canberra) return knn_by(Canberra{}, queries, base, params, resources);
+  return knn_by(Weighted{4}, queries, base, params, resources);
+}
+
+Neighbors search_by_cuda(TestMetric metric, const MatrixView& queries, const MatrixView& base,
+                         const CustomKnnParams& params, const Resources& resources) {
+  if (metric == TestMetric::canberra) return knn_by_cuda(Canberra{}, queries, base, params, resources);
+  return knn_by_cuda(Weighted{4}, queries, base, params, resources);
+}
+
+}  // namespace kith

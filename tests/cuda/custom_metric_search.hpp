@@ -1,0 +1,15 @@
+// Metrics of a test's own, searched by on the CPU and on the GPU: compiled by nvcc, called from the tests.
+#pragma once
+
+#include <kith/custom_metric.hpp>
+
+namespace kith {
+
+enum class TestMetric { canberra, weighted };
+
+Neighbors search_by(TestMetric metric, const MatrixView& queries, const MatrixView& base, const CustomKnnParams& params,
+                    const Resources& resources);
+Neighbors search_by_cuda(TestMetric metric, const MatrixView& queries, const MatrixView& base,
+                         const CustomKnnParams& params, const Resources& resources);
+
+}  // namespace kith

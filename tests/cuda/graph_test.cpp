@@ -1,0 +1,76 @@
+// The exact k-NN graph on the GPU against the CPU, and what looks for signs in device memory.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+
+#include <kith/knn_graph.hpp>
+
+#include <string>
+
+namespace kith {
+namespace {
+
+class CudaGraphSmall : public OnCuda {};
+class CudaGraph : public OnCuda {};
+
+void expect_graph_parity(const MatrixView& x, const KnnGraphParams& params) {
+  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k << ", "
+                                  << name_of(params.metric));
+  const KnnGraph expected = knn_graph(x, params, on_cpu());
+  expect_same_bytes(expected.neighbors(), knn_graph(x, params, on_cuda()).neighbors());
+  const DeviceMatrix device(x);
+  expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, on_cuda()).neighbors());
+  expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, Resources()).neighbors());
+}
+
+TEST_F(CudaGraphSmall, OddShapes) {
+  for (const int64_t rows : {1, 2, 7}) {
+    expect_graph_parity(Stored(DType::f32, rows, 5, 1, true).view(), {.k = 6});
+  }
+  expect_graph_parity(Stored(DType::u8, 130, 5, 1, false).view(), {.k = 6, .metric = Metric::chi_square});
+}
+
+TEST_F(CudaGraph, EveryMetric) {
+  for (const Metric metric : kEveryMetric) {
+    const Stored x(DType::f16, 130, 5, 6, metric != Metric::chi_square);
+    expect_graph_parity(x.view(), {.k = 6, .metric = metric});
+  }
+}
+
+TEST_F(CudaGraph, DuplicatesAndProducts) {
+  const Vectors noise = random_vectors(DType::f32, 9000, 16, 2);
+  const Vectors twice =
+      make_vectors(9000, 16, [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i / 2 * 16 + j)]; });
+  for (const Metric metric : kAllMetrics) {
+    expect_graph_parity(noise.view(), {.k = 10, .metric = metric});
+    expect_graph_parity(twice.view(), {.k = 40, .metric = metric});
+  }
+  expect_graph_parity(random_vectors(DType::u8, 6000, 20, 3).view(), {.k = 12});
+}
+
+TEST_F(CudaGraph, ResultsOnTheDeviceAreRefused) {
+  const Vectors x = random_vectors(DType::f32, 20, 4, 4);
+  DeviceResult result(20, 3);
+  EXPECT_THROW(knn_graph(x.view(), result.view, {.k = 3}, on_cuda()), Unsupported);
+}
+
+TEST_F(CudaGraph, ChiSquareLooksForSignsInDeviceMemory) {
+  const Stored good(DType::f32, 300, 8, 5, false);
+  Vectors bad = make_vectors(300, 8, [](int64_t i, int64_t j) { return static_cast<float>((i * 7 + j * 3) % 11); });
+  const Neighbors expected = knn(good.view(), bad.view(), {.k = 5, .metric = Metric::chi_square}, on_cpu());
+  const DeviceMatrix device_good(good.view());
+  {
+    const DeviceMatrix device(bad);
+    expect_same_bytes(expected, knn(device_good.view(), device.view(), {.k = 5, .metric = Metric::chi_square}));
+  }
+  bad.row(217)[7] = -0.5f;
+  const DeviceMatrix device(bad);
+  const auto text = [&](const MatrixView& queries, const MatrixView& base, const Resources& resources) {
+    return text_thrown<InvalidArgument>([&] { knn(queries, base, {.k = 5, .metric = Metric::chi_square}, resources); });
+  };
+  EXPECT_NE(text(device_good.view(), device.view(), on_cuda()).find("base row 217"), std::string::npos);
+  EXPECT_EQ(text(device_good.view(), device.view(), on_cuda()), text(good.view(), bad.view(), on_cpu()));
+  EXPECT_EQ(text(device.view(), device_good.view(), on_cuda()), text(bad.view(), good.view(), on_cpu()));
+}
+
+}  // namespace
+}  // namespace kith

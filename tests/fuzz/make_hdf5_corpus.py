@@ -1,0 +1,143 @@
+"""Makes HDF5 files with h5py for the tests: one for each way in which a matrix is stored.
+
+    python tests/fuzz/make_hdf5_corpus.py TESTS_FOLDER
+
+The small ones go to fuzz/corpus/hdf5 there, as seeds for the fuzzer; those of many chunks, with which it would be slow,
+to io/hdf5/many_chunks. Most hold 6 x 4 float32 values, counted from -5 along the rows, as `train`; those with more
+chunks uint8 values, counted from 0.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import h5py
+import numpy as np
+
+VALUES = np.arange(-5, 19, dtype=np.float32).reshape(6, 4)
+MANY = np.arange(1200, dtype=np.uint8).reshape(300, 4)
+OLD, V108, LATEST = ("earliest", "v108"), ("v108", "v108"), ("v110", "latest")
+
+
+def dataset(**options: Any) -> Callable[[h5py.File], None]:
+    data = options.pop("data", VALUES)
+    return lambda file: file.create_dataset("train", data=data, **options)
+
+
+def early() -> Callable[[h5py.File], None]:
+    """With its place taken at once, which lets the chunks lie without an index."""
+
+    def make(file: h5py.File) -> None:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((4, 3))
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        space = h5py.h5s.create_simple(VALUES.shape)
+        made = h5py.h5d.create(file.id, b"train", h5py.h5t.IEEE_F32LE, space, properties)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
+
+    return make
+
+
+def sparse(file: h5py.File) -> None:
+    """Only the second row of chunks is there; the rest is the fill value."""
+    train = file.create_dataset("train", VALUES.shape, "f4", chunks=(2, 4), fillvalue=7, compression="gzip")
+    train[2:4] = VALUES[2:4]
+
+
+def links(count: int) -> Callable[[h5py.File], None]:
+    def make(file: h5py.File) -> None:
+        for i in range(count):
+            file[f"link{i:03}"] = h5py.SoftLink("/train")
+        file["train"] = VALUES
+
+    return make
+
+
+def nested(file: h5py.File) -> None:
+    file["a/b/data"] = VALUES
+    file["a/link"] = h5py.SoftLink("b/data")
+    file["train"] = h5py.SoftLink("/a/link")
+    file["circle"] = h5py.SoftLink("circle")
+
+
+def ordered(file: h5py.File) -> None:
+    group = file.create_group("a", track_order=True)
+    group["data"] = VALUES
+    file["train"] = group["data"]
+
+
+def attributes(file: h5py.File) -> None:
+    """So many that the object header goes on elsewhere."""
+    train = file.create_dataset("train", data=VALUES)
+    for i in range(12):
+        train.attrs[f"attribute{i}"] = np.arange(4)
+
+
+def committed(file: h5py.File) -> None:
+    file["type"] = np.dtype("f4")
+    file.create_dataset("train", data=VALUES, dtype=file["type"])
+
+
+def virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout(shape=VALUES.shape, dtype="f4")
+    layout[:] = h5py.VirtualSource("other.hdf5", "train", shape=VALUES.shape)
+    file.create_virtual_dataset("train", layout)
+
+
+SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
+    "v0_shuffle": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True)),
+    "v0_fletcher": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v0_lzf": (OLD, dataset(chunks=(4, 3), compression="lzf")),
+    "v0_scale_offset": (OLD, dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0)),
+    "v0_many_links": (OLD, links(40)),
+    "v0_sparse": (OLD, sparse),
+    "v0_nested": (OLD, nested),
+    "v0_ordered": (OLD, ordered),
+    "v0_attributes": (OLD, attributes),
+    "v0_committed": (OLD, committed),
+    "v2_gzip": (V108, dataset(chunks=(4, 3), compression="gzip")),
+    "v3_plain": (LATEST, dataset()),
+    "v3_single_chunk": (LATEST, dataset(chunks=(6, 4))),
+    "v3_single_gzip": (LATEST, dataset(chunks=(6, 4), compression="gzip")),
+    "v3_implicit": (LATEST, early()),
+    "v3_fixed_array": (LATEST, dataset(chunks=(4, 3))),
+    "v3_fixed_gzip": (LATEST, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v3_extensible": (LATEST, dataset(chunks=(4, 3), maxshape=(None, 4))),
+    "v3_tree": (LATEST, dataset(chunks=(4, 3), maxshape=(None, None))),
+    "v3_sparse": (LATEST, sparse),
+    "v3_nested": (LATEST, nested),
+    "v3_many_links": (LATEST, links(20)),
+    "v3_attributes": (LATEST, attributes),
+    "v3_virtual": (LATEST, virtual),
+    "v0_two_levels": (OLD, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1))),
+    "v3_data_block": (LATEST, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1))),
+    "v3_inner_node": (LATEST, dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None))),
+}
+
+MANY_CHUNKS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
+    "v0_tree": (OLD, dataset(data=MANY, chunks=(1, 2))),
+    "v3_fixed_pages": (LATEST, dataset(data=np.resize(MANY, (1200, 2)), chunks=(1, 2))),
+    "v3_extensible": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(4000, None))),
+    "v3_tree": (LATEST, dataset(data=MANY, chunks=(1, 1), maxshape=(None, None))),
+}
+
+
+def main() -> None:
+    tests = pathlib.Path(sys.argv[1])
+    folder = tests / "fuzz/corpus/hdf5"
+    for into, files in ((folder, SEEDS), (tests / "io/hdf5/many_chunks", MANY_CHUNKS)):
+        into.mkdir(parents=True, exist_ok=True)
+        for name, (versions, make) in files.items():
+            with h5py.File(into / name, "w", libver=versions) as file:
+                make(file)
+    # h5py cannot be asked for version 1 of the superblock: version 0 with one field more, which takes the place of what
+    # the root group's entry keeps to save a look elsewhere.
+    old = (folder / "v0_shuffle").read_bytes()
+    (folder / "v1_shuffle").write_bytes(old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:])
+
+
+if __name__ == "__main__":
+    main()
