@@ -116,6 +116,11 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
       "objective");
   for (const Case& one : kCases) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
+    const int64_t bytes = one.rows * one.cols * (size_of(one.dtype) + 2);  // with the operands that stay
+    if (bytes > cuda_devices().front().memory_free / 10 * 8) {
+      table.line(std::string(one.name) + " does not fit here");
+      continue;
+    }
     const Rows rows(one.dtype, one.rows, one.cols);
     KMeansParams params;
     params.clusters = one.clusters;

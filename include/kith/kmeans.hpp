@@ -56,6 +56,9 @@ struct KMeansInput {
   MatrixView centres;               // for KMeansInit::given: clusters x cols
 };
 
+// Rows may lie in the memory of a GPU, which then does the work, with the same bytes as a CPU; weights, given centres and
+// results are in host memory. Calls return when all is done.
+//
 // A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
 // labels(), counts() and history() return is valid until the next fit.
 class KITH_EXPORT KMeans {

@@ -2,7 +2,6 @@
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
 
-
 #include <cuda_runtime_api.h>
 
 namespace kith {
