@@ -4,9 +4,10 @@
 // Assignments are exact: a row's centre is the first of all centres ordered by (squared distance, centre), where a
 // distance is computed in float64 from the stored values and rounded once to f32. Means are added up in float64 in an
 // order fixed by the row numbers. So the same input, parameters and seed give the same bytes for any number of threads,
-// under any memory limit, on every processor, and from a file as from memory.
+// under any memory limit, on every processor and GPU, and from a file as from memory.
 //
-// Host inputs and outputs; every function returns when its result is complete.
+// Rows, and what transform() fills, may lie in the memory of a GPU, which then does the work; all else is host memory.
+// Every function returns when its result is complete.
 #pragma once
 
 #include <kith/export.hpp>
@@ -56,9 +57,6 @@ struct KMeansInput {
   MatrixView centres;               // for KMeansInit::given: clusters x cols
 };
 
-// Rows may lie in the memory of a GPU, which then does the work, with the same bytes as a CPU; weights, given centres and
-// results are in host memory. Calls return when all is done.
-//
 // A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
 // labels(), counts() and history() return is valid until the next fit.
 class KITH_EXPORT KMeans {
