@@ -191,6 +191,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
   number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
+  add_device(*command, typed);
   add_threads(*command, typed);
   add_memory_limit(*command, typed);
   add_output_options(*command, typed);
@@ -305,8 +306,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
-  // The others have no code for GPUs, or copy and count: none need wake for them.
-  if (!knn->parsed() && !range->parsed()) typed.run.device = Device::cpu();
+  // The others copy and count: no GPU need wake for them.
+  if (!knn->parsed() && !range->parsed() && !kmeans->parsed()) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };

@@ -4,9 +4,10 @@
 // Assignments are exact: a row's centre is the first of all centres ordered by (squared distance, centre), where a
 // distance is computed in float64 from the stored values and rounded once to f32. Means are added up in float64 in an
 // order fixed by the row numbers. So the same input, parameters and seed give the same bytes for any number of threads,
-// under any memory limit, on every processor, and from a file as from memory.
+// under any memory limit, on every processor and GPU, and from a file as from memory.
 //
-// Host inputs and outputs; every function returns when its result is complete.
+// Rows, and what transform() fills, may lie in the memory of a GPU, which then does the work; all else is host memory.
+// Every function returns when its result is complete.
 #pragma once
 
 #include <kith/export.hpp>

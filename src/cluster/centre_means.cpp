@@ -10,18 +10,20 @@ namespace {
 float* row_of_centre(const MutableMatrixView& centres, int64_t i) { return reinterpret_cast<float*>(centres.row(i)); }
 
 // `mean` as it is, or scaled to length 1; false where that cannot be.
-bool write_centre(std::vector<double>& mean, bool spherical, float* out, double* squared_move) {
+bool write_centre(std::vector<double>& mean, bool spherical, float* out, double* moves) {
   double inverse = 1;
   if (spherical) {
     inverse = canonical_inverse_norm(canonical_squared_norm(mean.data(), static_cast<int64_t>(mean.size())));
     if (!(inverse > 0)) return false;
   }
+  double lanes[kCanonicalLanes] = {};
   for (size_t c = 0; c < mean.size(); ++c) {
     const auto value = static_cast<float>(mean[c] * inverse);
-    const double move = static_cast<double>(value) - static_cast<double>(out[c]);
-    *squared_move += move * move;
+    double& lane = lanes[c % kCanonicalLanes];
+    lane = canonical_step<KeyKind::squared_l2>(lane, value, out[c], 0, 0);
     out[c] = value;
   }
+  *moves += canonical_tree(lanes);
   return true;
 }
 
@@ -39,15 +41,15 @@ void normalise_centres(const MutableMatrixView& centres) {
 
 double move_to_means(const SumsView& sums, const MutableMatrixView& centres, bool spherical) {
   std::vector<double> mean(static_cast<size_t>(centres.cols()));
-  double squared_moves = 0;
+  double moves = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
     if (!(sums.weights[i] > 0)) continue;
     for (size_t c = 0; c < mean.size(); ++c) {
       mean[c] = sums.sums[i * centres.cols() + static_cast<int64_t>(c)] / sums.weights[i];
     }
-    write_centre(mean, spherical, row_of_centre(centres, i), &squared_moves);
+    write_centre(mean, spherical, row_of_centre(centres, i), &moves);
   }
-  return squared_moves;
+  return moves;
 }
 
 void move_by_batch(const SumsView& sums, const MutableMatrixView& centres, double* counts, bool spherical) {
@@ -64,6 +66,19 @@ void move_by_batch(const SumsView& sums, const MutableMatrixView& centres, doubl
     write_centre(mean, spherical, centre, &ignored);
     counts[i] = total;
   }
+}
+
+double squared_moves(const float* before, const float* after, int64_t centres, int64_t cols) {
+  double moves = 0;
+  for (int64_t i = 0; i < centres; ++i) {
+    double lanes[kCanonicalLanes] = {};
+    for (int64_t c = 0; c < cols; ++c) {
+      double& lane = lanes[c % kCanonicalLanes];
+      lane = canonical_step<KeyKind::squared_l2>(lane, after[i * cols + c], before[i * cols + c], 0, 0);
+    }
+    moves += canonical_tree(lanes);
+  }
+  return moves;
 }
 
 }  // namespace kith

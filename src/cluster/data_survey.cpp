@@ -1,6 +1,7 @@
 #include "cluster/data_survey.hpp"
 
 #include "cluster/centre_sums.hpp"
+#include "cluster/kmeans_cuda_steps.hpp"
 #include "exact/finite_check.hpp"
 #include "kernels/distance/stored_row.hpp"
 
@@ -32,6 +33,12 @@ DataSurvey::DataSurvey(const std::vector<float>& origin, int64_t piece_rows, con
 void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter,
                      const Resources& resources) {
   const int64_t cols = rows.cols();
+  if (!rows.space().host_readable()) {
+    const int64_t bad = survey_cuda(rows, origin_, check_finite, sums_, resources);
+    if (bad >= 0) throw_not_finite("data", first + bad);
+    rows_ += rows.rows();
+    return;
+  }
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for(blocks_in(rows.rows()), meter, resources, [&](int64_t block, int slot) {
     double* const sums = blocks_.as<double>() + block * cols * 2;

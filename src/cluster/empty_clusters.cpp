@@ -1,7 +1,7 @@
 #include "cluster/empty_clusters.hpp"
 
+#include "cluster/row_sample.hpp"
 #include "core/ordered_key.hpp"
-#include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
 #include <queue>
@@ -37,14 +37,16 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
 
 }  // namespace
 
-int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, const SumsView& sums) {
+int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome) {
   const int64_t cols = run.problem.cols;
   std::vector<int64_t> empty;
   for (int64_t c = 0; c < run.problem.clusters; ++c) {
-    if (!(sums.weights[c] > 0)) empty.push_back(c);
+    if (!(outcome.counts[c] > 0)) empty.push_back(c);
   }
   if (empty.empty()) return 0;
 
+  run.backend.get_rows();
+  const SumsView sums = run.backend.sums();
   std::vector<int64_t> members(static_cast<size_t>(run.problem.clusters), 0);
   for (int64_t i = 0; i < run.problem.rows; ++i) {
     if (run.weights == nullptr || run.weights[i] > 0) ++members[static_cast<size_t>(outcome.labels[i])];
@@ -55,7 +57,7 @@ int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, 
     if (filled == empty.size()) break;
     const int64_t old = outcome.labels[row];
     if (members[static_cast<size_t>(old)] <= 1) continue;
-    widen_row(run.source.fetch(row, 1), 0, values.data());
+    gather_as_floats(run.source, {static_cast<uint32_t>(row)}, values.data(), run.resources);
     --members[static_cast<size_t>(old)];
     const int64_t centre = empty[filled++];
     const double weight = run.weights == nullptr ? 1.0 : static_cast<double>(run.weights[row]);
@@ -67,6 +69,7 @@ int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, 
     sums.weights[old] -= weight;
     sums.weights[centre] = weight;
   }
+  run.backend.put_sums();
   return static_cast<int64_t>(filled);
 }
 

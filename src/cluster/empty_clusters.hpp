@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Changes sums and weights. Returns how many centres got a row.
-int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome, const SumsView& sums);
+// After a pass whose weights are in outcome.counts: changes the backend's sums. Returns how many centres got a row.
+int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome);
 
 }  // namespace kith

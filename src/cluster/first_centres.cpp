@@ -19,7 +19,7 @@ void choose_by_plus_plus(const KMeansParams& params, const FirstCentresInput& in
       sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample), rows, count, resources);
   MatrixBuffer sample(DType::f32, count, input.cols, "the rows to choose centres from", resources);
   auto* const values = static_cast<float*>(sample.mutable_view().data());
-  gather_as_floats(input.source, drawn, values);
+  gather_as_floats(input.source, drawn, values, resources);
   std::vector<float> weights;
   if (input.weights != nullptr) {
     for (const uint32_t row : drawn) weights.push_back(input.weights[row]);
@@ -37,12 +37,15 @@ void choose_by_plus_plus(const KMeansParams& params, const FirstCentresInput& in
 }
 
 // A zero vector has no direction: the first rows that have one take such centres' places, as long as there are any.
-void replace_zero_centres(const FirstCentresInput& input, const MutableMatrixView& centres) {
+void replace_zero_centres(const FirstCentresInput& input, const MutableMatrixView& centres,
+                          const Resources& resources) {
   int64_t next = 0;
   for (int64_t c = 0; c < centres.rows(); ++c) {
     auto* const centre = reinterpret_cast<float*>(centres.row(c));
     const auto is_zero = [&] { return std::all_of(centre, centre + input.cols, [](float x) { return x == 0; }); };
-    while (is_zero() && next < input.source.rows()) widen_row(input.source.fetch(next++, 1), 0, centre);
+    while (is_zero() && next < input.source.rows()) {
+      gather_as_floats(input.source, {static_cast<uint32_t>(next++)}, centre, resources);
+    }
   }
 }
 
@@ -65,12 +68,12 @@ void choose_first_centres(const KMeansParams& params, const FirstCentresInput& i
       gather_as_floats(input.source,
                        sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample),
                                    input.source.rows(), params.clusters, resources),
-                       out);
+                       out, resources);
       break;
     case KMeansInit::kmeans_plus_plus: choose_by_plus_plus(params, input, attempt, out, resources); break;
   }
   if (!params.spherical) return;
-  if (params.init != KMeansInit::given) replace_zero_centres(input, centres);
+  if (params.init != KMeansInit::given) replace_zero_centres(input, centres, resources);
   normalise_centres(centres);
 }
 

@@ -3,14 +3,12 @@
 #include <kith/error.hpp>
 
 #include "cluster/centre_means.hpp"
-#include "cluster/data_survey.hpp"
 #include "cluster/first_centres.hpp"
 #include "cluster/kmeans_checks.hpp"
+#include "cluster/kmeans_cuda_steps.hpp"
 #include "cluster/kmeans_fit.hpp"
 #include "cluster/kmeans_run.hpp"
-#include "cluster/nearest_centre.hpp"
 #include "core/float_mode.hpp"
-#include "exact/sample_mean.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
 
@@ -52,8 +50,6 @@ namespace {
 // From keys to what is reported: the distance, or the inner product.
 float distance_of(float key, bool spherical) { return spherical ? 0.0f - key : std::sqrt(key); }
 
-RowsInfo info_of(const MatrixView& rows) { return {rows.rows(), rows.cols(), rows.dtype()}; }
-
 void check_same_columns(int64_t rows, int64_t centres) {
   if (rows == centres) return;
   throw InvalidArgument(
@@ -72,8 +68,7 @@ KMeans& KMeans::operator=(KMeans&&) noexcept = default;
 
 void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
-  check_kmeans_input(params(), info_of(rows), input);
-  check_host_readable("rows", rows);
+  check_kmeans_input(params(), RowsInfo(rows), input);
   state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
 
@@ -85,7 +80,6 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resourc
 
 void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& outer) {
   const DefaultFloatMode mode;
-  check_host_readable("rows", rows);
   KMeansParams params = this->params();
   const std::shared_ptr<const KMeansModel> former = state_->current();
   const bool begins = former->centres.rows() == 0;
@@ -94,7 +88,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
     params.clusters = 1;  // a later batch may be smaller than the number of centres
     params.init = KMeansInit::random;
   }
-  check_kmeans_input(params, info_of(rows), input);
+  check_kmeans_input(params, RowsInfo(rows), input);
   params = this->params();
 
   KMeansProblem problem;
@@ -102,7 +96,9 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   problem.cols = rows.cols();
   problem.clusters = params.clusters;
   problem.dtype = rows.dtype();
+  problem.space = rows.space();
   problem.spherical = params.spherical;
+  problem.weighted = input.weights.data != nullptr;
   problem.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
   // Changed aside and put in place at the end, so that an exception leaves the former state.
   KMeansModel next;
@@ -126,31 +122,31 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
     std::copy_n(former->counts.as<double>(), params.clusters, next.counts.as<double>());
   }
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, sample_mean(source, rows.cols()), resources);
+      make_kmeans_backend(problem, planned.plan, sample_data(source, rows.cols(), resources), resources);
   const HostBuffer keys(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", resources);
-  int32_t* const labels = next.labels.as<int32_t>();
-  std::fill_n(labels, rows.rows(), kNoLabel);
+  backend->set_rows({rows.rows(), next.labels.as<int32_t>(), keys.as<float>(), input.weights.data});
   backend->set_centres(centres);
+  backend->begin_pass(true);
   for (int64_t first = 0; first < rows.rows(); first += planned.plan.piece_rows) {
-    const MatrixView piece = rows.slice(first, std::min(planned.plan.piece_rows, rows.rows() - first));
-    backend->assign(piece, labels + first, keys.as<float>() + first, meter);
-    backend->add(piece, labels + first, input.weights.data == nullptr ? nullptr : input.weights.data + first, meter);
+    backend->scan(rows.slice(first, std::min(planned.plan.piece_rows, rows.rows() - first)), first, meter);
+    meter.poll();
   }
-  next.objective = objective_of(keys.as<float>(), input.weights.data, rows.rows());
+  next.objective = backend->objective();
   next.history = former->history;
   next.history.push_back(next.objective);
   next.iterations = former->iterations + 1;
-  move_by_batch(backend->sums(), centres, next.counts.as<double>(), params.spherical);
+  backend->move_by_batch(centres, next.counts.as<double>());
+  backend->get_centres(centres);
+  backend->get_rows();
   meter.finish();
   state_->publish(std::move(next));
 }
 
 void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, const Resources& resources) const {
   const DefaultFloatMode mode;
-  check_kmeans_rows("rows", info_of(rows));
+  check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
-  check_host_readable("rows", rows);
   assign_kmeans(
       params(), model->centres.view(), rows_of(rows),
       [&](int64_t first, int64_t count, const int32_t* found, const float* keys) {
@@ -187,18 +183,29 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
 
 void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
-  check_kmeans_rows("rows", info_of(rows));
-  check_host_readable("rows", rows);
+  check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   const MatrixView all = model->centres.view();
   check_same_columns(rows.cols(), all.cols());
-  check_host_readable("output", out);
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != all.rows()) {
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), rows.rows(), all.rows()));
   }
   ProgressMeter meter("transform", rows.rows(), resources);
   if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
+  KMeansProblem problem;
+  problem.rows = rows.rows();
+  problem.cols = rows.cols();
+  problem.clusters = all.rows();
+  problem.dtype = rows.dtype();
+  problem.space = rows.space();
+  const Device device = resolve_kmeans_device(problem, resources);
+  if (device.kind == DeviceKind::cuda) {
+    transform_cuda(device.index, params().spherical, rows, all, out, resources);
+    meter.add(rows.rows());
+    return meter.finish();
+  }
+  check_host_readable("output", out);
   std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
   std::iota(every.begin(), every.end(), 0u);
   const KeyKind kind = params().spherical ? KeyKind::inner_product : KeyKind::l2;
@@ -221,7 +228,7 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   given.init = KMeansInit::given;
   KMeansInput input;
   input.centres = centres;
-  check_kmeans_input(given, info_of(centres), input);
+  check_kmeans_input(given, RowsInfo(centres), input);
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
   model.counts = HostBuffer(given.clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", resources);

@@ -1,8 +1,11 @@
 // What a backend does for k-means; the loops around it (lloyd, mini_batch) are the same for all.
 //
-//   set_centres(centres)             the centres that the next rows are assigned to
-//   assign(rows, labels, keys)       exactly the nearest (nearest_centre.hpp); labels come with guesses or kNoLabel
-//   clear_sums, add, sums            the sums of each centre's rows, in the order that centre_sums.hpp defines
+//   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
+//   set_centres(centres)             the centres that they are assigned to
+//   begin_pass, scan..., objective   a pass: every row to exactly its nearest centre (nearest_centre.hpp), and where
+//                                    asked for the sums of each centre's rows in the order of centre_sums.hpp
+//   move_to_means, move_by_batch     the centres of the next pass, made of these sums
+//   get_centres, get_rows, ...       what a backend has in memory of its own, brought to the host
 //
 // Rows are handed over in pieces of whole kSumBlock blocks, in their order; a piece is valid until the call returns.
 #pragma once
@@ -11,8 +14,10 @@
 #include <kith/view.hpp>
 
 #include "cluster/centre_sums.hpp"
+#include "cluster/data_sample.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "core/parallel_for.hpp"
+#include "exact/row_source.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -20,24 +25,59 @@
 
 namespace kith {
 
+// In host memory, one value for each row. Labels and keys are those of the last pass once get_rows() was called.
+struct KMeansRowArrays {
+  int64_t count = 0;
+  int32_t* labels = nullptr;
+  float* keys = nullptr;
+  const float* weights = nullptr;  // or null
+};
+
 class KMeansBackend {
  public:
   virtual ~KMeansBackend() = default;
-  // The values of `centres` must not change before the next call of set_centres.
+  virtual void set_rows(const KMeansRowArrays& rows) = 0;
+  // The values of `centres` must not change before the next call, but by move_to_means and move_by_batch.
   virtual void set_centres(const MatrixView& centres) = 0;
-  virtual void assign(const MatrixView& rows, int32_t* labels, float* keys, ProgressMeter& meter) = 0;
-  virtual void clear_sums() = 0;
-  virtual void add(const MatrixView& rows, const int32_t* labels, const float* weights, ProgressMeter& meter) = 0;
-  // Of everything added since clear_sums(); may be changed.
+
+  virtual void begin_pass(bool adds_up) = 0;
+  // Rows first, first + 1, ... of those that were set.
+  virtual void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) = 0;
+  // True where the backend has kept the rows of the pass before: the next ones need not read them, and may hand over
+  // views of the shape alone.
+  virtual bool keeps_rows() const { return false; }
+  // Of the pass, which ends: the sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
+  virtual double objective() = 0;
+
+  // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count
+  // once put_sums() is called.
+  virtual const double* weights() = 0;
   virtual SumsView sums() = 0;
+  virtual void put_sums() = 0;
+
+  // As in centre_means.hpp. `centres` are those that were set; get_centres() writes them.
+  virtual double move_to_means(const MutableMatrixView& centres) = 0;
+  virtual void move_by_batch(const MutableMatrixView& centres, double* counts) = 0;
+
+  virtual void get_centres(const MutableMatrixView& centres) = 0;
+  virtual void get_rows() = 0;
+  // After get_rows(): the weight of each centre's rows, added up in the order of the rows.
+  virtual void get_counts(double* counts) = 0;
+
+  // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
+  virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
 };
 
-// `origin` is a vector near the data's mean, any will do: what the fast products subtract to lose fewer digits.
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan,
-                                               std::vector<float> origin, const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
+                                               const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
+                                                const Resources& resources);
 
-// On the device that was resolved.
+// The weight of each centre's rows, added up in the order of the rows.
+void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts);
+
+// On the device that the plan is for.
 std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                   std::vector<float> origin, const Resources& resources);
+                                                   const DataSample& sample, const Resources& resources);
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "cluster/kmeans_cuda_steps.hpp"
 #include "core/name_table.hpp"
 #include "exact/finite_check.hpp"
 #include "kernels/distance/stored_row.hpp"
@@ -51,6 +52,11 @@ void check_kmeans_rows(std::string_view what, const RowsInfo& rows) {
 
 void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& meter, const Resources& resources) {
   if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
+  if (!rows.space().host_readable()) {
+    const int64_t bad = first_not_finite_cuda(rows, resources);
+    if (bad >= 0) throw_not_finite("data", first + bad);
+    return;
+  }
   constexpr int64_t kRowsPerTask = 1024;
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for((rows.rows() + kRowsPerTask - 1) / kRowsPerTask, meter, resources, [&](int64_t task, int) {

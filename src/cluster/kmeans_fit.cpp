@@ -6,11 +6,10 @@
 #include "cluster/first_centres.hpp"
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_run.hpp"
-#include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
-#include "exact/sample_mean.hpp"
+#include "cuda/device_info.hpp"
 
 #include <fmt/format.h>
 
@@ -29,11 +28,13 @@ KMeansProblem problem_of(const KMeansParams& params, const KMeansRows& rows, boo
   problem.rows = rows.info.rows;
   problem.cols = rows.info.cols;
   problem.dtype = rows.info.dtype;
+  problem.space = rows.info.space;
   problem.clusters = params.clusters;
   problem.spherical = params.spherical;
   problem.in_memory = rows.in_memory;
   problem.adds_up = fits;
   if (fits) {
+    problem.passes = params.iterations * params.n_init;
     problem.sampled_rows = rows_to_choose_from(params, rows.info.rows);
     problem.batch_rows = std::min(params.batch_size, rows.info.rows);
   }
@@ -46,7 +47,7 @@ double survey(const KMeansParams& params, const KMeansProblem& problem, const KM
   const bool check = params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", problem.rows, resources);
-  DataSurvey survey(origin, plan.piece_rows, resources);
+  DataSurvey survey(origin, problem.space.host_readable() ? plan.piece_rows : 0, resources);
   for (int64_t first = 0; first < problem.rows; first += plan.piece_rows) {
     const int64_t count = std::min(plan.piece_rows, problem.rows - first);
     survey.add(source.fetch(first, count), first, check, meter, resources);
@@ -68,7 +69,8 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
 
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const Resources& outer) {
-  const KMeansProblem problem = problem_of(params, rows, true);
+  KMeansProblem problem = problem_of(params, rows, true);
+  problem.weighted = input.weights.data != nullptr;
   KMeansModel best = empty_model(params, problem.rows, problem.cols, outer);
   KMeansModel other;
   if (params.n_init > 1) other = empty_model(params, problem.rows, problem.cols, outer);
@@ -77,14 +79,14 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const PlannedKMeans planned = plan_kmeans(problem, outer);
   const Resources& resources = planned.memory->resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
-  const std::vector<float> origin = sample_mean(*source, problem.cols);
-  const double tolerance = survey(params, problem, planned.plan, *source, origin, resources);
+  const DataSample sample = sample_data(*source, problem.cols, resources);
+  const double tolerance = survey(params, problem, planned.plan, *source, sample.origin, resources);
   const HostBuffer keys(problem.rows * static_cast<int64_t>(sizeof(float)), "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
     choose_first_centres(params, {*source, problem.cols, input.weights.data, input.centres}, attempt,
                          model.centres.mutable_view(), resources);
-    const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(problem, planned.plan, origin, resources);
+    const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(problem, planned.plan, sample, resources);
     ProgressMeter meter("kmeans", problem.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
     const KMeansRun run{params,    problem,  planned.plan, *source,  input.weights.data,
                         tolerance, *backend, meter,        resources};
@@ -93,7 +95,6 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
     outcome.counts = model.counts.as<double>();
     outcome.labels = model.labels.as<int32_t>();
     outcome.keys = keys.as<float>();
-    std::fill_n(outcome.labels, problem.rows, kNoLabel);
     params.batch_size > 0 ? run_mini_batches(run, attempt, outcome) : run_lloyd(run, outcome);
     meter.finish();
     model.objective = outcome.objective;
@@ -117,7 +118,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   {
     const std::vector<uint32_t> drawn =
         sample_rows(CounterRng(params.seed, kSubsampleStream), rows.info.rows, count, resources);
-    gather(*rows.open(1, resources), drawn, sample.mutable_view());
+    gather(*rows.open(1, resources), drawn, sample.mutable_view(), resources);
     for (const uint32_t row : drawn) {
       if (input.weights.data != nullptr) weights.push_back(input.weights[row]);
     }
@@ -148,9 +149,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 }  // namespace
 
 KMeansRows rows_of(const MatrixView& view) {
-  return {{view.rows(), view.cols(), view.dtype()}, true, [view](int64_t, const Resources&) {
-            return std::make_unique<ViewSource>(view);
-          }};
+  return {RowsInfo(view), true, [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
 }
 
 KMeansRows rows_of(const VectorFile& file) {
@@ -161,22 +160,57 @@ KMeansRows rows_of(const VectorFile& file) {
           }};
 }
 
-PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources) {
-  if (resources.device().kind == DeviceKind::cuda) {
-    if (!built_with_cuda()) throw_no_cuda();
-    throw Unsupported("k-means runs on the CPU alone; use device cpu or auto");
+Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& resources) {
+  Device device = resources.device();
+  const bool on_gpu = !problem.space.host_readable();
+  if (device.kind == DeviceKind::automatic && on_gpu) device = Device::cuda(problem.space.device);
+  if (on_gpu && device != Device::cuda(problem.space.device)) {
+    const std::string text =
+        fmt::format("rows in the memory of cuda:{} were given to k-means on {}; run it there, or copy them to the host",
+                    problem.space.device, name_of(device));
+    if (device.kind == DeviceKind::cpu) throw Unsupported(text);
+    throw InvalidArgument(text);
   }
+  if (device.kind == DeviceKind::automatic) {
+    device = kmeans_worth_a_gpu(problem, resources.threads())
+                 ? choose_kmeans_device(problem, resources.threads(), cuda_devices())
+                 : Device::cpu();
+    resources.log(LogLevel::info, fmt::format("k-means of {} x {} vectors to {} centres on {}", problem.rows,
+                                              problem.cols, problem.clusters, name_of(device)));
+  }
+  if (device.kind == DeviceKind::cuda) {
+    if (!built_with_cuda()) throw_no_cuda();
+    if (cuda_device(device.index).device != device) {
+      throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
+                                        name_of(device), cuda_devices().size()));
+    }
+  }
+  return device;
+}
+
+PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources) {
+  const Device device = resolve_kmeans_device(problem, resources);
+  const auto plan_with = [&](PlanBudget budget) {
+    return dispatch(
+        device, [&] { return plan_kmeans_cpu(problem, budget); },
+        [&](int index) {
+          const DeviceInfo info = cuda_device(index);
+          budget.device = std::min(budget.device, info.memory_free);
+          return plan_kmeans_cuda(problem, info, budget);
+        });
+  };
   constexpr int kTries = 8;  // another call may take what this one has just planned with
   for (int i = 1;; ++i) {
-    PlanBudget budget{resources.host_memory()->available(), 0, resources.threads()};
+    const PlanBudget all{resources.host_memory()->available(), resources.device_memory()->available(),
+                         resources.threads()};
     KMeansPlan plan;
     try {  // with half of what is left, where that will do: other calls want to work too
-      plan = plan_kmeans_cpu(problem, {budget.host / 2, 0, budget.threads});
+      plan = plan_with({all.host / 2, all.device / 2, all.threads});
     } catch (const OutOfMemory&) {
-      plan = plan_kmeans_cpu(problem, budget);
+      plan = plan_with(all);
     }
     try {
-      return {plan, std::make_unique<Reservation>(plan.host_bytes, 0, resources)};
+      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
     } catch (const OutOfMemory&) {
       if (i == kTries) throw;
     }
@@ -184,9 +218,10 @@ PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resourc
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                       const Resources& resources) {
+                       const Resources& outer) {
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < rows.info.rows / params.clusters;
+  const Resources resources = outer.with_device(resolve_kmeans_device(problem_of(params, rows, true), outer));
   KMeansModel model = samples ? fit_sample(params, rows, input, most * params.clusters, resources)
                               : fit_all_rows(params, rows, input, resources);
   if (!std::isfinite(model.objective)) {
@@ -208,7 +243,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const 
   const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
   const std::unique_ptr<RowSource> source = rows.open(piece, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, sample_mean(*source, problem.cols), resources);
+      make_kmeans_backend(problem, planned.plan, sample_data(*source, problem.cols, resources), resources);
   const HostBuffer arrays(piece * 8, "labels and distances", resources);
   auto* const labels = arrays.as<int32_t>();
   auto* const keys = reinterpret_cast<float*>(labels + piece);
@@ -218,8 +253,10 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const 
     const int64_t count = std::min(piece, problem.rows - first);
     const MatrixView part = source->fetch(first, count);
     if (params.check_finite) check_rows_finite(part, first, meter, resources);
-    std::fill_n(labels, count, kNoLabel);
-    backend->assign(part, labels, keys, meter);
+    backend->set_rows({count, labels, keys, nullptr});
+    backend->begin_pass(false);
+    backend->scan(part, 0, meter);
+    backend->get_rows();
     sink(first, count, labels, keys);
     meter.poll();
   }

@@ -34,6 +34,10 @@ struct KMeansModel {
   int64_t iterations = 0;
 };
 
+// The device that `resources` asks for, `automatic` settled: where the rows are, if that is a GPU's memory.
+// InvalidArgument where there is no such device, or the rows lie on another.
+Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& resources);
+
 // A plan with the memory that it needs.
 struct PlannedKMeans {
   KMeansPlan plan;

@@ -29,14 +29,41 @@ int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
   const int64_t work =
       CentreSums::bytes_for(problem.clusters, problem.cols, std::max(piece, problem.batch_rows), threads) +
       2 * centres + problem.batch_rows * (row_bytes + 12);
-  // Before the loop begins the first centres are chosen and the data are surveyed.
-  const int64_t start = std::max(KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols),
-                                 DataSurvey::bytes_for(piece, problem.cols, threads)) +
-                        centres + (problem.rows + 63) / 64 * 8;  // a bit for each row, while some are drawn
-  return bytes + problem.rows * 4 + std::max(work, start);       // keys
+  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, piece, threads));  // keys
+}
+
+// Rough rates: what matters is that a small fit is not sent to a GPU that must first wake up.
+constexpr double kCpuFlopsPerThread = 30e9;
+constexpr double kGpuFlops = 1e14;
+constexpr double kGpuStart = 0.4;    // seconds
+constexpr double kCopyBytes = 2e10;  // per second
+
+double flops(const KMeansProblem& problem) {
+  return 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.passes) *
+         static_cast<double>(problem.clusters) * static_cast<double>(problem.cols);
+}
+double cpu_seconds(const KMeansProblem& problem, int threads) {
+  return flops(problem) / (kCpuFlopsPerThread * threads);
 }
 
 }  // namespace
+
+int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t piece, int threads) {
+  return std::max(KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols),
+                  DataSurvey::bytes_for(piece, problem.cols, threads)) +
+         problem.clusters * problem.cols * static_cast<int64_t>(sizeof(float)) +
+         (problem.rows + 63) / 64 * 8;  // a bit for each row, while some are drawn
+}
+
+bool kmeans_worth_a_gpu(const KMeansProblem& problem, int threads) { return cpu_seconds(problem, threads) > kGpuStart; }
+
+Device choose_kmeans_device(const KMeansProblem& problem, int threads, const std::vector<DeviceInfo>& gpus) {
+  if (gpus.empty()) return Device::cpu();
+  const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
+                       static_cast<double>(size_of(problem.dtype));
+  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / kGpuFlops;
+  return gpu < cpu_seconds(problem, threads) ? gpus.front().device : Device::cpu();
+}
 
 KMeansPlan plan_kmeans_cpu(const KMeansProblem& problem, const PlanBudget& budget) {
   const int64_t row_bytes = problem.cols * size_of(problem.dtype);

@@ -8,7 +8,6 @@
 #include "core/random.hpp"
 #include "exact/row_source.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -43,20 +42,11 @@ struct KMeansOutcome {
   int64_t iterations = 0;
 };
 
-// Calls step(rows, first) for consecutive pieces of the data.
-template <typename Step>
-void for_each_piece(const KMeansRun& run, const Step& step) {
-  for (int64_t first = 0; first < run.problem.rows; first += run.plan.piece_rows) {
-    step(run.source.fetch(first, std::min(run.plan.piece_rows, run.problem.rows - first)), first);
-    run.meter.poll();
-  }
-}
-
 // The sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
 double objective_of(const float* keys, const float* weights, int64_t rows);
 
-// Assigns every row to the centres as they are; `labels` hold guesses. Sets labels, keys and objective.
-void assign_all(const KMeansRun& run, KMeansOutcome& outcome);
+// One pass of the backend over all rows. Sets the objective.
+void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome);
 
 // Lloyd's algorithm.
 void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome);

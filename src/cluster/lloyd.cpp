@@ -1,4 +1,3 @@
-#include "cluster/centre_means.hpp"
 #include "cluster/empty_clusters.hpp"
 #include "cluster/kmeans_run.hpp"
 
@@ -19,40 +18,38 @@ double objective_of(const float* keys, const float* weights, int64_t rows) {
   return total;
 }
 
-void assign_all(const KMeansRun& run, KMeansOutcome& outcome) {
-  run.backend.set_centres(outcome.centres);
-  for_each_piece(run, [&](const MatrixView& rows, int64_t first) {
-    run.backend.assign(rows, outcome.labels + first, outcome.keys + first, run.meter);
-  });
-  outcome.objective = objective_of(outcome.keys, run.weights, run.problem.rows);
+void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome) {
+  run.backend.begin_pass(adds_up);
+  for (int64_t first = 0; first < run.problem.rows; first += run.plan.piece_rows) {
+    const int64_t count = std::min(run.plan.piece_rows, run.problem.rows - first);
+    const bool kept = run.backend.keeps_rows();
+    run.backend.scan(kept ? MatrixView(nullptr, run.problem.dtype, {count, 0, 0}) : run.source.fetch(first, count),
+                     first, run.meter);
+    run.meter.poll();
+  }
+  outcome.objective = run.backend.objective();
 }
 
 void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
+  KMeansBackend& backend = run.backend;
+  backend.set_rows({run.problem.rows, outcome.labels, outcome.keys, run.weights});
+  backend.set_centres(outcome.centres);
   bool settled = false;  // labels and objective are those of the centres
   for (int64_t i = 0; i < run.params.iterations && !settled; ++i) {
-    run.backend.set_centres(outcome.centres);
-    run.backend.clear_sums();
-    for_each_piece(run, [&](const MatrixView& rows, int64_t first) {
-      int32_t* const labels = outcome.labels + first;
-      run.backend.assign(rows, labels, outcome.keys + first, run.meter);
-      run.backend.add(rows, labels, run.weights == nullptr ? nullptr : run.weights + first, run.meter);
-    });
-    outcome.objective = objective_of(outcome.keys, run.weights, run.problem.rows);
+    run_pass(run, true, outcome);
     outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
-    const SumsView sums = run.backend.sums();
-    std::copy_n(sums.weights, run.problem.clusters, outcome.counts);
-    const int64_t filled = fill_empty_clusters(run, outcome, sums);
-    const double moved = move_to_means(sums, outcome.centres, run.params.spherical);
+    std::copy_n(backend.weights(), run.problem.clusters, outcome.counts);
+    const int64_t filled = fill_empty_clusters(run, outcome);
+    const double moved = backend.move_to_means(outcome.centres);
     settled = filled == 0 && moved == 0;
     if (moved <= run.tolerance) break;
   }
-  if (!run.params.compute_labels || settled) return;
-  assign_all(run, outcome);
-  std::fill_n(outcome.counts, run.problem.clusters, 0.0);
-  for (int64_t i = 0; i < run.problem.rows; ++i) {
-    outcome.counts[outcome.labels[i]] += run.weights == nullptr ? 1.0 : static_cast<double>(run.weights[i]);
-  }
+  backend.get_centres(outcome.centres);
+  if (!run.params.compute_labels) return;
+  if (!settled) run_pass(run, false, outcome);
+  backend.get_rows();
+  if (!settled) backend.get_counts(outcome.counts);
 }
 
 }  // namespace kith

@@ -1,7 +1,5 @@
 #include "cluster/centre_means.hpp"
 #include "cluster/kmeans_run.hpp"
-#include "cluster/nearest_centre.hpp"
-#include "cluster/row_sample.hpp"
 
 #include <algorithm>
 
@@ -9,20 +7,21 @@ namespace kith {
 
 // Rows are drawn with replacement and taken in the order of their numbers, which reads a file from front to back.
 void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outcome) {
+  KMeansBackend& backend = run.backend;
   const int64_t n = run.problem.rows;
   const int64_t batch = run.problem.batch_rows;
   const CounterRng rng = KMeansRun::random(run.params.seed, attempt, KMeansRun::Purpose::batches);
-  MatrixBuffer rows(run.problem.dtype, batch, run.problem.cols, "a mini-batch", run.resources);
   const HostBuffer arrays(batch * 12, "a mini-batch", run.resources);
   auto* const labels = arrays.as<int32_t>();
   auto* const keys = reinterpret_cast<float*>(labels + batch);
   float* const weights = run.weights == nullptr ? nullptr : keys + batch;
   std::vector<uint32_t> drawn(static_cast<size_t>(batch));
   const int64_t steps_per_pass = (n + batch - 1) / batch;
+  const auto* const centres = static_cast<const float*>(outcome.centres.data());
   std::vector<float> before(static_cast<size_t>(run.problem.clusters * run.problem.cols));
   std::fill_n(outcome.counts, run.problem.clusters, 0.0);
+  backend.set_centres(outcome.centres);
   for (int64_t pass = 0; pass < run.params.iterations; ++pass) {
-    const auto* const centres = static_cast<const float*>(outcome.centres.data());
     std::copy_n(centres, before.size(), before.begin());
     double objective = 0;
     for (int64_t step = pass * steps_per_pass; step < (pass + 1) * steps_per_pass; ++step) {
@@ -30,34 +29,28 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
         drawn[static_cast<size_t>(i)] = rng.below(static_cast<uint64_t>(step * batch + i), static_cast<uint32_t>(n));
       }
       std::sort(drawn.begin(), drawn.end());
-      gather(run.source, drawn, rows.mutable_view());
+      const MatrixView rows = backend.gather(run.source, drawn);
       for (int64_t i = 0; weights != nullptr && i < batch; ++i) {
         weights[i] = run.weights[drawn[static_cast<size_t>(i)]];
       }
-      std::fill_n(labels, batch, kNoLabel);
-      run.backend.set_centres(outcome.centres);
-      run.backend.clear_sums();
-      run.backend.assign(rows.view(), labels, keys, run.meter);
-      run.backend.add(rows.view(), labels, weights, run.meter);
-      objective += objective_of(keys, weights, batch);
-      move_by_batch(run.backend.sums(), outcome.centres, outcome.counts, run.params.spherical);
+      backend.set_rows({batch, labels, keys, weights});
+      backend.begin_pass(true);
+      backend.scan(rows, 0, run.meter);
+      objective += backend.objective();
+      backend.move_by_batch(outcome.centres, outcome.counts);
       run.meter.poll();
     }
     // What the whole data would have, going by the rows of this pass.
     outcome.objective = objective * static_cast<double>(n) / static_cast<double>(steps_per_pass * batch);
     outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
-    double moved = 0;
-    for (size_t c = 0; c < before.size(); ++c) {
-      const double move = static_cast<double>(centres[c]) - static_cast<double>(before[c]);
-      moved += move * move;
-    }
-    if (moved <= run.tolerance) break;
+    backend.get_centres(outcome.centres);
+    if (squared_moves(before.data(), centres, run.problem.clusters, run.problem.cols) <= run.tolerance) break;
   }
-  if (run.params.compute_labels) {
-    std::fill_n(outcome.labels, n, kNoLabel);
-    assign_all(run, outcome);
-  }
+  if (!run.params.compute_labels) return;
+  backend.set_rows({n, outcome.labels, outcome.keys, run.weights});
+  run_pass(run, false, outcome);
+  backend.get_rows();
 }
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 
 #include <kith/host_buffer.hpp>
 
+#include "cluster/kmeans_cuda_steps.hpp"
 #include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
@@ -30,7 +31,28 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
   return drawn;
 }
 
-void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out) {
+std::optional<MatrixView> on_gpu(RowSource& source) {
+  if (source.rows() == 0 || source.fetch(0, 1).space().host_readable()) return std::nullopt;
+  return source.fetch(0, source.rows());
+}
+
+void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources) {
+  if (const std::optional<MatrixView> matrix = on_gpu(source)) {
+    constexpr size_t kAtOnce = 4096;
+    std::vector<uint32_t> some;
+    std::vector<std::byte> bytes;
+    const int64_t cols = matrix->cols();
+    for (size_t first = 0; first < rows.size(); first += kAtOnce) {
+      some.assign(rows.begin() + static_cast<int64_t>(first),
+                  rows.begin() + static_cast<int64_t>(std::min(first + kAtOnce, rows.size())));
+      bytes.resize(some.size() * static_cast<size_t>(cols * size_of(matrix->dtype())));
+      const auto count = static_cast<int64_t>(some.size());
+      gather_cuda(*matrix, some, bytes.data(), resources);
+      const MatrixView stored(bytes.data(), matrix->dtype(), {count, cols, cols});
+      for (int64_t i = 0; i < count; ++i, out += cols) widen_row(stored, i, out);
+    }
+    return;
+  }
   for (const uint32_t row : rows) {
     const MatrixView one = source.fetch(row, 1);
     widen_row(one, 0, out);
@@ -38,7 +60,11 @@ void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, floa
   }
 }
 
-void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out) {
+void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
+            const Resources& resources) {
+  if (const std::optional<MatrixView> matrix = on_gpu(source)) {
+    return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     const MatrixView one = source.fetch(rows[i], 1);
     std::memcpy(out.row(static_cast<int64_t>(i)), one.row(0), static_cast<size_t>(one.cols() * size_of(one.dtype())));

@@ -8,6 +8,7 @@
 #include "exact/row_source.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -16,7 +17,12 @@ namespace kith {
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources);
 
 // The rows listed, in their order, widened to f32 or as they are. Ascending numbers read a file from front to back.
-void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out);
-void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out);
+// `out` is in host memory, the source anywhere.
+void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources);
+void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableMatrixView& out,
+            const Resources& resources);
+
+// Where the source is a matrix in the memory of a GPU, all of it.
+std::optional<MatrixView> on_gpu(RowSource& source);
 
 }  // namespace kith

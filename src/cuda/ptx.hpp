@@ -27,6 +27,9 @@ __device__ inline void copy_async_wait() {
   KITH_PTX_80("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+// Asks for the 128 bytes around an address to be brought to the second-level cache.
+__device__ inline void prefetch(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
 // Four 8 x 16-byte matrices; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ inline void load_matrices(uint32_t (&fragment)[4], uint32_t shared) {
   KITH_PTX_80("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

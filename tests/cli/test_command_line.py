@@ -143,6 +143,17 @@ def test_cuda_without_cuda(kith, search):
         assert "CUDA" in kith.fails(2, *search, "--device", "cuda:0")
 
 
+def test_kmeans_on_the_device_asked_for(kith, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(40, dtype=np.float32).reshape(20, 2))
+    arguments = ("kmeans", "--data", tmp_path / "x.npy", "-k", 3, "--seed", 1)
+    kith.ok(*arguments, "--out", tmp_path / "cpu.fbin", "--device", "cpu")
+    if kith.ok("info", "--json").json["result"]["cuda"]["devices"]:
+        kith.ok(*arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
+        assert (tmp_path / "gpu.fbin").read_bytes() == (tmp_path / "cpu.fbin").read_bytes()
+    else:
+        assert "CUDA" in kith.fails(2, *arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
+
+
 @pytest.mark.parametrize("threads", ["-1", "100000"])
 def test_threads_out_of_range(kith, search, threads):
     assert f"threads = {threads}" in kith.fails(2, *search, "--threads", threads)

@@ -60,16 +60,20 @@ Clustering lloyd(const Matrix<T>& rows, Matrix<float> centres, const std::vector
     assign(rows, spherical, c);
     Matrix<double> sums(k, d + 1);  // the last column is the weight
     double objective = 0;
-    for (int64_t first = 0; first < rows.rows; first += kSumBlock) {
+    for (int64_t first = 0; first < rows.rows; first += sum_block(k)) {
       Matrix<double> partial(k, d + 1);
-      double block_objective = 0;
-      for (int64_t i = first; i < std::min(first + kSumBlock, rows.rows); ++i) {
+      for (int64_t i = first; i < std::min(first + sum_block(k), rows.rows); ++i) {
         double* sum = partial.row(c.labels[static_cast<size_t>(i)]);
         for (int64_t j = 0; j < d; ++j) sum[j] += weight_of(i) * static_cast<double>(rows.row(i)[j]);
         sum[d] += weight_of(i);
-        block_objective += weight_of(i) * static_cast<double>(c.keys[static_cast<size_t>(i)]);
       }
       for (size_t v = 0; v < sums.values.size(); ++v) sums.values[v] += partial.values[v];
+    }
+    for (int64_t first = 0; first < rows.rows; first += kSumBlock) {
+      double block_objective = 0;
+      for (int64_t i = first; i < std::min(first + kSumBlock, rows.rows); ++i) {
+        block_objective += weight_of(i) * static_cast<double>(c.keys[static_cast<size_t>(i)]);
+      }
       objective += block_objective;
     }
     c.history.push_back(objective);

@@ -14,4 +14,10 @@ void launch_product_candidates(ProductEngine engine, const ProductOperands& oper
   launch_mma(operands, schedule, candidates, stream);
 }
 
+void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                            const ProductNearest& nearest, cudaStream_t stream) {
+  if (engine == ProductEngine::wgmma) return launch_wgmma(operands, schedule, nearest, stream);
+  launch_mma(operands, schedule, nearest, stream);
+}
+
 }  // namespace kith

@@ -6,6 +6,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
+#include "kernels/product/nearest_epilogue_cuda.hpp"
 #include "kernels/product/product_epilogue_cuda.hpp"
 
 namespace kith {
@@ -144,6 +145,11 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
   if (operands.type == OperandType::bytes)
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                cudaStream_t stream) {
+  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
 }
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx_hopper.hpp"
+#include "kernels/product/nearest_epilogue_cuda.hpp"
 #include "kernels/product/product_epilogue_cuda.hpp"
 
 #include <algorithm>
@@ -281,6 +282,11 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   }
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                  cudaStream_t stream) {
+  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
 }
 
 }  // namespace kith

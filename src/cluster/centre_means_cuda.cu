@@ -1,0 +1,65 @@
+#include "cluster/centre_means_cuda.hpp"
+
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+// canonical_tree of the sixteen threads' lanes, in all of them.
+__device__ double tree(double lane, unsigned threads) {
+  KITH_UNROLL
+  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
+    lane += __shfl_down_sync(threads, lane, static_cast<unsigned>(apart), kCanonicalLanes);
+  }
+  return __shfl_sync(threads, lane, 0, kCanonicalLanes);
+}
+
+__global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
+  const int64_t centre = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kCanonicalLanes;
+  if (centre >= task.clusters) return;
+  const int64_t lane = threadIdx.x % kCanonicalLanes;
+  const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
+  const double weight = task.weights[centre];
+  float* const out = task.centres + centre * task.cols;
+  const double* const sums = task.sums + centre * task.cols;
+  const double count = task.counts == nullptr ? 0.0 : task.counts[centre];
+  const auto mean = [&](int64_t col) {
+    if (task.counts == nullptr) return sums[col] / weight;
+    const double before = static_cast<double>(out[col]) * count;
+    return (before + sums[col]) / (count + weight);
+  };
+  bool moves = weight > 0;
+  double inverse = 1;
+  if (moves && task.spherical) {
+    double squares = 0;
+    for (int64_t col = lane; col < task.cols; col += kCanonicalLanes) {
+      const double value = mean(col);
+      squares = fma(value, value, squares);
+    }
+    inverse = canonical_inverse_norm(tree(squares, threads));
+    moves = inverse > 0;
+  }
+  double squared = 0;
+  for (int64_t col = lane; moves && col < task.cols; col += kCanonicalLanes) {
+    const auto value = static_cast<float>(mean(col) * inverse);
+    squared = canonical_step<KeyKind::squared_l2>(squared, value, out[col], 0, 0);
+    out[col] = value;
+  }
+  squared = tree(squared, threads);
+  if (lane == 0) task.squared_moves[centre] = squared;
+}
+
+}  // namespace
+
+void launch_move_centres(const MoveTask& task, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(divide_rounding_up(task.clusters * kCanonicalLanes, kThreads));
+  move_kernel<<<blocks, kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("move_kernel");
+}
+
+}  // namespace kith

@@ -1,0 +1,155 @@
+#include "cluster/centre_sums_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "cluster/centre_sums.hpp"
+#include "cluster/run_sums_cuda.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include <algorithm>
+#include <bit>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads)
+    run_keys_kernel(const int32_t* labels, int64_t rows, SumBlocks blocks, uint32_t* keys, uint32_t* numbers) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= rows) return;
+  const int64_t block = (blocks.first + i) / blocks.size - blocks.first / blocks.size;
+  keys[i] = static_cast<uint32_t>(block * blocks.clusters + labels[i]);
+  numbers[i] = static_cast<uint32_t>(i);
+}
+
+// Where each run begins; empty ones begin where the next does.
+__global__ void __launch_bounds__(kThreads)
+    run_starts_kernel(const uint32_t* keys, int64_t rows, int64_t runs, uint32_t* starts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i > rows) return;
+  const int64_t first = i == 0 ? 0 : int64_t{keys[i - 1]} + 1;
+  const int64_t last = i == rows ? runs : int64_t{keys[i]};
+  for (int64_t run = first; run <= last; ++run) starts[run] = static_cast<uint32_t>(i);
+}
+
+// A thread for each centre and column; the one after the last column has the weights.
+__global__ void __launch_bounds__(kThreads)
+    add_runs_kernel(int64_t cols, SumBlocks blocks, RunSums runs, DeviceSums sums) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= blocks.clusters * (cols + 1)) return;
+  const bool weighs = i >= blocks.clusters * cols;
+  const int64_t centre = weighs ? i - blocks.clusters * cols : i / cols;
+  const int64_t col = i % cols;
+  double total = sums.totals[i];
+  double left_open = 0;
+  for (int64_t block = 0; block < blocks.count; ++block) {
+    const int64_t run = block * blocks.clusters + centre;
+    const bool empty = runs.starts[run] == runs.starts[run + 1];
+    double partial = 0;
+    if (!empty) {
+      partial = weighs ? runs.weights[run] : runs.sums[run * cols + col];
+    } else if (block == 0 && blocks.continues) {
+      partial = sums.open[i];
+    }
+    if (block == blocks.count - 1 && blocks.stays_open) {
+      left_open = partial;
+    } else {
+      total += partial;
+    }
+  }
+  sums.totals[i] = total;
+  if (blocks.stays_open) sums.open[i] = left_open;
+}
+
+// A block for each: all threads read, one adds, in order.
+__global__ void __launch_bounds__(kThreads)
+    objectives_kernel(const float* keys, const float* weights, int64_t rows, double* blocks) {
+  __shared__ double terms[kSumBlock];
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kSumBlock;
+  const int count = static_cast<int>(rows - first < kSumBlock ? rows - first : kSumBlock);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    const auto key = static_cast<double>(keys[first + i]);
+    terms[i] = weights == nullptr ? key : static_cast<double>(weights[first + i]) * key;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double sum = 0;
+#pragma unroll 16
+  for (int i = 0; i < count; ++i) sum += terms[i];
+  blocks[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) count_labels_kernel(const int32_t* labels, int64_t rows, uint32_t* counts) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < rows) atomicAdd(&counts[labels[i]], 1u);
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+
+// Stably by key; returns which of the two buffers holds the result.
+int sort_runs(const RunSums& runs, int64_t rows, int64_t run_count, cudaStream_t stream) {
+  cub::DoubleBuffer<uint32_t> keys(runs.keys[0], runs.keys[1]);
+  cub::DoubleBuffer<uint32_t> numbers(runs.rows[0], runs.rows[1]);
+  const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(run_count - 1))));
+  size_t bytes = 0;
+  const int count = static_cast<int>(rows);
+  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, count, 0, bits, stream));
+  if (bytes > static_cast<size_t>(runs.sort_bytes)) {
+    throw InvalidState("sorting rows by centre needs more memory than was planned");
+  }
+  bytes = static_cast<size_t>(runs.sort_bytes);
+  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(runs.sort, bytes, keys, numbers, count, 0, bits, stream));
+  return keys.selector == 0 && numbers.selector == 0 ? 0 : keys.selector == numbers.selector ? 1 : -1;
+}
+
+}  // namespace
+
+void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+  const int64_t rows = task.rows.count;
+  if (rows == 0) return;
+  SumBlocks blocks;
+  blocks.first = task.first;
+  blocks.size = sum_block(task.clusters);
+  blocks.clusters = task.clusters;
+  blocks.count = (task.first + rows - 1) / blocks.size - task.first / blocks.size + 1;
+  blocks.continues = task.first % blocks.size != 0;
+  blocks.stays_open = !task.last && (task.first + rows) % blocks.size != 0;
+  const int64_t run_count = blocks.count * task.clusters;
+
+  run_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],
+                                                             task.runs.rows[0]);
+  KITH_CUDA_CHECK_LAUNCH("run_keys_kernel");
+  const int sorted = sort_runs(task.runs, rows, run_count, stream);
+  if (sorted < 0) throw InvalidState("sorting rows by centre left keys and rows apart");
+  run_starts_kernel<<<blocks_for(rows + 1), kThreads, 0, stream>>>(task.runs.keys[sorted], rows, run_count,
+                                                                   task.runs.starts);
+  KITH_CUDA_CHECK_LAUNCH("run_starts_kernel");
+  if (task.keys == nullptr) {
+    launch_run_sums(task, blocks, task.runs.rows[sorted], stream);
+  } else {
+    launch_run_sums_and_keys(task, blocks, task.runs.rows[sorted], stream);
+  }
+  add_runs_kernel<<<blocks_for(task.clusters * (task.cols + 1)), kThreads, 0, stream>>>(task.cols, blocks, task.runs,
+                                                                                        task.sums);
+  KITH_CUDA_CHECK_LAUNCH("add_runs_kernel");
+}
+
+void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
+                             cudaStream_t stream) {
+  if (rows == 0) return;
+  objectives_kernel<<<static_cast<unsigned>(divide_rounding_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights,
+                                                                                                         rows, blocks);
+  KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
+}
+
+void launch_count_labels(const int32_t* labels, int64_t rows, uint32_t* counts, cudaStream_t stream) {
+  if (rows == 0) return;
+  count_labels_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(labels, rows, counts);
+  KITH_CUDA_CHECK_LAUNCH("count_labels_kernel");
+}
+
+}  // namespace kith

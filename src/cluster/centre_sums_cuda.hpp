@@ -1,0 +1,59 @@
+// The sums of centre_sums.hpp on the GPU, with the same bytes.
+//
+// Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
+// order of their numbers. A warp adds up a run (run_sums_cuda.hpp); then a thread for each column and centre adds its
+// runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row for sorting, and 16 a column and
+// run, of which there are one for each 64 rows or so.
+#pragma once
+
+#include "kernels/distance/distance_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// Totals, and what a block that has not ended has so far: clusters x cols sums, then a weight for each centre.
+struct DeviceSums {
+  double* totals = nullptr;
+  double* open = nullptr;
+};
+
+struct RunSums {
+  uint32_t* keys[2] = {};  // both as long as the piece
+  uint32_t* rows[2] = {};
+  void* sort = nullptr;
+  int64_t sort_bytes = 0;
+  uint32_t* starts = nullptr;  // runs + 1
+  double* sums = nullptr;      // runs x cols
+  double* weights = nullptr;   // runs
+};
+
+struct SumsTask {
+  DeviceRowsView rows;
+  int64_t cols = 0;
+  int64_t clusters = 0;
+  int64_t first = 0;  // the number of the piece's first row
+  bool last = false;  // no more rows come
+  const int32_t* labels = nullptr;
+  const float* weights = nullptr;  // or null
+  RunSums runs;
+  DeviceSums sums;
+  // Where keys are wanted too, each row's squared distance to its label's centre: without weights, and of up to
+  // kMostKeyCols columns.
+  float* keys = nullptr;
+  const float* centres = nullptr;
+};
+inline constexpr int64_t kMostKeyCols = 784;
+void launch_add_rows(const SumsTask& task, cudaStream_t stream);
+
+// The sum of weight x key of each block of kSumBlock rows.
+void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
+                             cudaStream_t stream);
+
+// How many rows have each label; `counts` are zeroed before.
+void launch_count_labels(const int32_t* labels, int64_t rows, uint32_t* counts, cudaStream_t stream);
+
+}  // namespace kith

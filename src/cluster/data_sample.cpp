@@ -1,0 +1,30 @@
+#include "cluster/data_sample.hpp"
+
+#include "cluster/row_sample.hpp"
+#include "exact/sample_mean.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
+  constexpr int64_t kMostSamples = 256;
+  const int64_t samples = std::min(kMostSamples, rows.rows());
+  std::vector<uint32_t> numbers(static_cast<size_t>(samples));
+  for (int64_t s = 0; s < samples; ++s) {
+    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(s * rows.rows() / samples);
+  }
+  std::vector<float> values(static_cast<size_t>(samples * cols));
+  gather_as_floats(rows, numbers, values.data(), resources);
+  ViewSource gathered(MatrixView(values.data(), samples, cols));
+  DataSample sample;
+  sample.origin = sample_mean(gathered, cols);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float magnitude = std::fabs(values[i] - sample.origin[i % static_cast<size_t>(cols)]);
+    if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
+  }
+  return sample;
+}
+
+}  // namespace kith

@@ -1,0 +1,22 @@
+// What a few rows, evenly spread, say of the data before products are made of it: a vector near its mean, which is
+// subtracted from all rows, and how large values are then, for the scale of halves. Any choice is correct.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "exact/row_source.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct DataSample {
+  std::vector<float> origin;  // one value a column
+  float largest = 0;          // magnitude of a value minus its column's origin
+};
+
+// Of up to 256 rows, wherever they lie.
+DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
+
+}  // namespace kith

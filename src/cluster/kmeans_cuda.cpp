@@ -1,0 +1,266 @@
+// k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
+// sees in every pass is the objective, the centres' weights and how far they moved.
+//
+// A piece of rows comes to the device, unless it lies or was kept there; every row's nearest centre is found
+// (centre_search_cuda.hpp), then the rows are sorted by centre and added up (centre_sums_cuda.hpp).
+#include "cluster/centre_means_cuda.hpp"
+#include "cluster/centre_search_cuda.hpp"
+#include "cluster/centre_sums_cuda.hpp"
+#include "cluster/kmeans_backend.hpp"
+#include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/nearest_centre_cuda.hpp"
+#include "cluster/row_sample.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/prepared_base_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace kith {
+namespace {
+
+class KMeansCuda final : public KMeansBackend {
+ public:
+  KMeansCuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample, const Resources& resources)
+      : problem_(problem),
+        plan_(plan),
+        layout_(problem, plan),
+        resources_(resources),
+        context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
+        workspace_(layout_.bytes, "k-means", context_, resources),
+        upload_(plan.cuda.pinned_bytes > 0, resources),
+        search_(problem_, plan_, layout_, workspace_.data(), context_, std::move(sample), resources),
+        host_weights_(static_cast<size_t>(problem.clusters)),
+        host_moves_(static_cast<size_t>(problem.clusters)) {}
+
+  void set_rows(const KMeansRowArrays& rows) override {
+    const DeviceGuard guard(context_->device());
+    rows_ = rows;
+    labelled_ = guesses_ = false;
+    if (rows.weights != nullptr) copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
+  }
+
+  void set_centres(const MatrixView& centres) override {
+    const DeviceGuard guard(context_->device());
+    copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
+    centres_ready_ = labelled_ = guesses_ = false;
+  }
+
+  void begin_pass(bool adds_up) override {
+    const DeviceGuard guard(context_->device());
+    adds_up_ = adds_up;
+    if (adds_up) {
+      const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
+      KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(bytes), stream()));
+    }
+    if (!centres_ready_) search_.take_centres();
+    centres_ready_ = true;
+  }
+
+  void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) override {
+    const DeviceGuard guard(context_->device());
+    if (rows.rows() == 0) return;
+    const DeviceRowsView piece = arrive(rows, first, meter);
+    search_.assign(piece, first, {guesses_, !keys_with_sums()}, meter);
+    if (adds_up_) add(piece, first);
+    const bool last = first + piece.count == rows_.count;
+    if (last && plan_.cuda.rows_stay) rows_kept_ = true;
+    if (last) search_.keep_operands();
+    meter.add(piece.count);
+  }
+  bool keeps_rows() const override { return rows_kept_; }
+
+  double objective() override {
+    const DeviceGuard guard(context_->device());
+    labelled_ = true;
+    guesses_ = false;
+    launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
+                            stream());
+    block_objectives_.resize(static_cast<size_t>((rows_.count + kSumBlock - 1) / kSumBlock));
+    copy(block_objectives_.data(), at<double>(layout_.objectives), static_cast<int64_t>(block_objectives_.size()) * 8);
+    if (adds_up_) copy(host_weights_.data(), weight_sums(), problem_.clusters * 8);
+    context_->synchronize();
+    double total = 0;
+    for (const double block : block_objectives_) total += block;
+    return total;
+  }
+
+  const double* weights() override { return host_weights_.data(); }
+
+  SumsView sums() override {
+    const DeviceGuard guard(context_->device());
+    const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
+    if (host_sums_.bytes() == 0) host_sums_ = HostBuffer(bytes, "the centres' sums", resources_);
+    copy(host_sums_.data(), at<double>(layout_.sums), bytes);
+    context_->synchronize();
+    auto* const sums = host_sums_.as<double>();
+    return {sums, sums + problem_.clusters * problem_.cols};
+  }
+  void put_sums() override {
+    const DeviceGuard guard(context_->device());
+    copy(at<double>(layout_.sums), host_sums_.data(), host_sums_.bytes());
+    context_->synchronize();
+  }
+
+  double move_to_means(const MutableMatrixView&) override {
+    const DeviceGuard guard(context_->device());
+    move(nullptr);
+    copy(host_moves_.data(), at<double>(layout_.moves), problem_.clusters * 8);
+    context_->synchronize();
+    double moves = 0;
+    for (const double move : host_moves_) moves += move;
+    return moves;
+  }
+
+  void move_by_batch(const MutableMatrixView&, double* counts) override {
+    const DeviceGuard guard(context_->device());
+    copy(at<double>(layout_.counts), counts, problem_.clusters * 8);
+    move(at<double>(layout_.counts));
+    context_->synchronize();
+    for (int64_t c = 0; c < problem_.clusters; ++c) {
+      if (host_weights_[static_cast<size_t>(c)] > 0) counts[c] += host_weights_[static_cast<size_t>(c)];
+    }
+  }
+
+  void get_centres(const MutableMatrixView& centres) override {
+    const DeviceGuard guard(context_->device());
+    copy(centres.data(), at<float>(layout_.centres), problem_.clusters * problem_.cols * 4);
+    context_->synchronize();
+  }
+
+  void get_rows() override {
+    const DeviceGuard guard(context_->device());
+    copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
+    copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    context_->synchronize();
+  }
+
+  void get_counts(double* counts) override {
+    if (rows_.weights != nullptr) return count_labels(rows_, problem_.clusters, counts);
+    const DeviceGuard guard(context_->device());
+    auto* const found = at<uint32_t>(layout_.counts);
+    std::vector<uint32_t> whole(static_cast<size_t>(problem_.clusters));
+    KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
+    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
+    copy(whole.data(), found, problem_.clusters * 4);
+    context_->synchronize();
+    std::copy(whole.begin(), whole.end(), counts);
+  }
+
+  MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
+    const auto count = static_cast<int64_t>(rows.size());
+    if (const std::optional<MatrixView> matrix = on_gpu(source)) {
+      const DeviceGuard guard(context_->device());
+      copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
+      launch_gather_rows(device_rows(*matrix), problem_.cols, at<uint32_t>(layout_.gather_list), count,
+                         at<std::byte>(layout_.gathered), stream());
+      context_->synchronize();  // the list may change
+      return {at<std::byte>(layout_.gathered),
+              problem_.dtype,
+              {count, problem_.cols, problem_.cols},
+              MemorySpace::cuda(context_->device())};
+    }
+    if (batch_.rows() == 0) {
+      batch_ = MatrixBuffer(problem_.dtype, problem_.batch_rows, problem_.cols, "a mini-batch", resources_);
+    }
+    kith::gather(source, rows, batch_.mutable_view().slice(0, count), resources_);
+    return batch_.view().slice(0, count);
+  }
+
+ private:
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(workspace_.data() + offset);
+  }
+  cudaStream_t stream() const { return context_->stream(); }
+  double* weight_sums() const { return at<double>(layout_.sums) + problem_.clusters * problem_.cols; }
+  const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
+
+  void copy(void* to, const void* from, int64_t bytes) const {
+    if (bytes == 0) return;
+    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
+  }
+
+  // Rows on the device: where they lie, where they were kept, or where they are brought.
+  DeviceRowsView arrive(const MatrixView& rows, int64_t first, ProgressMeter& meter) {
+    if (!rows_kept_ && !rows.empty()) check_on_device(rows, "data", context_->device());
+    if (!rows_kept_ && lies_on(rows, context_->device())) return device_rows(rows);
+    const int64_t row_bytes = problem_.cols * size_of(problem_.dtype);
+    std::byte* const place = at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * row_bytes : 0);
+    if (!rows_kept_) upload_.copy(rows, place, stream(), meter);
+    return {place, problem_.dtype, problem_.cols, rows.rows(), nullptr};
+  }
+
+  // Keys come with the sums, for which every row is read.
+  bool keys_with_sums() const {
+    return adds_up_ && plan_.cuda.products && !problem_.spherical && rows_.weights == nullptr &&
+           problem_.cols <= kMostKeyCols;
+  }
+
+  void add(const DeviceRowsView& rows, int64_t first) const {
+    SumsTask task;
+    task.rows = rows;
+    task.cols = problem_.cols;
+    task.clusters = problem_.clusters;
+    task.first = first;
+    task.last = first + rows.count == rows_.count;
+    task.labels = at<int32_t>(layout_.labels) + first;
+    task.weights = rows_.weights == nullptr ? nullptr : at<float>(layout_.weights) + first;
+    for (int i = 0; i < 2; ++i) {
+      task.runs.keys[i] = at<uint32_t>(layout_.sort_keys[i]);
+      task.runs.rows[i] = at<uint32_t>(layout_.sort_rows[i]);
+    }
+    task.runs.sort = at<std::byte>(layout_.sort);
+    task.runs.sort_bytes = layout_.sort_bytes;
+    task.runs.starts = at<uint32_t>(layout_.run_starts);
+    task.runs.sums = at<double>(layout_.run_sums);
+    task.runs.weights = at<double>(layout_.run_weights);
+    task.sums = {at<double>(layout_.sums), at<double>(layout_.open_sums)};
+    if (keys_with_sums()) {
+      task.keys = at<float>(layout_.keys) + first;
+      task.centres = at<float>(layout_.centres);
+    }
+    launch_add_rows(task, stream());
+  }
+
+  void move(const double* counts) {
+    launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, at<float>(layout_.centres),
+                         at<double>(layout_.moves), problem_.clusters, problem_.cols, problem_.spherical},
+                        stream());
+    centres_ready_ = false;
+    guesses_ = labelled_;
+    labelled_ = false;
+  }
+
+  const KMeansProblem problem_;
+  const KMeansPlan plan_;
+  const KMeansWorkspace layout_;
+  const Resources resources_;
+  std::shared_ptr<const DeviceContext> context_;
+  DeviceBuffer workspace_;
+  RowUpload upload_;
+  CentreSearchCuda search_;
+  KMeansRowArrays rows_;
+  MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
+  HostBuffer host_sums_;
+  std::vector<double> host_weights_;
+  std::vector<double> host_moves_;
+  std::vector<double> block_objectives_;
+  bool adds_up_ = false;
+  bool centres_ready_ = false;  // for the search
+  bool labelled_ = false;       // labels and keys are those of the centres as they are
+  bool guesses_ = false;        // labels and keys are those before the centres' last move
+  bool rows_kept_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
+                                                const Resources& resources) {
+  const DeviceGuard guard(plan.device.index);
+  return std::make_unique<KMeansCuda>(problem, plan, std::move(sample), resources);
+}
+
+}  // namespace kith

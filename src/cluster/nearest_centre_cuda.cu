@@ -1,0 +1,350 @@
+// Where rows are read, four threads share one and compute four lanes of the canonical sum each.
+#include "cluster/nearest_centre_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/candidate_window.hpp"
+#include "kernels/product/load_four_cuda.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kFewThreads = 1024;
+constexpr int kRowThreads = 4;  // that share a row
+constexpr int64_t kMostBlocks = 132 * 16;
+constexpr int kLanes = kCanonicalLanes / kRowThreads;
+constexpr int kKept = 3;
+constexpr float kFarthest = 3e38f;
+
+__device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
+  WindowProblem problem;
+  problem.kind = kind;
+  problem.cols = cols;
+  const double scale = operand_scale(centres.sample_largest);
+  problem.scale = kind == KeyKind::inner_product ? scale * row.scale : scale;
+  return problem;
+}
+
+// The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
+__global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= task.rows) return;
+  const QueryFacts mine = task.facts[row];
+  const BaseFacts base = *task.centre_facts;
+  const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
+  const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
+  const bool product = task.kind == KeyKind::inner_product;
+  const double error = value_error(problem, query, base.rows);
+  const double row_norm = mine.operand.norm;
+  const double norms = row_norm + base.rows.norm;
+  double least = product ? row_norm * base.rows.norm + error : (norms * norms + 4 * error - mine.squared_norm) / 2;
+  float limit = kFarthest;
+  if (task.labels != nullptr) {
+    constexpr double kUp = 1 + 0x1p-20;  // past the roundings of the key and of what follows
+    const double key = task.keys[row];
+    const double moved = sqrt(task.squared_moves[task.labels[row]]) * kUp;
+    const double residuals = static_cast<double>(mine.operand.residual) + base.rows.residual;
+    double guess = 0;
+    if (product) {
+      const double far = (key + fabs(key) * 0x1p-20) * problem.scale +
+                         (row_norm + mine.operand.residual) * moved * (problem.scale / mine.scale) * kUp;
+      guess = far + error + mine.operand.residual * (static_cast<double>(base.rows.norm) + base.rows.residual) +
+              row_norm * base.rows.residual + fabs(far) * 0x1p-20;
+    } else {
+      const double far = (sqrt(key) + moved) * problem.scale * kUp + residuals;
+      guess = (far * far * kUp - mine.squared_norm) / 2 + error;
+      guess += fabs(guess) * 0x1p-20;
+    }
+    if (guess < least) {  // false where it is not a number
+      least = guess;
+      limit = candidate_window(problem, query, base.rows, least).threshold;
+      if (!(limit < kFarthest)) limit = kFarthest;
+    }
+  }
+  const double threshold = candidate_window(problem, query, base.rows, least).threshold;
+  task.slacks[row] = static_cast<float>(threshold - least + (fabs(threshold) + fabs(least)) * 0x1p-21);
+  task.limits[row] = limit;
+}
+
+// canonical_tree of four threads' lanes, right in the first: eight and four lanes apart are other threads'.
+__device__ double join_lanes(double (&lanes)[kLanes], unsigned threads) {
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
+    }
+  }
+  lanes[0] += lanes[2];
+  lanes[1] += lanes[3];
+  return lanes[0] + lanes[1];
+}
+
+// The canonical sums of a row and kCentres centres, right in the first of the four threads that share it.
+template <bool kProduct, int kCentres, typename X>
+__device__ void pair_sums(const X* row, const float* const (&centres)[kCentres], int64_t cols, bool row_aligned,
+                          bool centre_aligned, unsigned threads, double (&sums)[kCentres]) {
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kCentres][kLanes] = {};
+#pragma unroll 4
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> values = load_four(row, first, cols, row_aligned);
+    KITH_UNROLL
+    for (int c = 0; c < kCentres; ++c) {
+      const Four<float> with = load_four(centres[c], first, cols, centre_aligned);
+      KITH_UNROLL
+      for (int i = 0; i < kLanes; ++i) {
+        const auto q = static_cast<double>(static_cast<float>(values.values[i]));
+        const auto x = static_cast<double>(with.values[i]);
+        lanes[c][i] =
+            canonical_step < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (lanes[c][i], q, x, 0, 0);
+      }
+    }
+  }
+  KITH_UNROLL
+  for (int c = 0; c < kCentres; ++c) sums[c] = join_lanes(lanes[c], threads);
+}
+
+template <bool kProduct, typename X>
+__device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool row_aligned, bool centre_aligned,
+                           unsigned threads) {
+  double sum[1];
+  pair_sums<kProduct, 1>(row, {centre}, cols, row_aligned, centre_aligned, threads, sum);
+  return sum[0];
+}
+
+template <bool kProduct>
+__device__ uint64_t packed(double sum, uint32_t centre) {
+  return pack_neighbor(
+      ordered_key(canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0)), centre);
+}
+
+__device__ void insert(NearestRows& best, float value, uint32_t centre) {
+  KITH_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    if (value < best.values[i]) {
+      const float larger = best.values[i];
+      const uint32_t other = best.rows[i];
+      best.values[i] = value;
+      best.rows[i] = centre;
+      value = larger;
+      centre = other;
+    }
+  }
+  best.values[kKept] = fminf(best.values[kKept], value);
+}
+
+// Puts `row` on a list where `listed`; all lanes of a warp take part.
+__device__ void push(bool listed, int64_t row, uint32_t* list, uint32_t* count) {
+  const unsigned lanes = __ballot_sync(0xFFFFFFFFu, listed);
+  if (lanes == 0) return;
+  const unsigned lane = threadIdx.x % 32;
+  uint32_t place = 0;
+  if (lane == 0) place = atomicAdd(count, static_cast<uint32_t>(__popc(lanes)));
+  place = __shfl_sync(0xFFFFFFFFu, place, 0) + static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)));
+  if (listed) list[place] = static_cast<uint32_t>(row);
+}
+
+// A thread for each row.
+__global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const bool real = row < task.rows.count;
+  bool sure = false;
+  int candidates = 0;
+  if (real) {
+    NearestRows best = task.found[row];
+    for (int part = 1; part < task.parts; ++part) {
+      const NearestRows other = task.found[part * task.stride + row];
+      KITH_UNROLL
+      for (int i = 0; i < kKept; ++i) insert(best, other.values[i], other.rows[i]);
+      best.values[kKept] = fminf(best.values[kKept], other.values[kKept]);
+    }
+    const QueryFacts facts = task.facts[row];
+    const BaseFacts base = *task.centre_facts;
+    const CandidateWindow window =
+        candidate_window(window_problem(task.kind, task.cols, facts, base),
+                         {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, best.values[0]);
+    sure = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest &&
+           best.values[kKept] > window.threshold;
+    KITH_UNROLL
+    for (int i = 0; i < kKept; ++i) {
+      candidates += best.values[i] <= window.threshold && best.rows[i] != kNoNearest ? 1 : 0;
+    }
+    if (sure) task.labels[row] = static_cast<int32_t>(best.rows[0]);
+    best.rows[kKept] = static_cast<uint32_t>(candidates);
+    if (sure && candidates > 1) task.found[row] = best;
+  }
+  push(real && !sure, row, task.failed, task.failed_count);
+  push(sure && candidates > 1, row, task.unsettled, task.unsettled_count);
+}
+
+// Four threads for each row that has more than one candidate.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const int64_t count = *task.unsettled_count;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kRowThreads);
+  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads; i < count; i += step) {
+    const int64_t row = task.unsettled[i];
+    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    const NearestRows best = task.found[row];
+    const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
+    double sums[2];
+    pair_sums<kProduct, 2>(values, {centre(0), centre(1)}, task.cols, row_aligned, centre_aligned, threads, sums);
+    const uint64_t first = packed<kProduct>(sums[0], best.rows[0]);
+    const uint64_t second = packed<kProduct>(sums[1], best.rows[1]);
+    uint64_t nearest = first < second ? first : second;
+    if (best.rows[kKept] > 2) {
+      const uint64_t third = packed<kProduct>(
+          pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
+      nearest = third < nearest ? third : nearest;
+    }
+    if (threadIdx.x % kRowThreads == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  }
+}
+
+// The keys of rows that have labels.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
+  if (row >= task.rows.count) return;
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
+                                        rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
+                                        rows_aligned(task.centres, task.cols), threads);
+  const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
+  if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key));
+}
+
+// A block for each row, four threads for each centre.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters) {
+  __shared__ uint64_t warps[kFewThreads / 32];
+  const int64_t row = task.failed[blockIdx.x];
+  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  uint64_t nearest = kPadding;
+  for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kFewThreads / kRowThreads) {
+    const double sum =
+        pair_sum<kProduct>(values, task.centres + c * task.cols, task.cols, row_aligned, centre_aligned, threads);
+    const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
+    const uint64_t found = pack_neighbor(ordered_key(key), static_cast<uint32_t>(c));
+    if (threadIdx.x % kRowThreads == 0 && found < nearest) nearest = found;
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) {
+    const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
+    nearest = other < nearest ? other : nearest;
+  }
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = nearest;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
+  task.labels[row] = static_cast<int32_t>(row_of(nearest));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
+  labels[row] = static_cast<int32_t>(row_of(found[i]));
+  keys[row] = key_of_ordered(ordered_of(found[i]));
+}
+
+// A warp for each row.
+__global__ void __launch_bounds__(kThreads)
+    gather_rows_kernel(const std::byte* from, int64_t stride_bytes, int64_t row_bytes, const uint32_t* rows,
+                       int64_t count, std::byte* out, bool words) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (i >= count) return;
+  const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;
+  std::byte* const to = out + i * row_bytes;
+  if (words) {
+    for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
+      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
+    }
+    return;
+  }
+  for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+
+}  // namespace
+
+void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
+  if (task.rows == 0) return;
+  slacks_kernel<<<blocks_for(task.rows), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
+}
+
+void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? search_few_kernel<true, X> : search_few_kernel<false, X>;
+    kernel<<<static_cast<unsigned>(count), kFewThreads, 0, stream>>>(task, clusters);
+  });
+  KITH_CUDA_CHECK_LAUNCH("search_few_kernel");
+}
+
+void launch_settle(const SettleTask& task, cudaStream_t stream) {
+  if (task.rows.count == 0) return;
+  settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("settle_kernel");
+  const auto blocks = static_cast<unsigned>(
+      std::min<int64_t>(divide_rounding_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? choose_kernel<true, X> : choose_kernel<false, X>;
+    kernel<<<blocks, kThreads, 0, stream>>>(task);
+  });
+  KITH_CUDA_CHECK_LAUNCH("choose_kernel");
+}
+
+void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
+  if (task.rows.count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? row_keys_kernel<true, X> : row_keys_kernel<false, X>;
+    kernel<<<blocks_for(task.rows.count * kRowThreads), kThreads, 0, stream>>>(task);
+  });
+  KITH_CUDA_CHECK_LAUNCH("row_keys_kernel");
+}
+
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream) {
+  if (count == 0) return;
+  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
+  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
+}
+
+void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
+                        cudaStream_t stream) {
+  if (count == 0) return;
+  const int64_t size = size_of(from.dtype);
+  const auto* const data = static_cast<const std::byte*>(from.data);
+  const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
+                     reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
+  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
+                                                                      count, out, words);
+  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
+}
+
+}  // namespace kith

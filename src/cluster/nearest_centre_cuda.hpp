@@ -1,0 +1,68 @@
+// From products to labels on the GPU: which centres a product cannot rule out, and the canonical keys of these. A row's
+// label is the first of all centres by (canonical key, centre), as nearest_centre.hpp has it.
+//
+// Cost: some 80 bytes a row, and one read of those rows, few, that have more than one candidate; for keys, of all.
+#pragma once
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/product/nearest_rows.hpp"
+#include "kernels/product/operand_facts.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kith {
+
+// How far above the least value of a row's products the nearest centre's can be, whatever the least one is.
+// Where rows come with a guess, the nearest centre of the pass before, the least value is no more than that centre's,
+// which has moved by so much since; then there is a limit from the start.
+struct SlacksTask {
+  KeyKind kind = KeyKind::squared_l2;
+  int64_t cols = 0;
+  int64_t rows = 0;
+  const QueryFacts* facts = nullptr;
+  const BaseFacts* centre_facts = nullptr;
+  const int32_t* labels = nullptr;  // null: no guesses
+  const float* keys = nullptr;
+  const double* squared_moves = nullptr;  // of each centre
+  float* slacks = nullptr;
+  float* limits = nullptr;
+};
+void launch_row_slacks(const SlacksTask& task, cudaStream_t stream);
+
+struct SettleTask {
+  KeyKind kind = KeyKind::squared_l2;
+  DeviceRowsView rows;
+  const float* centres = nullptr;  // one after the other
+  int64_t cols = 0;
+  const QueryFacts* facts = nullptr;
+  const BaseFacts* centre_facts = nullptr;
+  NearestRows* found = nullptr;  // parts x stride
+  int64_t stride = 0;
+  int parts = 1;
+  int32_t* labels = nullptr;
+  float* keys = nullptr;
+  uint32_t* failed = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
+  uint32_t* failed_count = nullptr;
+  uint32_t* unsettled = nullptr;  // rows with more than one candidate, on the way
+  uint32_t* unsettled_count = nullptr;
+};
+// Labels, but of the rows that fail. Both counts are zeroed before.
+void launch_settle(const SettleTask& task, cudaStream_t stream);
+// The keys of all rows, which have labels.
+void launch_row_keys(const SettleTask& task, cudaStream_t stream);
+
+// Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream);
+
+// The labels of the rows that failed, by the canonical keys of all centres: for few rows.
+void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
+
+// Rows listed, one after the other.
+void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
+                        cudaStream_t stream);
+
+}  // namespace kith

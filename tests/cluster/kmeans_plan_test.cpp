@@ -1,0 +1,154 @@
+// Plans of k-means for a GPU, made and tested where there is none.
+#include "cluster/kmeans_plan.hpp"
+
+#include <kith/error.hpp>
+#include <kith/resources.hpp>
+
+#include "cluster/centre_sums.hpp"
+#include "cluster/kmeans_workspace_cuda.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+DeviceInfo h200() {
+  DeviceInfo info;
+  info.device = Device::cuda(0);
+  info.memory_total = 139 * kGiB;
+  info.memory_free = 138 * kGiB;
+  info.multiprocessors = 132;
+  info.compute_capability = 90;
+  return info;
+}
+
+KMeansProblem million() {
+  KMeansProblem problem;
+  problem.rows = 1000000;
+  problem.cols = 128;
+  problem.clusters = 4096;
+  problem.passes = 20;
+  return problem;
+}
+
+KMeansPlan plan_within(const KMeansProblem& problem, int64_t device, int64_t host = kNoLimit) {
+  const KMeansPlan plan = plan_kmeans_cuda(problem, h200(), {host, device, 2});
+  EXPECT_EQ(plan.device, Device::cuda(0));
+  EXPECT_LE(plan.device_bytes, device);
+  EXPECT_LE(plan.host_bytes, host);
+  EXPECT_GE(plan.device_bytes, KMeansWorkspace(problem, plan).bytes + plan.cuda.rest.device_bytes);
+  EXPECT_GE(plan.piece_rows, 1);
+  EXPECT_TRUE(plan.piece_rows % kSumBlock == 0) << plan.piece_rows;
+  return plan;
+}
+
+TEST(KMeansPlanCuda, KeepsRowsAndOperandsWhereTheyFit) {
+  const KMeansPlan plan = plan_within(million(), 100 * kGiB);
+  EXPECT_TRUE(plan.cuda.rows_stay);
+  EXPECT_TRUE(plan.cuda.operands_stay);
+  EXPECT_GE(plan.piece_rows, 1000000);
+  EXPECT_EQ(plan.cuda.engine, ProductEngine::wgmma);
+}
+
+TEST(KMeansPlanCuda, RowsOnTheDeviceAreNotCopied) {
+  KMeansProblem problem = million();
+  problem.space = MemorySpace::cuda(0);
+  const KMeansPlan plan = plan_within(problem, 100 * kGiB);
+  EXPECT_FALSE(plan.cuda.rows_stay);
+  EXPECT_TRUE(plan.cuda.operands_stay);
+  EXPECT_EQ(plan.cuda.pinned_bytes, 0);
+  EXPECT_LT(plan.device_bytes, plan_within(million(), 100 * kGiB).device_bytes - 400 * kMiB);
+}
+
+TEST(KMeansPlanCuda, LessMemoryLetsOperandsGoThenRowsThenPieces) {
+  int64_t before = INT64_MAX;
+  bool operands = true;
+  bool rows = true;
+  for (int64_t budget = 2 * kGiB; budget >= 64 * kMiB; budget = budget * 7 / 8) {
+    const KMeansPlan plan = plan_within(million(), budget);
+    EXPECT_LE(plan.cuda.operands_stay, operands);
+    EXPECT_LE(plan.cuda.rows_stay, rows);
+    if (plan.cuda.rows_stay == rows && plan.cuda.operands_stay == operands) {
+      EXPECT_LE(plan.piece_rows, before);
+    }
+    before = plan.piece_rows;
+    operands = plan.cuda.operands_stay;
+    rows = plan.cuda.rows_stay;
+  }
+  EXPECT_FALSE(operands);
+  EXPECT_FALSE(rows);
+}
+
+TEST(KMeansPlanCuda, TooLittleMemorySaysHowMuchWouldDo) {
+  try {
+    plan_within(million(), 100000);
+    FAIL() << "100 kB were enough";
+  } catch (const OutOfMemory& error) {
+    EXPECT_GT(error.bytes_needed(), 100000);
+  }
+  EXPECT_THROW(plan_within(million(), 100 * kGiB, 1000), OutOfMemory);
+}
+
+TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
+  KMeansProblem problem = million();
+  problem.rows = 100000000;
+  problem.clusters = 85000;
+  problem.dtype = DType::f16;
+  problem.space = MemorySpace::cuda(0);
+  const KMeansPlan plan = plan_within(problem, 100 * kGiB);
+  EXPECT_TRUE(plan.cuda.operands_stay);
+  EXPECT_LE(plan.device_bytes, 50 * kGiB);
+}
+
+TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
+  for (const int64_t rows : {1, 256, 257, 5000, 33000, 65536, 65537, 70000, 1000000}) {
+    for (const int64_t clusters : {1, 200, 300, 4096, 85000}) {
+      KMeansProblem problem = million();
+      problem.rows = rows;
+      problem.clusters = clusters;
+      const KMeansPlan plan = plan_within(problem, 100 * kGiB);
+      const KMeansWorkspace layout(problem, plan);
+      for (int64_t piece = rows; piece > 0; piece /= 3) {
+        const ProductSchedule schedule = schedule_nearest(piece, clusters, 132);
+        const int64_t parts = schedule.items / schedule.query_tiles;
+        EXPECT_EQ(schedule.items % schedule.query_tiles, 0);
+        EXPECT_EQ(schedule.tiles_per_item % 2, 0);
+        EXPECT_LE(schedule.base_tiles, parts * schedule.tiles_per_item);
+        const int64_t room = (layout.failed - layout.candidates) / static_cast<int64_t>(sizeof(NearestRows));
+        EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, room) << piece << " of " << rows;
+      }
+    }
+  }
+}
+
+TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
+  DeviceInfo old = h200();
+  old.compute_capability = 75;
+  EXPECT_FALSE(plan_kmeans_cuda(million(), old, {kNoLimit, kGiB, 2}).cuda.products);
+  old.compute_capability = 80;
+  EXPECT_EQ(plan_kmeans_cuda(million(), old, {kNoLimit, 10 * kGiB, 2}).cuda.engine, ProductEngine::mma);
+  KMeansProblem problem = million();
+  problem.cols = 9000;
+  problem.rows = 1000;
+  problem.clusters = 10;
+  EXPECT_FALSE(plan_within(problem, kGiB).cuda.products);
+}
+
+TEST(KMeansPlanCuda, AutomaticTakesTheGpuWhereItIsFaster) {
+  const std::vector<DeviceInfo> gpus{h200()};
+  EXPECT_EQ(choose_kmeans_device(million(), 16, gpus), Device::cuda(0));
+  EXPECT_EQ(choose_kmeans_device(million(), 16, {}), Device::cpu());
+  KMeansProblem small = million();
+  small.rows = 10000;
+  small.clusters = 10;
+  EXPECT_FALSE(kmeans_worth_a_gpu(small, 2));
+  EXPECT_EQ(choose_kmeans_device(small, 2, gpus), Device::cpu());
+}
+
+}  // namespace
+}  // namespace kith

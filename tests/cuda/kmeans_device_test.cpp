@@ -1,0 +1,88 @@
+// k-means of rows that lie in a GPU's memory.
+#include "cuda/device_data.hpp"
+#include "cuda/kmeans_parity.hpp"
+
+#include <cuda_runtime_api.h>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+class CudaKMeansOnDevice : public OnCuda {};
+class CudaKMeansSmallOnDevice : public OnCuda {};
+
+TEST_F(CudaKMeansOnDevice, FitsTheSame) {
+  const auto data = make_floats(Shape::gaussian, 1500, 10, 1);
+  for (const DType dtype : {DType::f32, DType::f16, DType::u8}) {
+    for (const int64_t gap : {0, 1}) {
+      const TypedRows rows(dtype, data, 25, gap);
+      const DeviceMatrix on_device(rows.view());
+      for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+        KMeansParams params = random_start(12, 4);
+        params.init = init;
+        expect_same_fit(fit(rows.view(), params), fit(on_device.view(), params, {}, on_cuda()));
+        expect_same_fit(fit(rows.view(), params), fit(on_device.view(), params, {}, Resources()));  // where they are
+        params.batch_size = 300;
+        params.spherical = true;
+        expect_same_fit(fit(rows.view(), params), fit(on_device.view(), params, {}, on_cuda()));
+        params.batch_size = 0;
+        params.max_points_per_centre = 50;
+        expect_same_fit(fit(rows.view(), params), fit(on_device.view(), params, {}, on_cuda()));
+      }
+    }
+  }
+}
+
+TEST_F(CudaKMeansOnDevice, PredictsTransformsAndPartiallyFitsTheSame) {
+  const auto data = make_floats(Shape::gaussian, 700, 9, 2);
+  const DeviceMatrix on_device(data.view());
+  KMeans expected(random_start(8, 2));
+  KMeans found(random_start(8, 2));
+  expected.partial_fit(data.view(), {}, on_cpu());
+  found.partial_fit(on_device.view(), {}, on_cuda());
+  expect_same_fit(taken(expected), taken(found));
+  std::vector<int32_t> labels[2] = {std::vector<int32_t>(700), std::vector<int32_t>(700)};
+  std::vector<float> far[2] = {std::vector<float>(700), std::vector<float>(700)};
+  expected.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
+  found.predict(on_device.view(), labels[1].data(), far[1].data(), on_cuda());
+  EXPECT_EQ(labels[0], labels[1]);
+  EXPECT_EQ(far[0], far[1]);
+  std::vector<float> all[2] = {std::vector<float>(700 * 8), std::vector<float>(700 * 8)};
+  expected.transform(data.view(), {all[0].data(), 700, 8}, on_cpu());
+  found.transform(on_device.view(), {all[1].data(), 700, 8}, on_cuda());
+  EXPECT_EQ(all[0], all[1]);
+}
+
+TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFinite) {
+  auto data = make_floats(Shape::gaussian, 2500, 6, 3);
+  data.row(1999)[2] = INFINITY;
+  data.row(1300)[5] = NAN;
+  const DeviceMatrix on_device(data.view());
+  const std::string text =
+      text_thrown<InvalidArgument>([&] { fit(on_device.view(), random_start(4, 2), {}, on_cuda()); });
+  EXPECT_NE(text.find("1300"), std::string::npos);
+  EXPECT_EQ(text, text_thrown<InvalidArgument>([&] { fit(data.view(), random_start(4, 2), {}, on_cpu()); }));
+}
+
+TEST_F(CudaKMeansOnDevice, IsNotFittedOnTheCpu) {
+  const auto data = make_floats(Shape::gaussian, 50, 6, 4);
+  const DeviceMatrix on_device(data.view());
+  EXPECT_THROW(fit(on_device.view(), random_start(4, 2), {}, on_cpu()), Unsupported);
+}
+
+TEST_F(CudaKMeansSmallOnDevice, OnTheCallersStream) {
+  const auto data = make_floats(Shape::gaussian, 500, 16, 5);
+  const DeviceMatrix on_device(data.view());
+  cudaStream_t stream = nullptr;
+  KITH_CUDA_CHECK(cudaStreamCreate(&stream));
+  ResourceOptions options = cuda_options();
+  options.stream = stream;
+  expect_same_fit(fit(data.view(), random_start(11, 2)),
+                  fit(on_device.view(), random_start(11, 2), {}, Resources(options)));
+  KITH_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace kith

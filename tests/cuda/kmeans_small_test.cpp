@@ -1,0 +1,155 @@
+// k-means on the GPU against the CPU, bit for bit, on shapes small enough for compute-sanitizer.
+#include "cluster/kmeans_backend.hpp"
+#include "cuda/kmeans_parity.hpp"
+
+#include <tuple>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+class CudaKMeansSmall : public OnCuda {};
+
+TEST_F(CudaKMeansSmall, OddShapes) {
+  for (const auto& [rows, cols, clusters] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1},
+                                             {1, 5, 1},
+                                             {7, 3, 7},
+                                             {130, 1, 5},
+                                             {257, 17, 129},
+                                             {300, 300, 3},
+                                             {1025, 6, 20}}) {
+    const auto data = make_floats(Shape::gaussian, rows, cols, 1);
+    expect_fit_parity(data.view(), random_start(clusters, 2));
+  }
+}
+
+TEST_F(CudaKMeansSmall, EveryDtype) {
+  const auto data = make_floats(Shape::gaussian, 300, 19, 2);
+  int64_t gap = 0;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::u8, DType::i8}) {
+    const TypedRows rows(dtype, data, 20, gap++ % 3);
+    KMeansParams params = random_start(9, 2);
+    expect_fit_parity(rows.view(), params);
+    params.spherical = true;
+    expect_fit_parity(rows.view(), params);
+  }
+}
+
+TEST_F(CudaKMeansSmall, WeightsAndEmptyClusters) {
+  auto data = make_floats(Shape::gaussian, 300, 8, 3);
+  for (int64_t i = 0; i < 200; ++i) std::copy_n(data.row(i % 4), 8, data.row(i));  // many equal rows: empty centres
+  std::vector<float> weights(300);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 5) * 0.37f;
+  KMeansInput input;
+  input.weights = {weights.data(), 300, {}};
+  for (const bool spherical : {false, true}) {
+    KMeansParams params = random_start(40, 2);
+    params.spherical = spherical;
+    expect_fit_parity(data.view(), params);
+    expect_fit_parity(data.view(), params, input);
+  }
+}
+
+TEST_F(CudaKMeansSmall, MiniBatches) {
+  const auto data = make_floats(Shape::gaussian, 500, 7, 4);
+  KMeansParams params = random_start(6, 2);
+  params.batch_size = 90;
+  expect_fit_parity(data.view(), params);
+}
+
+TEST_F(CudaKMeansSmall, PartialFitPredictAndTransform) {
+  const auto data = make_floats(Shape::gaussian, 420, 11, 5);
+  std::vector<std::vector<float>> distances;
+  std::vector<std::vector<int32_t>> labels;
+  std::vector<Fitted> models;
+  std::vector<std::vector<float>> transformed;
+  for (const Resources& resources : {on_cpu(), on_cuda()}) {
+    KMeans model(random_start(13, 1));
+    for (int64_t first = 0; first < 420; first += 140) model.partial_fit(data.view().slice(first, 140), {}, resources);
+    models.push_back(taken(model));
+    distances.emplace_back(420);
+    labels.emplace_back(420);
+    model.predict(data.view(), labels.back().data(), distances.back().data(), resources);
+    transformed.emplace_back(420 * 13);
+    model.transform(data.view(), {transformed.back().data(), 420, 13}, resources);
+  }
+  expect_same_fit(models[0], models[1]);
+  EXPECT_EQ(labels[0], labels[1]);
+  EXPECT_EQ(distances[0], distances[1]);
+  EXPECT_EQ(transformed[0], transformed[1]);
+}
+
+// One pass of each implementation of the products, and of none.
+TEST_F(CudaKMeansSmall, EveryEngine) {
+  const DeviceInfo device = cuda_devices().front();
+  for (const bool spherical : {false, true}) {
+    for (const std::tuple<int64_t, int64_t, int64_t>& size :
+         {std::tuple<int64_t, int64_t, int64_t>{300, 40, 300}, {129, 100, 2}, {5, 8100, 3}}) {
+      const int64_t rows = std::get<0>(size);
+      const int64_t cols = std::get<1>(size);
+      const int64_t clusters = std::get<2>(size);
+      const auto data = make_floats(Shape::gaussian, rows, cols, 6);
+      const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
+      KMeansProblem problem;
+      problem.rows = rows;
+      problem.cols = cols;
+      problem.clusters = clusters;
+      problem.spherical = spherical;
+      struct Found {
+        std::vector<int32_t> labels;
+        std::vector<float> keys;
+        std::vector<double> sums;
+        double objective = 0;
+      };
+      const Resources cpu = on_cpu();
+      const Resources cuda = on_cuda();
+      const auto run = [&](KMeansBackend& backend) {
+        Found found;
+        found.labels.resize(static_cast<size_t>(rows));
+        found.keys.resize(static_cast<size_t>(rows));
+        ProgressMeter meter("test", rows, cpu);
+        backend.set_rows({rows, found.labels.data(), found.keys.data(), nullptr});
+        backend.set_centres(centres.view());
+        backend.begin_pass(true);
+        backend.scan(data.view(), 0, meter);
+        found.objective = backend.objective();
+        backend.get_rows();
+        const double* const sums = backend.sums().sums;
+        found.sums.assign(sums, sums + clusters * cols);
+        return found;
+      };
+      const DataSample sample{std::vector<float>(static_cast<size_t>(cols), 0.1f), 3.0f};
+      const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
+      const Found expected = run(*make_kmeans_cpu(problem, plan_kmeans_cpu(problem, budget), sample, cpu));
+      for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
+        if (engine == ProductEngine::wgmma && device.compute_capability != 90) continue;
+        SCOPED_TRACE(testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
+                                        << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
+        const KMeansPlan plan = plan_kmeans_cuda(problem, device, budget, engine);
+        EXPECT_EQ(plan.cuda.products, cols <= 8000);
+        const Found found = run(*make_kmeans_cuda(problem, plan, sample, cuda));
+        EXPECT_EQ(found.labels, expected.labels);
+        EXPECT_EQ(found.keys, expected.keys);
+        EXPECT_EQ(found.sums, expected.sums);
+        EXPECT_EQ(found.objective, expected.objective);
+      }
+    }
+  }
+}
+
+TEST_F(CudaKMeansSmall, NamesTheFirstRowThatIsNotFinite) {
+  auto data = make_floats(Shape::gaussian, 300, 8, 8);
+  data.row(70)[3] = NAN;
+  data.row(200)[0] = INFINITY;
+  const auto text = [&](const Resources& resources) {
+    return text_thrown<InvalidArgument>([&] { fit(data.view(), random_start(4, 2), {}, resources); });
+  };
+  EXPECT_NE(text(on_cuda()).find("70"), std::string::npos);
+  EXPECT_EQ(text(on_cuda()), text(on_cpu()));
+}
+
+}  // namespace
+}  // namespace kith
