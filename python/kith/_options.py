@@ -39,7 +39,7 @@ def real_number(value: SupportsFloat, name: str) -> float:
     except TypeError:
         raise TypeError(f"{name} is a {type(value).__name__}; it must be a number") from None
     except OverflowError:
-        raise ValueError(f"{name} is too large for a float; for no bound at all pass float('inf')") from None
+        raise ValueError(f"{name} is too large for a float") from None
 
 
 def flag(value: bool, name: str) -> bool:
