@@ -72,8 +72,8 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
 def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
     if memory == NO_MEMORY:
         raise TypeError(
-            f"{name}: __dlpack_device__ of this {type(x).__name__} does not give the numbers of a kind of memory and of a "
-            "device"
+            f"{name}: __dlpack_device__ of this {type(x).__name__} does not give the numbers of a kind of memory and "
+            "of a device"
         )
     if memory not in _HOST_DEVICES:
         raise TypeError(_not_on_host(name))

@@ -166,7 +166,8 @@ class Index:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """For pickle and copy, which are refused: a copy would share the vectors, and no file format holds them yet."""
         raise TypeError(
-            "a kith.Index cannot be pickled or copied yet; keep its vectors (kith.write_vectors) and add them to a new one"
+            "a kith.Index cannot be pickled or copied yet; keep its vectors (kith.write_vectors) and add them to a new "
+            "one"
         )
 
     def __repr__(self) -> str:

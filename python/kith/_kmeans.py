@@ -303,7 +303,7 @@ class KMeans:
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters, and what fitting has left."""
         if isinstance(self._given, _kith.DeviceArray):
-            raise TypeError("a KMeans whose init lies in a GPU's memory cannot be pickled or copied; give init on the host")
+            raise TypeError("init lies in a GPU's memory; to pickle or copy a KMeans, give init on the host")
         with self._fitting:
             state = {name: value for name, value in self.__dict__.items() if name not in _MADE_ANEW}
             if self._model.fitted:

@@ -226,7 +226,9 @@ def test_a_broken_interface(changes, error, says, vectors):
         kith.knn(x, WithInterface(x, **changes))
 
 
-@pytest.mark.parametrize("told, says", [(None, "NoneType"), ([1], "list"), ({"shape": (1, 1), "typestr": "<f4"}, "'data'")])
+@pytest.mark.parametrize(
+    "told, says", [(None, "NoneType"), ([1], "list"), ({"shape": (1, 1), "typestr": "<f4"}, "no 'data'")]
+)
 def test_no_interface_at_all(told, says, vectors):
     x = WithInterface(vectors(4, 3))
     x.__cuda_array_interface__ = told

@@ -175,7 +175,13 @@ def results_of(model):
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"spherical": True}, {"batch_size": 100, "iterations": 2}, {"compute_labels": False}, {"init": "random", "seed": 7}],
+    [
+        {},
+        {"spherical": True},
+        {"batch_size": 100, "iterations": 2},
+        {"compute_labels": False},
+        {"init": "random", "seed": 7},
+    ],
 )
 def test_pickled_and_copied(arguments, blobs):
     """Whatever is called on a copy gives the bytes that the original gives, and neither moves the other."""
