@@ -27,8 +27,7 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
   WindowProblem problem;
   problem.kind = kind;
   problem.cols = cols;
-  const double scale = operand_scale(centres.sample_largest);
-  problem.scale = kind == KeyKind::inner_product ? scale * row.scale : scale;
+  problem.scale = window_scale(problem, centres, row);
   return problem;
 }
 
@@ -47,21 +46,8 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   double least = product ? row_norm * base.rows.norm + error : (norms * norms + 4 * error - mine.squared_norm) / 2;
   float limit = kFarthest;
   if (task.labels != nullptr) {
-    constexpr double kUp = 1 + 0x1p-20;  // past the roundings of the key and of what follows
-    const double key = task.keys[row];
-    const double moved = sqrt(task.squared_moves[task.labels[row]]) * kUp;
-    const double residuals = static_cast<double>(mine.operand.residual) + base.rows.residual;
-    double guess = 0;
-    if (product) {
-      const double far = (key + fabs(key) * 0x1p-20) * problem.scale +
-                         (row_norm + mine.operand.residual) * moved * (problem.scale / mine.scale) * kUp;
-      guess = far + error + mine.operand.residual * (static_cast<double>(base.rows.norm) + base.rows.residual) +
-              row_norm * base.rows.residual + fabs(far) * 0x1p-20;
-    } else {
-      const double far = (sqrt(key) + moved) * problem.scale * kUp + residuals;
-      guess = (far * far * kUp - mine.squared_norm) / 2 + error;
-      guess += fabs(guess) * 0x1p-20;
-    }
+    const double moved = sqrt(task.squared_moves[task.labels[row]]);
+    const double guess = value_after_move(problem, query, base.rows, task.keys[row], moved, mine.scale);
     if (guess < least) {  // false where it is not a number
       least = guess;
       limit = candidate_window(problem, query, base.rows, least).threshold;

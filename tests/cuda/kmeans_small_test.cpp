@@ -38,6 +38,20 @@ TEST_F(CudaKMeansSmall, EveryDtype) {
   }
 }
 
+// Keys around f32's least and largest numbers, of centres that move: their guesses must hold.
+TEST_F(CudaKMeansSmall, TinyAndHugeKeys) {
+  const auto data = make_floats(Shape::gaussian, 400, 6, 9);
+  for (const float unit : {1e-23f, 1e-22f, 1e-21f, 1e18f}) {
+    SCOPED_TRACE(unit);
+    for (const bool spherical : {false, true}) {
+      KMeansParams params = random_start(40, 5);
+      params.spherical = spherical;
+      params.tol = 0;
+      expect_fit_parity(TypedRows(DType::f32, data, unit).view(), params);
+    }
+  }
+}
+
 TEST_F(CudaKMeansSmall, WeightsAndEmptyClusters) {
   auto data = make_floats(Shape::gaussian, 300, 8, 3);
   for (int64_t i = 0; i < 200; ++i) std::copy_n(data.row(i % 4), 8, data.row(i));  // many equal rows: empty centres
