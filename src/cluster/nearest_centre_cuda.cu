@@ -10,7 +10,6 @@
 #include "kernels/product/operand_layout.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace kith {
 namespace {
@@ -241,32 +240,6 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   task.labels[row] = static_cast<int32_t>(row_of(nearest));
 }
 
-__global__ void __launch_bounds__(kThreads)
-    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
-  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
-  labels[row] = static_cast<int32_t>(row_of(found[i]));
-  keys[row] = key_of_ordered(ordered_of(found[i]));
-}
-
-// A warp for each row.
-__global__ void __launch_bounds__(kThreads)
-    gather_rows_kernel(const std::byte* from, int64_t stride_bytes, int64_t row_bytes, const uint32_t* rows,
-                       int64_t count, std::byte* out, bool words) {
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  if (i >= count) return;
-  const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;
-  std::byte* const to = out + i * row_bytes;
-  if (words) {
-    for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
-      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
-    }
-    return;
-  }
-  for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
-}
-
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
 
 }  // namespace
@@ -312,25 +285,6 @@ void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
     kernel<<<blocks_for(task.rows.count * kRowThreads), kThreads, 0, stream>>>(task);
   });
   KITH_CUDA_CHECK_LAUNCH("row_keys_kernel");
-}
-
-void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
-                       cudaStream_t stream) {
-  if (count == 0) return;
-  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
-  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
-}
-
-void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
-                        cudaStream_t stream) {
-  if (count == 0) return;
-  const int64_t size = size_of(from.dtype);
-  const auto* const data = static_cast<const std::byte*>(from.data);
-  const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
-                     reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
-  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
-                                                                      count, out, words);
-  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
 }
 
 }  // namespace kith

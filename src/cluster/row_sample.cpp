@@ -2,7 +2,7 @@
 
 #include <kith/host_buffer.hpp>
 
-#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/device_row_gather_cuda.hpp"
 #include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>

@@ -96,6 +96,30 @@ TEST_F(CudaKMeansSmall, PartialFitPredictAndTransform) {
   EXPECT_EQ(transformed[0], transformed[1]);
 }
 
+TEST_F(CudaKMeansSmall, TransformsNothingAndRowsThatAreNotFiniteAsTheCpuDoes) {
+  auto data = make_floats(Shape::gaussian, 90, 5, 10);
+  for (const bool spherical : {false, true}) {
+    KMeansParams params = random_start(7, 1);
+    params.spherical = spherical;
+    KMeans model(params);
+    data.row(81)[2] = 1;
+    model.fit(data.view(), {}, on_cpu());
+    std::vector<float> expected(90 * 7);
+    std::vector<float> found(90 * 7);
+    model.transform(data.view(), {expected.data(), 90, 7}, on_cpu());
+    model.transform(data.view(), {found.data(), 90, 7}, on_cuda());
+    EXPECT_EQ(expected, found);
+    model.transform(data.view().slice(0, 0), {found.data(), 0, 7}, on_cuda());
+    EXPECT_EQ(expected, found);
+    data.row(81)[2] = NAN;
+    const auto text = [&](const Resources& resources) {
+      return text_thrown<InvalidArgument>([&] { model.transform(data.view(), {found.data(), 90, 7}, resources); });
+    };
+    EXPECT_NE(text(on_cuda()).find("81"), std::string::npos);
+    EXPECT_EQ(text(on_cuda()), text(on_cpu()));
+  }
+}
+
 // One pass of each implementation of the products, and of none.
 TEST_F(CudaKMeansSmall, EveryEngine) {
   const DeviceInfo device = cuda_devices().front();
