@@ -120,7 +120,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   next.labels = HostBuffer(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", outer);
   next.label_count = rows.rows();
   const PlannedKMeans planned = plan_kmeans(problem, outer);
-  const Resources& resources = planned.memory->resources();
+  const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
 

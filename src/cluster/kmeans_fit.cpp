@@ -8,7 +8,6 @@
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/dispatch.hpp"
-#include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
 
 #include <fmt/format.h>
@@ -22,6 +21,16 @@ namespace {
 
 constexpr int64_t kDouble = sizeof(double);
 constexpr uint64_t kSubsampleStream = 0;  // the runs' streams begin after it
+
+KMeansPlan plan_for(const KMeansProblem& problem, Device device, PlanBudget budget) {
+  return dispatch(
+      device, [&] { return plan_kmeans_cpu(problem, budget); },
+      [&](int index) {
+        const DeviceInfo info = usable_gpu(Device::cuda(index));
+        budget.device = std::min(budget.device, info.memory_free);
+        return plan_kmeans_cuda(problem, info, budget);
+      });
+}
 
 KMeansProblem problem_of(const KMeansParams& params, const KMeansRows& rows, bool fits) {
   KMeansProblem problem;
@@ -77,7 +86,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   best.objective = std::numeric_limits<double>::infinity();
 
   const PlannedKMeans planned = plan_kmeans(problem, outer);
-  const Resources& resources = planned.memory->resources();
+  const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
   const DataSample sample = sample_data(*source, problem.cols, resources);
   const double tolerance = survey(params, problem, planned.plan, *source, sample.origin, resources);
@@ -175,46 +184,18 @@ Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& reso
     device = kmeans_worth_a_gpu(problem, resources.threads())
                  ? choose_kmeans_device(problem, resources.threads(), cuda_devices())
                  : Device::cpu();
+    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(problem, device, budget); };
+    if (device != Device::cpu() && !plan_fits(plan_there, resources)) device = Device::cpu();  // it is busy or small
     resources.log(LogLevel::info, fmt::format("k-means of {} x {} vectors to {} centres on {}", problem.rows,
                                               problem.cols, problem.clusters, name_of(device)));
   }
-  if (device.kind == DeviceKind::cuda) {
-    if (!built_with_cuda()) throw_no_cuda();
-    if (cuda_device(device.index).device != device) {
-      throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
-                                        name_of(device), cuda_devices().size()));
-    }
-  }
-  return device;
+  return device.kind == DeviceKind::cuda ? usable_gpu(device).device : device;
 }
 
 PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources) {
   const Device device = resolve_kmeans_device(problem, resources);
-  const auto plan_with = [&](PlanBudget budget) {
-    return dispatch(
-        device, [&] { return plan_kmeans_cpu(problem, budget); },
-        [&](int index) {
-          const DeviceInfo info = cuda_device(index);
-          budget.device = std::min(budget.device, info.memory_free);
-          return plan_kmeans_cuda(problem, info, budget);
-        });
-  };
-  constexpr int kTries = 8;  // another call may take what this one has just planned with
-  for (int i = 1;; ++i) {
-    const PlanBudget all{resources.host_memory()->available(), resources.device_memory()->available(),
-                         resources.threads()};
-    KMeansPlan plan;
-    try {  // with half of what is left, where that will do: other calls want to work too
-      plan = plan_with({all.host / 2, all.device / 2, all.threads});
-    } catch (const OutOfMemory&) {
-      plan = plan_with(all);
-    }
-    try {
-      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
-    } catch (const OutOfMemory&) {
-      if (i == kTries) throw;
-    }
-  }
+  return plan_and_reserve<KMeansPlan>([&](const PlanBudget& budget) { return plan_for(problem, device, budget); },
+                                      resources);
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
@@ -239,7 +220,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const 
   shape.clusters = centres.rows();
   const KMeansProblem problem = problem_of(shape, rows, false);
   const PlannedKMeans planned = plan_kmeans(problem, outer);
-  const Resources& resources = planned.memory->resources();
+  const Resources& resources = planned.resources();
   const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
   const std::unique_ptr<RowSource> source = rows.open(piece, resources);
   const std::unique_ptr<KMeansBackend> backend =

@@ -4,7 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
-#include "core/reservation.hpp"
+#include "core/planned.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/row_source.hpp"
 
@@ -38,11 +38,7 @@ struct KMeansModel {
 // InvalidArgument where there is no such device, or the rows lie on another.
 Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& resources);
 
-// A plan with the memory that it needs.
-struct PlannedKMeans {
-  KMeansPlan plan;
-  std::unique_ptr<Reservation> memory;
-};
+using PlannedKMeans = Planned<KMeansPlan>;
 PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources);
 
 // Everything has been checked but the rows' values.

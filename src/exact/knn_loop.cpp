@@ -4,7 +4,6 @@
 
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
-#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/metric_unit.hpp"
@@ -32,13 +31,6 @@ void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const
   }
 }
 
-DeviceInfo gpu_info(Device device) {
-  DeviceInfo gpu = cuda_device(device.index);
-  if (gpu.device == device) return gpu;
-  throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
-                                    name_of(device), cuda_devices().size()));
-}
-
 void check_spaces(Device device, const KnnProblem& problem) {
   for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
     if (space.host_readable() || Device::cuda(space.device) == device) continue;
@@ -54,19 +46,10 @@ KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
   return dispatch(
       device, [&] { return plan_knn_cpu(problem, budget); },
       [&](int index) {
-        const DeviceInfo info = gpu_info(Device::cuda(index));
+        const DeviceInfo info = usable_gpu(Device::cuda(index));
         budget.device = std::min(budget.device, info.memory_free);
         return plan_knn_cuda(problem, info, budget);
       });
-}
-
-// With half of what is left, where that will do: other calls under the same limits want to work too.
-KnnPlan plan_modestly(const KnnProblem& problem, Device device, const PlanBudget& all) {
-  try {
-    return plan_for(problem, device, {all.host / 2, all.device / 2, all.threads});
-  } catch (const OutOfMemory&) {
-    return plan_for(problem, device, all);
-  }
 }
 
 }  // namespace
@@ -83,30 +66,21 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
   check_spaces(asked, problem);
   if (asked.kind == DeviceKind::cpu) return asked;
   if (asked.kind == DeviceKind::automatic) {
-    const Device chosen = worth_a_gpu(problem, resources.threads())
-                              ? choose_knn_device(problem, resources.threads(), cuda_devices())
-                              : Device::cpu();
+    Device chosen = worth_a_gpu(problem, resources.threads())
+                        ? choose_knn_device(problem, resources.threads(), cuda_devices())
+                        : Device::cpu();
+    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(problem, chosen, budget); };
+    if (chosen != Device::cpu() && !plan_fits(plan_there, resources)) chosen = Device::cpu();  // it is busy or small
     resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
                                               problem.rows, problem.cols, name_of(chosen)));
     return chosen;
   }
-  if (!built_with_cuda()) throw_no_cuda();
-  gpu_info(asked);
-  return asked;
+  return usable_gpu(asked).device;
 }
 
 PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
-  constexpr int kTries = 8;  // another call may take what this one has just planned with
-  for (int i = 1;; ++i) {
-    const PlanBudget all{resources.host_memory()->available(), resources.device_memory()->available(),
-                         resources.threads()};
-    const KnnPlan plan = plan_modestly(problem, device, all);
-    try {
-      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
-    } catch (const OutOfMemory&) {
-      if (i == kTries) throw;
-    }
-  }
+  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(problem, device, budget); },
+                                   resources);
 }
 
 void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {

@@ -3,7 +3,7 @@
 
 #include <kith/knn.hpp>
 
-#include "core/reservation.hpp"
+#include "core/planned.hpp"
 #include "exact/base_set.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/knn_plan.hpp"
@@ -18,13 +18,7 @@ namespace kith {
 // memory. InvalidArgument where there is no such device, or data lies on another.
 Device resolve_device(const KnnProblem& problem, const Resources& resources);
 
-// A plan with the memory that it needs.
-struct PlannedKnn {
-  KnnPlan plan;
-  std::unique_ptr<Reservation> memory;
-
-  const Resources& resources() const { return memory->resources(); }
-};
+using PlannedKnn = Planned<KnnPlan>;
 
 // For that device under what is left of the limits.
 PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources);

@@ -7,7 +7,7 @@
 #include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
-#include "core/cpu_target.hpp"
+#include "core/plan_budget.hpp"
 #include "kernels/product/panel_format.hpp"
 #include "kernels/product/product_plan.hpp"
 
@@ -110,13 +110,6 @@ struct CudaChoice {
 
 // What its queries are packed in, if at all.
 std::optional<PanelFormat> panel_format(const KnnPlan& plan);
-
-struct PlanBudget {
-  int64_t host = 0;    // bytes left under the host limit
-  int64_t device = 0;  // bytes left under the device limit and on the device
-  int threads = 1;
-  CpuExtensions cpu = cpu_extensions();
-};
 
 // What the metric, the number of queries and whether the base is prepared decide on the CPU.
 CpuEngine cpu_engine(const KnnProblem& problem);

@@ -1,0 +1,17 @@
+// What a plan may use.
+#pragma once
+
+#include "core/cpu_target.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct PlanBudget {
+  int64_t host = 0;    // bytes left under the host limit
+  int64_t device = 0;  // bytes left under the device limit and on the device
+  int threads = 1;
+  CpuExtensions cpu = cpu_extensions();
+};
+
+}  // namespace kith

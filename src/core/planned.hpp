@@ -1,0 +1,62 @@
+// A plan together with the memory that it needs, taken from the limits while the work lasts.
+//
+// A plan says its host_bytes and device_bytes; plan_with(budget) makes the best one that fits, or throws OutOfMemory.
+#pragma once
+
+#include <kith/error.hpp>
+
+#include "core/memory_budget.hpp"
+#include "core/plan_budget.hpp"
+#include "core/reservation.hpp"
+
+#include <memory>
+
+namespace kith {
+
+template <typename Plan>
+struct Planned {
+  Plan plan;
+  std::unique_ptr<Reservation> memory;
+
+  const Resources& resources() const { return memory->resources(); }
+};
+
+inline PlanBudget budget_left(const Resources& resources) {
+  return {resources.host_memory()->available(), resources.device_memory()->available(), resources.threads()};
+}
+
+// With half of what is left, where that will do: other calls under the same limits want to work too.
+template <typename Plan, typename PlanWith>
+Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resources) {
+  constexpr int kTries = 8;  // another call may take what this one has just planned with
+  for (int i = 1;; ++i) {
+    const PlanBudget all = budget_left(resources);
+    PlanBudget half = all;
+    half.host /= 2;
+    half.device /= 2;
+    Plan plan;
+    try {
+      plan = plan_with(half);
+    } catch (const OutOfMemory&) {
+      plan = plan_with(all);
+    }
+    try {
+      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
+    } catch (const OutOfMemory&) {
+      if (i == kTries) throw;
+    }
+  }
+}
+
+// Whether any plan fits what is left now.
+template <typename PlanWith>
+bool plan_fits(const PlanWith& plan_with, const Resources& resources) {
+  try {
+    (void)plan_with(budget_left(resources));
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
+}  // namespace kith
