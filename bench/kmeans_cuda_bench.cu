@@ -1,5 +1,6 @@
-// How fast k-means is on a GPU, with the data in its memory: the mixture of mixture.hpp, made there, from random rows,
-// beside the floor of the hardware and what other libraries take.
+// How fast k-means is on a GPU, with the data in its memory: a mixture with the distribution of mixture.hpp's, but
+// other numbers, since it is made on the device; from random rows, beside the floor of the hardware and what other
+// libraries take.
 //
 //   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--out FILE]
 //

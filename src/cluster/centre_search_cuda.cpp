@@ -1,5 +1,6 @@
 #include "cluster/centre_search_cuda.hpp"
 
+#include "cluster/row_lists_cuda.hpp"
 #include "cuda/error.hpp"
 #include "kernels/product/product_cuda.hpp"
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void __launch_bounds__(kThreads)
-    run_keys_kernel(const int32_t* labels, int64_t rows, SumBlocks blocks, uint32_t* keys, uint32_t* numbers) {
+    sort_keys_kernel(const int32_t* labels, int64_t rows, SumBlocks blocks, uint32_t* keys, uint32_t* numbers) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= rows) return;
   const int64_t block = (blocks.first + i) / blocks.size - blocks.first / blocks.size;
@@ -90,23 +90,32 @@ __global__ void __launch_bounds__(kThreads) count_labels_kernel(const int32_t* l
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
 
+cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
+
 // Stably by key; returns which of the two buffers holds the result.
 int sort_runs(const RunSums& runs, int64_t rows, int64_t run_count, cudaStream_t stream) {
-  cub::DoubleBuffer<uint32_t> keys(runs.keys[0], runs.keys[1]);
-  cub::DoubleBuffer<uint32_t> numbers(runs.rows[0], runs.rows[1]);
+  cub::DoubleBuffer<uint32_t> keys = both(runs.keys);
+  cub::DoubleBuffer<uint32_t> numbers = both(runs.rows);
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(run_count - 1))));
-  size_t bytes = 0;
-  const int count = static_cast<int>(rows);
-  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, count, 0, bits, stream));
-  if (bytes > static_cast<size_t>(runs.sort_bytes)) {
+  if (centre_sort_bytes_needed(rows, bits) > runs.sort_bytes) {
     throw InvalidState("sorting rows by centre needs more memory than was planned");
   }
-  bytes = static_cast<size_t>(runs.sort_bytes);
-  KITH_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(runs.sort, bytes, keys, numbers, count, 0, bits, stream));
+  auto bytes = static_cast<size_t>(runs.sort_bytes);
+  KITH_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(runs.sort, bytes, keys, numbers, static_cast<int>(rows), 0, bits, stream));
   return keys.selector == 0 && numbers.selector == 0 ? 0 : keys.selector == numbers.selector ? 1 : -1;
 }
 
 }  // namespace
+
+int64_t centre_sort_bytes_needed(int64_t rows, int bits) {
+  cub::DoubleBuffer<uint32_t> keys;
+  cub::DoubleBuffer<uint32_t> numbers;
+  size_t bytes = 0;
+  KITH_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, numbers, static_cast<int>(rows), 0, bits, nullptr));
+  return static_cast<int64_t>(bytes);
+}
 
 void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   const int64_t rows = task.rows.count;
@@ -120,9 +129,9 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   blocks.stays_open = !task.last && (task.first + rows) % blocks.size != 0;
   const int64_t run_count = blocks.count * task.clusters;
 
-  run_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],
-                                                             task.runs.rows[0]);
-  KITH_CUDA_CHECK_LAUNCH("run_keys_kernel");
+  sort_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],
+                                                              task.runs.rows[0]);
+  KITH_CUDA_CHECK_LAUNCH("sort_keys_kernel");
   const int sorted = sort_runs(task.runs, rows, run_count, stream);
   if (sorted < 0) throw InvalidState("sorting rows by centre left keys and rows apart");
   run_starts_kernel<<<blocks_for(rows + 1), kThreads, 0, stream>>>(task.runs.keys[sorted], rows, run_count,

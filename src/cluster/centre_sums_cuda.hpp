@@ -49,6 +49,10 @@ struct SumsTask {
 inline constexpr int64_t kMostKeyCols = 784;
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
+// The bytes that sorting so many rows by so many bits of (block, centre) takes on the current device: no more than the
+// centre_sort_bytes of kmeans_workspace_cuda.hpp.
+int64_t centre_sort_bytes_needed(int64_t rows, int bits);
+
 // The sum of weight x key of each block of kSumBlock rows.
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream);

@@ -1,7 +1,7 @@
 #include "cluster/data_survey.hpp"
 
 #include "cluster/centre_sums.hpp"
-#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/data_survey_cuda.hpp"
 #include "exact/finite_check.hpp"
 #include "kernels/distance/stored_row.hpp"
 

@@ -1,15 +1,32 @@
+// A thread for each column of a block of kSumBlock rows, then one for each column that adds the blocks in order.
 #include "cluster/data_survey_cuda.hpp"
 
 #include "cluster/centre_sums.hpp"
 #include "core/dtype_visit.hpp"
-#include "core/ordered_key.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/product/operand_layout.hpp"
+
+#include <algorithm>
+#include <memory>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int64_t kBlockSumsBytes = int64_t{4} << 20;  // rows are surveyed in parts whose blocks' sums take no more
+
+struct SurveyTask {
+  DeviceRowsView rows;
+  int64_t cols = 0;
+  const float* origin = nullptr;   // cols
+  double* blocks = nullptr;        // for each block of kSumBlock rows: the columns' sums, then their squares'
+  double* sums = nullptr;          // 2 cols; added to
+  uint32_t* not_finite = nullptr;  // set where a block's sum is not
+};
 
 template <typename X>
 __global__ void __launch_bounds__(kThreads) survey_kernel(SurveyTask task) {
@@ -43,29 +60,9 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
-// A warp for each row.
-template <typename X>
-__global__ void __launch_bounds__(kThreads)
-    first_not_finite_kernel(const X* rows, int64_t stride, int64_t count, int64_t cols, uint32_t* first) {
-  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  if (row >= count) return;
-  bool finite = true;
-  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) {
-    const auto value = static_cast<float>(rows[row * stride + col]);
-    finite = finite && value - value == 0.0f;
-  }
-  if (!finite) atomicMin(first, static_cast<uint32_t>(row));
+void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
+  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
 }
-
-__global__ void __launch_bounds__(kThreads)
-    distances_kernel(const uint32_t* ordered, int64_t count, bool spherical, float* out) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
-  const float key = key_of_ordered(ordered[i]);
-  out[i] = spherical ? 0.0f - key : key;
-}
-
-}  // namespace
 
 void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
@@ -80,22 +77,51 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   KITH_CUDA_CHECK_LAUNCH("add_blocks_kernel");
 }
 
-void launch_first_not_finite(const DeviceRowsView& rows, int64_t cols, uint32_t* first, cudaStream_t stream) {
-  if (rows.count == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(rows.count * 32, kThreads));
-  visit_dtype(rows.dtype, [&](auto stored) {
-    using X = typename decltype(stored)::type;
-    first_not_finite_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const X*>(rows.data), rows.stride, rows.count,
-                                                             cols, first);
-  });
-  KITH_CUDA_CHECK_LAUNCH("first_not_finite_kernel");
+}  // namespace
+
+int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const DeviceBuffer found(sizeof(uint32_t), "the check for NaN", context, resources);
+  RowFindings findings;
+  findings.first_bad = reinterpret_cast<uint32_t*>(found.data());
+  KITH_CUDA_CHECK(cudaMemsetAsync(findings.first_bad, 0xFF, sizeof(uint32_t), context->stream()));  // kNoBadRow
+  launch_inspect_rows(device_rows(rows), rows.cols(), findings, context->stream());
+  uint32_t bad = kNoBadRow;
+  copy(&bad, findings.first_bad, sizeof bad, context->stream());
+  context->synchronize();
+  return bad == kNoBadRow ? -1 : int64_t{bad};
 }
 
-void launch_distances(const uint32_t* ordered, int64_t count, bool spherical, float* out, cudaStream_t stream) {
-  if (count == 0) return;
-  distances_kernel<<<static_cast<unsigned>(divide_rounding_up(count, kThreads)), kThreads, 0, stream>>>(ordered, count,
-                                                                                                        spherical, out);
-  KITH_CUDA_CHECK_LAUNCH("distances_kernel");
+int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool check_finite,
+                    std::vector<double>& sums, const Resources& resources) {
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const cudaStream_t stream = context->stream();
+  const int64_t cols = rows.cols();
+  const int64_t part_blocks = std::max<int64_t>(kBlockSumsBytes / (16 * cols), 1);
+  const int64_t blocks = std::min(divide_rounding_up(rows.rows(), kSumBlock), part_blocks);
+  const DeviceBuffer block_sums(blocks * 2 * cols * 8, "the columns' variances", context, resources);
+  const DeviceBuffer totals(cols * (2 * 8 + 4) + 8, "the columns' variances", context, resources);
+  SurveyTask task;
+  task.cols = cols;
+  task.blocks = reinterpret_cast<double*>(block_sums.data());
+  task.sums = reinterpret_cast<double*>(totals.data());
+  auto* const device_origin = reinterpret_cast<float*>(task.sums + 2 * cols);
+  task.origin = device_origin;
+  task.not_finite = reinterpret_cast<uint32_t*>(device_origin + cols);
+  copy(task.sums, sums.data(), 2 * cols * 8, stream);
+  copy(device_origin, origin.data(), cols * 4, stream);
+  KITH_CUDA_CHECK(cudaMemsetAsync(task.not_finite, 0, sizeof(uint32_t), stream));
+  for (int64_t first = 0; first < rows.rows(); first += blocks * kSumBlock) {
+    task.rows = device_rows(rows.slice(first, std::min(blocks * kSumBlock, rows.rows() - first)));
+    launch_survey(task, stream);
+  }
+  uint32_t not_finite = 0;
+  copy(sums.data(), task.sums, 2 * cols * 8, stream);
+  copy(&not_finite, task.not_finite, sizeof not_finite, stream);
+  context->synchronize();
+  return check_finite && not_finite != 0 ? first_not_finite_cuda(rows, resources) : -1;
 }
 
 }  // namespace kith

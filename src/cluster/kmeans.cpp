@@ -5,10 +5,11 @@
 #include "cluster/centre_means.hpp"
 #include "cluster/first_centres.hpp"
 #include "cluster/kmeans_checks.hpp"
-#include "cluster/kmeans_cuda_steps.hpp"
 #include "cluster/kmeans_fit.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "core/float_mode.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
 
@@ -74,6 +75,18 @@ void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
     throw InvalidArgument(
         fmt::format("the snapshot's label {} is {}; there are {} centres", wrong - labels, *wrong, clusters));
   }
+}
+
+// All distances between rows and centres: the centres are known to be finite.
+void transform_cuda(const KMeansParams& params, Device device, const MatrixView& rows, const MatrixView& centres,
+                    const MutableMatrixView& out, const Resources& resources) {
+  if (rows.rows() == 0) return;
+  const Metric metric = params.spherical ? Metric::inner_product : Metric::l2;
+  KnnProblem problem = check_knn(RowsInfo(rows), RowsInfo(centres), {1, metric, params.check_finite});
+  problem.every_key = true;
+  problem.base_checked = true;
+  problem.result_space = out.space();
+  pairwise_cuda(problem, plan_knn(problem, device, resources), rows, centres, out, {"data", "centres", "transform"});
 }
 
 }  // namespace
@@ -211,8 +224,6 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), rows.rows(), all.rows()));
   }
-  ProgressMeter meter("transform", rows.rows(), resources);
-  if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
   KMeansProblem problem;
   problem.rows = rows.rows();
   problem.cols = rows.cols();
@@ -220,11 +231,9 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   problem.dtype = rows.dtype();
   problem.space = rows.space();
   const Device device = resolve_kmeans_device(problem, resources);
-  if (device.kind == DeviceKind::cuda) {
-    transform_cuda(device.index, params().spherical, rows, all, out, resources);
-    meter.add(rows.rows());
-    return meter.finish();
-  }
+  if (device.kind == DeviceKind::cuda) return transform_cuda(params(), device, rows, all, out, resources);
+  ProgressMeter meter("transform", rows.rows(), resources);
+  if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
   check_host_readable("output", out);
   std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
   std::iota(every.begin(), every.end(), 0u);

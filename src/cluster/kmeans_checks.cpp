@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/data_survey_cuda.hpp"
 #include "core/name_table.hpp"
 #include "exact/finite_check.hpp"
 #include "kernels/distance/stored_row.hpp"

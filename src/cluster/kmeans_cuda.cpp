@@ -9,6 +9,7 @@
 #include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
 #include "cluster/nearest_centre_cuda.hpp"
+#include "cluster/row_lists_cuda.hpp"
 #include "cluster/row_sample.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"

@@ -8,7 +8,7 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/device_row_gather_cuda.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/product/candidate_window.hpp"

@@ -1,6 +1,7 @@
 // Stands in for what calls CUDA in a build without it.
+#include "cluster/data_survey_cuda.hpp"
+#include "cluster/device_row_gather_cuda.hpp"
 #include "cluster/kmeans_backend.hpp"
-#include "cluster/kmeans_cuda_steps.hpp"
 #include "core/dispatch.hpp"
 
 namespace kith {
@@ -12,10 +13,6 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem&, const KMea
 void gather_cuda(const MatrixView&, const std::vector<uint32_t>&, std::byte*, const Resources&) { throw_no_cuda(); }
 
 int64_t survey_cuda(const MatrixView&, const std::vector<float>&, bool, std::vector<double>&, const Resources&) {
-  throw_no_cuda();
-}
-
-void transform_cuda(int, bool, const MatrixView&, const MatrixView&, const MutableMatrixView&, const Resources&) {
   throw_no_cuda();
 }
 

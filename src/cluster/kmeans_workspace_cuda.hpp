@@ -5,6 +5,7 @@
 #include "cluster/centre_sums.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "core/byte_size.hpp"
+#include "cuda/workspace_layout.hpp"
 #include "kernels/product/nearest_rows.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/operand_layout.hpp"
@@ -18,9 +19,12 @@ namespace kith {
 inline constexpr int64_t kMostNearestParts = 8;
 inline constexpr int64_t kFewQueryTiles = 256;
 
-// Offsets from the start of the block, each aligned; a part that is not needed has no bytes. "Piece" is the largest
+// What sorting so many rows by centre takes beside them: counts of 256 digits for every 2,048 rows, and little else.
+inline int64_t centre_sort_bytes(int64_t rows) { return rows / 2 + (int64_t{1} << 20); }
+
+// Offsets from the start of the block; a part that is not needed has no bytes. "Piece" is the largest
 // number of rows handled at a time, "runs" are the rows of one centre in one sum_block.
-struct KMeansWorkspace {
+struct KMeansWorkspace : WorkspaceLayout {
   int64_t piece_capacity = 0;
   int64_t run_capacity = 0;
 
@@ -63,7 +67,6 @@ struct KMeansWorkspace {
   int64_t status = 0;        // u32: how many rows have failed, and how many are unsettled
 
   int64_t sort_bytes = 0;
-  int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
 
   KMeansWorkspace(const KMeansProblem& problem, const KMeansPlan& plan) {
     const KMeansCudaPlan& cuda = plan.cuda;
@@ -101,8 +104,8 @@ struct KMeansWorkspace {
       sort_keys[i] = take(sorted, 4);
       sort_rows[i] = take(sorted, 4);
     }
-    sort_bytes = sorted / 2 + (int64_t{1} << 20);  // counts of 256 digits for every 2,048 rows, and little else
-    sort = take(problem.adds_up ? sort_bytes : 0, 1);
+    sort_bytes = problem.adds_up ? centre_sort_bytes(sorted) : 0;
+    sort = take(sort_bytes, 1);
     const int64_t runs = problem.adds_up ? run_capacity : 0;
     run_starts = take(runs + 1, 4);
     run_sums = take(runs, saturating_multiply(problem.cols, 8));
@@ -120,16 +123,6 @@ struct KMeansWorkspace {
     moves = take(totals, 8);
     counts = take(totals, 8);
     status = take(1, 16);
-  }
-
- private:
-  int64_t take(int64_t count, int64_t bytes_each) {
-    constexpr int64_t kAlignment = 256;
-    const int64_t start = bytes;
-    const int64_t size = saturating_multiply(count, bytes_each);
-    bytes =
-        size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
-    return start;
   }
 };
 

@@ -8,27 +8,24 @@
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/operand_layout.hpp"
+#include "kernels/product/row_threads_cuda.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kFewThreads = 1024;
-constexpr int kRowThreads = 4;  // that share a row
 constexpr int64_t kMostBlocks = 132 * 16;
-constexpr int kLanes = kCanonicalLanes / kRowThreads;
-constexpr int kKept = 3;
-constexpr float kFarthest = 3e38f;
+constexpr int kLanes = kRowThreadLanes;
+constexpr int kKept = kNearestKept;
 
 __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
   WindowProblem problem;
   problem.kind = kind;
   problem.cols = cols;
-  const double scale = operand_scale(centres.sample_largest);
-  problem.scale = kind == KeyKind::inner_product ? scale * row.scale : scale;
+  problem.scale = window_scale(problem, centres, row);
   return problem;
 }
 
@@ -45,46 +42,19 @@ __global__ void __launch_bounds__(kThreads) slacks_kernel(SlacksTask task) {
   const double row_norm = mine.operand.norm;
   const double norms = row_norm + base.rows.norm;
   double least = product ? row_norm * base.rows.norm + error : (norms * norms + 4 * error - mine.squared_norm) / 2;
-  float limit = kFarthest;
+  float limit = kFarthestValue;
   if (task.labels != nullptr) {
-    constexpr double kUp = 1 + 0x1p-20;  // past the roundings of the key and of what follows
-    const double key = task.keys[row];
-    const double moved = sqrt(task.squared_moves[task.labels[row]]) * kUp;
-    const double residuals = static_cast<double>(mine.operand.residual) + base.rows.residual;
-    double guess = 0;
-    if (product) {
-      const double far = (key + fabs(key) * 0x1p-20) * problem.scale +
-                         (row_norm + mine.operand.residual) * moved * (problem.scale / mine.scale) * kUp;
-      guess = far + error + mine.operand.residual * (static_cast<double>(base.rows.norm) + base.rows.residual) +
-              row_norm * base.rows.residual + fabs(far) * 0x1p-20;
-    } else {
-      const double far = (sqrt(key) + moved) * problem.scale * kUp + residuals;
-      guess = (far * far * kUp - mine.squared_norm) / 2 + error;
-      guess += fabs(guess) * 0x1p-20;
-    }
+    const double moved = sqrt(task.squared_moves[task.labels[row]]);
+    const double guess = value_after_move(problem, query, base.rows, task.keys[row], moved, mine.scale);
     if (guess < least) {  // false where it is not a number
       least = guess;
       limit = candidate_window(problem, query, base.rows, least).threshold;
-      if (!(limit < kFarthest)) limit = kFarthest;
+      if (!(limit < kFarthestValue)) limit = kFarthestValue;
     }
   }
   const double threshold = candidate_window(problem, query, base.rows, least).threshold;
   task.slacks[row] = static_cast<float>(threshold - least + (fabs(threshold) + fabs(least)) * 0x1p-21);
   task.limits[row] = limit;
-}
-
-// canonical_tree of four threads' lanes, right in the first: eight and four lanes apart are other threads'.
-__device__ double join_lanes(double (&lanes)[kLanes], unsigned threads) {
-  KITH_UNROLL
-  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
-    KITH_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
-    }
-  }
-  lanes[0] += lanes[2];
-  lanes[1] += lanes[3];
-  return lanes[0] + lanes[1];
 }
 
 // The canonical sums of a row and kCentres centres, right in the first of the four threads that share it.
@@ -109,7 +79,7 @@ __device__ void pair_sums(const X* row, const float* const (&centres)[kCentres],
     }
   }
   KITH_UNROLL
-  for (int c = 0; c < kCentres; ++c) sums[c] = join_lanes(lanes[c], threads);
+  for (int c = 0; c < kCentres; ++c) sums[c] = join_row_threads(lanes[c], threads);
 }
 
 template <bool kProduct, typename X>
@@ -127,18 +97,8 @@ __device__ uint64_t packed(double sum, uint32_t centre) {
 }
 
 __device__ void insert(NearestRows& best, float value, uint32_t centre) {
-  KITH_UNROLL
-  for (int i = 0; i < kKept; ++i) {
-    if (value < best.values[i]) {
-      const float larger = best.values[i];
-      const uint32_t other = best.rows[i];
-      best.values[i] = value;
-      best.rows[i] = centre;
-      value = larger;
-      centre = other;
-    }
-  }
-  best.values[kKept] = fminf(best.values[kKept], value);
+  insert_nearest([&](int i) -> float& { return best.values[i]; }, [&](int i) -> uint32_t& { return best.rows[i]; },
+                 value, centre);
 }
 
 // Puts `row` on a list where `listed`; all lanes of a warp take part.
@@ -188,7 +148,7 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
 // Four threads for each row that has more than one candidate.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const unsigned threads = row_threads();
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
   const int64_t count = *task.unsettled_count;
@@ -217,7 +177,7 @@ template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   if (row >= task.rows.count) return;
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const unsigned threads = row_threads();
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
                                         rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
@@ -231,7 +191,7 @@ template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters) {
   __shared__ uint64_t warps[kFewThreads / 32];
   const int64_t row = task.failed[blockIdx.x];
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const unsigned threads = row_threads();
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
@@ -253,32 +213,6 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   if (threadIdx.x != 0) return;
   for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
   task.labels[row] = static_cast<int32_t>(row_of(nearest));
-}
-
-__global__ void __launch_bounds__(kThreads)
-    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= count) return;
-  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
-  labels[row] = static_cast<int32_t>(row_of(found[i]));
-  keys[row] = key_of_ordered(ordered_of(found[i]));
-}
-
-// A warp for each row.
-__global__ void __launch_bounds__(kThreads)
-    gather_rows_kernel(const std::byte* from, int64_t stride_bytes, int64_t row_bytes, const uint32_t* rows,
-                       int64_t count, std::byte* out, bool words) {
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
-  if (i >= count) return;
-  const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;
-  std::byte* const to = out + i * row_bytes;
-  if (words) {
-    for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
-      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
-    }
-    return;
-  }
-  for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
 }
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
@@ -326,25 +260,6 @@ void launch_row_keys(const SettleTask& task, cudaStream_t stream) {
     kernel<<<blocks_for(task.rows.count * kRowThreads), kThreads, 0, stream>>>(task);
   });
   KITH_CUDA_CHECK_LAUNCH("row_keys_kernel");
-}
-
-void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
-                       cudaStream_t stream) {
-  if (count == 0) return;
-  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
-  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
-}
-
-void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
-                        cudaStream_t stream) {
-  if (count == 0) return;
-  const int64_t size = size_of(from.dtype);
-  const auto* const data = static_cast<const std::byte*>(from.data);
-  const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
-                     reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
-  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
-                                                                      count, out, words);
-  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
 }
 
 }  // namespace kith

@@ -54,15 +54,7 @@ void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of all rows, which have labels.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
-// Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
-void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
-                       cudaStream_t stream);
-
 // The labels of the rows that failed, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
-
-// Rows listed, one after the other.
-void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
-                        cudaStream_t stream);
 
 }  // namespace kith

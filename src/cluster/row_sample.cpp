@@ -2,7 +2,7 @@
 
 #include <kith/host_buffer.hpp>
 
-#include "cluster/kmeans_cuda_steps.hpp"
+#include "cluster/device_row_gather_cuda.hpp"
 #include "kernels/distance/stored_row.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
 }
 
 std::optional<MatrixView> on_gpu(RowSource& source) {
-  if (source.rows() == 0 || source.fetch(0, 1).space().host_readable()) return std::nullopt;
+  if (source.space().host_readable()) return std::nullopt;
   return source.fetch(0, source.rows());
 }
 

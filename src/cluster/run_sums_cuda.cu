@@ -1,5 +1,4 @@
-// A warp for each run; a lane has four neighbouring columns of every 128. Keys want sixteen columns apart in one
-// thread: eight rows at a time pass through shared memory, and four threads for each row go on with its canonical sum.
+// A warp for each run; a lane has four neighbouring columns of every 128, and reads some rows before it adds them.
 #include "cluster/run_sums_cuda.hpp"
 
 #include "core/dtype_visit.hpp"

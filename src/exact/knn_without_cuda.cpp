@@ -21,8 +21,8 @@ std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const Pr
   throw_no_cuda();
 }
 
-void pairwise_cuda(const KnnProblem&, const PlannedKnn&, const MatrixView&, const MatrixView&,
-                   const MutableMatrixView&) {
+void pairwise_cuda(const KnnProblem&, const PlannedKnn&, const MatrixView&, const MatrixView&, const MutableMatrixView&,
+                   const PairwiseNames&) {
   throw_no_cuda();
 }
 

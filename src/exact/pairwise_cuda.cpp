@@ -3,6 +3,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
 #include "exact/knn_workspace_cuda.hpp"
+#include "exact/prepared_base_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
 #include "kernels/distance/order_keys_cuda.hpp"
 
@@ -32,13 +33,14 @@ void copy_tile(const KeyTile& tile, const MutableMatrixView& out, int64_t first_
 }  // namespace
 
 void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
-                   const MutableMatrixView& out) {
+                   const MutableMatrixView& out, const PairwiseNames& names) {
   const KnnPlan& plan = planned.plan;
   const Resources& resources = planned.resources();
+  check_on_device(out, "output", plan.device.index);
   const DeviceGuard guard(plan.device.index);
   const KnnWorkspace layout(problem, plan);
-  SearchRows rows(problem, plan, nullptr, layout, resources, {"x", "y"});
-  ProgressMeter meter("distances", x.rows() * y.rows(), resources);
+  SearchRows rows(problem, plan, nullptr, layout, resources, {names.x, names.y});
+  ProgressMeter meter(names.stage, x.rows() * y.rows(), resources);
   for (int64_t batch = 0; batch < x.rows(); batch += plan.query_batch) {
     const int64_t count = std::min(plan.query_batch, x.rows() - batch);
     const DeviceRowsView queries = rows.load_queries(x.slice(batch, count), batch);

@@ -5,10 +5,19 @@
 
 #include "exact/knn_loop.hpp"
 
+#include <string_view>
+
 namespace kith {
+
+// What errors and progress call them.
+struct PairwiseNames {
+  std::string_view x = "x";
+  std::string_view y = "y";
+  std::string_view stage = "distances";
+};
 
 // Into f32 memory of the host or of the plan's device; complete when it returns. The plan is one of the direct engine.
 void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
-                   const MutableMatrixView& out);
+                   const MutableMatrixView& out, const PairwiseNames& names = {});
 
 }  // namespace kith

@@ -13,6 +13,8 @@ class RowSource {
  public:
   virtual ~RowSource() = default;
   virtual int64_t rows() const = 0;
+  // Where what is fetched lies.
+  virtual MemorySpace space() const = 0;
   // Before the first fetch: up to `most` rows will be fetched at a time.
   virtual void open(int64_t most, const Resources& resources) = 0;
   // What is returned stays valid until the next fetch.
@@ -23,6 +25,7 @@ class ViewSource final : public RowSource {
  public:
   explicit ViewSource(const MatrixView& view) : view_(view) {}
   int64_t rows() const override { return view_.rows(); }
+  MemorySpace space() const override { return view_.space(); }
   void open(int64_t, const Resources&) override {}
   MatrixView fetch(int64_t first, int64_t count) override { return view_.slice(first, count); }
 
@@ -34,6 +37,7 @@ class FileSource final : public RowSource {
  public:
   explicit FileSource(const VectorFile& file) : file_(file) {}
   int64_t rows() const override { return file_.rows(); }
+  MemorySpace space() const override { return MemorySpace::host(); }
   void open(int64_t most, const Resources& resources) override {
     buffer_ = MatrixBuffer(file_.dtype(), most, file_.cols(), "rows read from a file", resources);
   }

@@ -1,10 +1,11 @@
 // Where a search on a GPU keeps what k-NN and range search have in common, in the one block of device memory it takes:
 // the plan counts these bytes and the backends lay out by them, so what is used is what was planned.
 //
-// Offsets are from the start of the block, each aligned; a part that a search does not need has no bytes.
+// Offsets are from the start of the block; a part that a search does not need has no bytes.
 #pragma once
 
 #include "core/byte_size.hpp"
+#include "cuda/workspace_layout.hpp"
 #include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 #include "kernels/product/operand_facts.hpp"
@@ -42,7 +43,7 @@ inline bool rows_come_ahead(const KnnProblem& problem, const KnnPlan& plan) {
   return products && !rows_stay(problem) && problem.base_in_memory && problem.rows > plan.product.rows;
 }
 
-struct SearchWorkspace {
+struct SearchWorkspace : WorkspaceLayout {
   int64_t queries = 0;      // query_batch x cols, as they came
   int64_t query_norms = 0;  // inverse norms, double
   int64_t rows = 0;         // a piece x cols, as they came
@@ -77,8 +78,6 @@ struct SearchWorkspace {
   int64_t left_rows = 0;          // query_tile x cols, as they came
   int64_t left_norms = 0;         // double
 
-  int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
-
   SearchWorkspace(const KnnProblem& problem, const KnnPlan& plan) {
     const bool products = plan.cuda_engine == CudaEngine::product;
     const bool masked = problem.filter == FilterPath::mask;
@@ -100,16 +99,6 @@ struct SearchWorkspace {
     keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
     status = take(1, sizeof(SearchStatus));
     if (products) take_products(problem, plan, query_bytes, norm_bytes);
-  }
-
- protected:
-  int64_t take(int64_t count, int64_t bytes_each) {
-    constexpr int64_t kAlignment = 256;
-    const int64_t start = bytes;
-    const int64_t size = saturating_multiply(count, bytes_each);
-    bytes =
-        size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
-    return start;
   }
 
  private:

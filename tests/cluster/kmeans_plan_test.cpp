@@ -90,6 +90,8 @@ TEST(KMeansPlanCuda, TooLittleMemorySaysHowMuchWouldDo) {
     FAIL() << "100 kB were enough";
   } catch (const OutOfMemory& error) {
     EXPECT_GT(error.bytes_needed(), 100000);
+    EXPECT_LE(plan_within(million(), error.bytes_needed()).device_bytes, error.bytes_needed());
+    EXPECT_THROW(plan_within(million(), error.bytes_needed() - 1), OutOfMemory);
   }
   EXPECT_THROW(plan_within(million(), 100 * kGiB, 1000), OutOfMemory);
 }

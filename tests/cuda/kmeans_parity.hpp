@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cluster/fitted.hpp"
-#include "core/half.hpp"
 #include "cuda/parity.hpp"
 #include "reference/data.hpp"
 
@@ -21,23 +20,13 @@ struct TypedRows {
     shape = {from.rows, from.cols, from.cols + gap};
     bytes.resize(static_cast<size_t>(shape.rows * shape.row_stride * size_of(type) + 16));
     for (int64_t i = 0; i < from.rows; ++i) {
-      for (int64_t c = 0; c < from.cols; ++c) put(i * shape.row_stride + c, from.row(i)[c] * scale);
+      for (int64_t c = 0; c < from.cols; ++c) {
+        store_as(type, from.row(i)[c] * scale + (type == DType::u8 ? 128.0f : 0.0f),
+                 bytes.data() + (i * shape.row_stride + c) * size_of(type));
+      }
     }
   }
   MatrixView view() const { return {bytes.data(), dtype, shape}; }
-
- private:
-  void put(int64_t at, float value) {
-    std::byte* const to = bytes.data() + at * size_of(dtype);
-    const auto store = [&](auto stored) { std::memcpy(to, &stored, sizeof stored); };
-    switch (dtype) {
-      case DType::f16: return store(half_of(value));
-      case DType::bf16: return store(bfloat16_of(value));
-      case DType::u8: return store(static_cast<uint8_t>(std::clamp(value + 128, 0.0f, 255.0f)));
-      case DType::i8: return store(static_cast<int8_t>(std::clamp(value, -128.0f, 127.0f)));
-      default: return store(value);
-    }
-  }
 };
 
 inline void expect_same_fit(const Fitted& expected, const Fitted& found) {

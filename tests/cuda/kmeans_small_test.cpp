@@ -38,6 +38,20 @@ TEST_F(CudaKMeansSmall, EveryDtype) {
   }
 }
 
+// Keys around f32's least and largest numbers, of centres that move: their guesses must hold.
+TEST_F(CudaKMeansSmall, TinyAndHugeKeys) {
+  const auto data = make_floats(Shape::gaussian, 400, 6, 9);
+  for (const float unit : {1e-23f, 1e-22f, 1e-21f, 1e18f}) {
+    SCOPED_TRACE(unit);
+    for (const bool spherical : {false, true}) {
+      KMeansParams params = random_start(40, 5);
+      params.spherical = spherical;
+      params.tol = 0;
+      expect_fit_parity(TypedRows(DType::f32, data, unit).view(), params);
+    }
+  }
+}
+
 TEST_F(CudaKMeansSmall, WeightsAndEmptyClusters) {
   auto data = make_floats(Shape::gaussian, 300, 8, 3);
   for (int64_t i = 0; i < 200; ++i) std::copy_n(data.row(i % 4), 8, data.row(i));  // many equal rows: empty centres
@@ -80,6 +94,30 @@ TEST_F(CudaKMeansSmall, PartialFitPredictAndTransform) {
   EXPECT_EQ(labels[0], labels[1]);
   EXPECT_EQ(distances[0], distances[1]);
   EXPECT_EQ(transformed[0], transformed[1]);
+}
+
+TEST_F(CudaKMeansSmall, TransformsNothingAndRowsThatAreNotFiniteAsTheCpuDoes) {
+  auto data = make_floats(Shape::gaussian, 90, 5, 10);
+  for (const bool spherical : {false, true}) {
+    KMeansParams params = random_start(7, 1);
+    params.spherical = spherical;
+    KMeans model(params);
+    data.row(81)[2] = 1;
+    model.fit(data.view(), {}, on_cpu());
+    std::vector<float> expected(90 * 7);
+    std::vector<float> found(90 * 7);
+    model.transform(data.view(), {expected.data(), 90, 7}, on_cpu());
+    model.transform(data.view(), {found.data(), 90, 7}, on_cuda());
+    EXPECT_EQ(expected, found);
+    model.transform(data.view().slice(0, 0), {found.data(), 0, 7}, on_cuda());
+    EXPECT_EQ(expected, found);
+    data.row(81)[2] = NAN;
+    const auto text = [&](const Resources& resources) {
+      return text_thrown<InvalidArgument>([&] { model.transform(data.view(), {found.data(), 90, 7}, resources); });
+    };
+    EXPECT_NE(text(on_cuda()).find("81"), std::string::npos);
+    EXPECT_EQ(text(on_cuda()), text(on_cpu()));
+  }
 }
 
 // One pass of each implementation of the products, and of none.

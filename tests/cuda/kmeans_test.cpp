@@ -126,8 +126,18 @@ TEST_F(CudaKMeans, PredictsInPieces) {
 TEST_F(CudaKMeans, CanBeCancelled) {
   const auto data = make_floats(Shape::gaussian, 20000, 24, 12);
   ResourceOptions options = cuda_options();
-  options.cancel.request();
-  EXPECT_THROW(fit(data.view(), random_start(30, 5), {}, Resources(options)), Cancelled);
+  // Asked for in the middle, by the sink: at the latest between the first start and the second.
+  const CancelToken token = options.cancel;
+  bool heard = false;
+  options.progress = [&](const Progress& progress) {
+    EXPECT_FALSE(heard) << "went on with " << progress.stage;
+    heard = progress.stage == "kmeans";
+    if (heard) token.request();
+  };
+  KMeansParams params = random_start(30, 5);
+  params.n_init = 2;
+  EXPECT_THROW(fit(data.view(), params, {}, Resources(options)), Cancelled);
+  EXPECT_TRUE(heard);
 }
 
 }  // namespace

@@ -89,6 +89,18 @@ inline Vectors random_vectors(DType dtype, int64_t rows, int64_t cols, uint32_t 
   return vectors;
 }
 
+// A value as a dtype has it, to memory; bytes take what they can hold of it.
+inline void store_as(DType dtype, float value, void* to) {
+  const auto store = [&](auto stored) { std::memcpy(to, &stored, sizeof stored); };
+  switch (dtype) {
+    case DType::f32: return store(value);
+    case DType::f16: return store(half_of(value));
+    case DType::bf16: return store(bfloat16_of(value));
+    case DType::u8: return store(static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f)));
+    case DType::i8: return store(static_cast<int8_t>(std::clamp(value, -128.0f, 127.0f)));
+  }
+}
+
 // Of any dtype: values from 0 to 3, or whole numbers for bytes; signed where asked for.
 class Stored {
  public:
@@ -101,18 +113,9 @@ class Stored {
 
  private:
   void put(int64_t i, int32_t number) {
-    const float value = static_cast<float>(number) * 0.0123f;
-    switch (dtype_) {
-      case DType::f32: return set(i, value);
-      case DType::f16: return set(i, half_of(value));
-      case DType::bf16: return set(i, bfloat16_of(value));
-      case DType::u8: return set(i, static_cast<uint8_t>(std::clamp(number, 0, 255)));
-      case DType::i8: return set(i, static_cast<int8_t>(number / 2));
-    }
-  }
-  template <typename T>
-  void set(int64_t i, T value) {
-    std::memcpy(bytes_.data() + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+    const auto value = static_cast<float>(dtype_ == DType::i8 ? number / 2 : number);
+    const bool whole = dtype_ == DType::u8 || dtype_ == DType::i8;
+    store_as(dtype_, whole ? value : value * 0.0123f, bytes_.data() + i * size_of(dtype_));
   }
 
   DType dtype_;

@@ -140,6 +140,48 @@ TEST(CandidateWindow, HoldsEveryNeighbour) {
   }
 }
 
+// Rows that were at `before` and are at `after` now: no value may be above what their keys and their moves tell.
+TEST(CandidateWindow, AMovedRowIsNoFartherThanItsKeyAndMoveTell) {
+  constexpr int64_t kCols = 5;
+  const std::vector<float> centre(kCols, 0.0f);
+  for (const float unit : {1e-23f, 1e-22f, 1.0f, 1e18f}) {
+    for (const float step : {0.0f, 1e-3f, 0.5f}) {
+      auto queries = reference::make_floats(Shape::gaussian, 40, kCols, 11);
+      auto before = reference::make_floats(Shape::gaussian, 40, kCols, 12);
+      auto after = reference::make_floats(Shape::gaussian, 40, kCols, 13);
+      float largest = 0;
+      for (int64_t i = 0; i < 40 * kCols; ++i) {
+        queries.row(0)[i] *= unit;
+        before.row(0)[i] *= unit;
+        after.row(0)[i] = before.row(0)[i] + step * unit * after.row(0)[i];
+        largest = std::max(largest, std::abs(after.row(0)[i]));
+      }
+      const float scale = operand_scale(largest);
+      for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product}) {
+        SCOPED_TRACE(testing::Message() << unit << " moved by " << step << ", " << name_of(metric));
+        const bool product = metric == Metric::inner_product;
+        for (int64_t i = 0; i < 40; ++i) {
+          const Rounded q(queries.row(i), centre, 1, scale, kCols);
+          const Rounded x(after.row(i), centre, 1, scale, kCols);
+          const float value = (product ? 0.0f : 0.5f * x.squares) + truncated_product(q, x);
+          const float key = reference::canonical(metric, queries.row(i), before.row(i), kCols);
+          double moved = 0;
+          for (int64_t c = 0; c < kCols; ++c) {
+            moved = std::hypot(moved, double{after.row(i)[c]} - double{before.row(i)[c]});
+          }
+          const double all = product ? double{scale} * double{scale} : double{scale};
+          const double most = value_after_move({key_kind(metric), false, kCols, all}, {q.facts, q.squares, 0}, x.facts,
+                                               key, moved, scale);
+          EXPECT_LE(value, most) << "row " << i << " with key " << key;
+          if (unit == 1.0f && step == 0.0f) {
+            EXPECT_GT(value + 0.01 * (q.squares + x.squares), most) << "the bound of row " << i << " says little";
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CandidateWindow, LeavesFewRowsOfOrdinaryData) {
   const auto base = reference::make_floats(Shape::gaussian, kRows, 128, 7);
   const auto far = reference::make_floats(Shape::far_mean, kRows, 128, 7);

@@ -133,6 +133,25 @@ KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& proble
   return window_within(problem, query, rows, distance * problem.scale);
 }
 
+// What a row's computed value is at most, once it has moved by up to `moved` since its key was `key`: for squared_l2
+// and inner_product of halves. `query_scale` is the query's part of the problem's scale, where it has one. Keys below
+// f32's normal range are off by more than their digits say, so an absolute slack stands beside the relative ones.
+KITH_HOST_DEVICE inline double value_after_move(const WindowProblem& problem, const QueryWindow& query,
+                                                const OperandFacts& rows, double key, double moved,
+                                                double query_scale) {
+  constexpr double kLoss = 0x1p-20;  // past the roundings of the key, of the move and of what follows
+  if (problem.kind == KeyKind::inner_product) {
+    const double length = static_cast<double>(query.query.norm) + query.query.residual;
+    const double value = (key + fabs(key) * kLoss + kTinyKey) * problem.scale +
+                         length * moved * (problem.scale / query_scale) * (1 + kLoss);
+    return value + fabs(value) * kLoss + inner_product_error(problem, query, rows);
+  }
+  const double residuals = static_cast<double>(query.query.residual) + rows.residual;
+  const double distance = (sqrt(key + kTinyKey) + moved) * problem.scale * (1 + kLoss) + residuals;
+  const double value = (distance * distance * (1 + kLoss) - query.squared_norm) / 2 + value_error(problem, query, rows);
+  return value + fabs(value) * kLoss;
+}
+
 // The unit of a query's products with a base.
 KITH_HOST_DEVICE inline double window_scale(const WindowProblem& problem, const BaseFacts& base,
                                             const QueryFacts& query) {

@@ -1,12 +1,12 @@
 // The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
 //
 // A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
-// what is known from the start or the least value seen so far by the four threads that share the query, plus its
-// slack: no row that is farther can be
-// the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and
-// what was found can lie in shared memory, since the products take most registers.
+// what is known from the start, or the least value seen so far by the four threads that share the query plus its slack:
+// no row that is farther can be the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs
+// little more than the minima; and what was found can lie in shared memory, since the products take most registers.
 #pragma once
 
+#include "kernels/product/nearest_rows.hpp"
 #include "kernels/product/product_epilogue_cuda.hpp"
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace kith {
 class NearestEpilogue {
  public:
   using Target = ProductNearest;
-  static constexpr int kKept = 3;
+  static constexpr int kKept = kNearestKept;
   static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
   static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp
 
@@ -31,11 +31,11 @@ class NearestEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       const bool real = query(q) < target_.queries;
       slack_[q] = real ? target_.slacks[query(q)] : 0.0f;
-      limit_[q] = real ? target_.limits[query(q)] : -kFarthest;
-      best_value_[q] = kFarthest;
+      limit_[q] = real ? target_.limits[query(q)] : -kFarthestValue;
+      best_value_[q] = kFarthestValue;
       best_row_[q] = kNoNearest;
       KITH_UNROLL
-      for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthest;
+      for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthestValue;
       KITH_UNROLL
       for (int i = 0; i < kKept; ++i) row(q, i) = __uint_as_float(kNoNearest);
     }
@@ -92,8 +92,6 @@ class NearestEpilogue {
   }
 
  private:
-  static constexpr float kFarthest = 3e38f;
-
   __device__ int64_t query(int q) const { return first_query_ + static_cast<uint32_t>(q / 2 * apart_ + 8 * (q % 2)); }
   __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
   __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
@@ -126,17 +124,8 @@ class NearestEpilogue {
   }
 
   __device__ void insert(int q, float new_value, float new_row) const {
-    KITH_UNROLL
-    for (int i = 0; i < kKept; ++i) {
-      const float there = value(q, i);
-      if (!(new_value < there)) continue;
-      const float other = row(q, i);
-      value(q, i) = new_value;
-      row(q, i) = new_row;
-      new_value = there;
-      new_row = other;
-    }
-    value(q, kKept) = fminf(value(q, kKept), new_value);
+    insert_nearest([&](int i) -> float& { return value(q, i); }, [&](int i) -> float& { return row(q, i); }, new_value,
+                   new_row);
   }
 
   const Target& target_;

@@ -10,6 +10,7 @@
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/range_places_cuda.hpp"
+#include "kernels/product/row_threads_cuda.hpp"
 #include "kernels/select/sort_block_cuda.hpp"
 #include "kernels/select/sort_entries_cuda.hpp"
 
@@ -22,7 +23,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
 constexpr int64_t kFewQueries = 128;
-constexpr int kRowThreads = 4;           // that share a row
 constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
 // lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
 template <bool kProduct, typename X>
 __device__ double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
-  constexpr int kLanes = kCanonicalLanes / kRowThreads;
+  constexpr int kLanes = kRowThreadLanes;
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   double lanes[kLanes] = {};
 #pragma unroll 8
@@ -70,18 +70,7 @@ __device__ double row_sum(const double* query, const X* row, int64_t cols, bool 
       }
     }
   }
-  // canonical_tree: eight and four lanes apart are other threads' lanes.
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
-  KITH_UNROLL
-  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
-    KITH_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-      lanes[i] += __shfl_down_sync(threads, lanes[i], static_cast<unsigned>(apart), kRowThreads);
-    }
-  }
-  lanes[0] += lanes[2];
-  lanes[1] += lanes[3];
-  return lanes[0] + lanes[1];
+  return join_row_threads(lanes, row_threads());
 }
 
 // The same of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
@@ -108,7 +97,7 @@ __device__ double byte_row_sum(const uint32_t* query, const X* row, int64_t cols
     sum +=
         kProduct ? static_cast<int64_t>(products) : static_cast<int64_t>(squares) - 2 * static_cast<int64_t>(products);
   }
-  const unsigned threads = 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads);
+  const unsigned threads = row_threads();
   KITH_UNROLL
   for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
     sum += __shfl_down_sync(threads, sum, static_cast<unsigned>(apart), kRowThreads);

@@ -1,0 +1,48 @@
+#include "cluster/device_row_gather_cuda.hpp"
+
+#include "cluster/row_lists_cuda.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
+#include "exact/prepared_base_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kFewRows = 8;  // for which a copy each is no slower
+
+void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
+  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
+}
+
+}  // namespace
+
+void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, std::byte* out,
+                 const Resources& resources) {
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const cudaStream_t stream = context->stream();
+  const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+  const auto count = static_cast<int64_t>(numbers.size());
+  if (count <= kFewRows || row_bytes + 4 > kGatherBytes / 2) {
+    for (int64_t i = 0; i < count; ++i) {
+      copy(out + i * row_bytes, rows.row(numbers[static_cast<size_t>(i)]), row_bytes, stream);
+    }
+    return context->synchronize();
+  }
+  const int64_t at_once = std::min(count, kGatherBytes / 2 / (row_bytes + 4));
+  const DeviceBuffer list(at_once * 4, "rows to be gathered", context, resources);
+  const DeviceBuffer gathered(at_once * row_bytes, "rows to be gathered", context, resources);
+  auto* const on_device = reinterpret_cast<uint32_t*>(list.data());
+  for (int64_t first = 0; first < count; first += at_once) {
+    const int64_t part = std::min(at_once, count - first);
+    copy(on_device, numbers.data() + first, part * 4, stream);
+    launch_gather_rows(device_rows(rows), rows.cols(), on_device, part, gathered.data(), stream);
+    copy(out + first * row_bytes, gathered.data(), part * row_bytes, stream);
+    context->synchronize();
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,61 @@
+#include "cluster/row_lists_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/operand_layout.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads)
+    take_found_kernel(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const int64_t row = rows == nullptr ? i : int64_t{rows[i]};
+  labels[row] = static_cast<int32_t>(row_of(found[i]));
+  keys[row] = key_of_ordered(ordered_of(found[i]));
+}
+
+// A warp for each row.
+__global__ void __launch_bounds__(kThreads)
+    gather_rows_kernel(const std::byte* from, int64_t stride_bytes, int64_t row_bytes, const uint32_t* rows,
+                       int64_t count, std::byte* out, bool words) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (i >= count) return;
+  const std::byte* const row = from + int64_t{rows[i]} * stride_bytes;
+  std::byte* const to = out + i * row_bytes;
+  if (words) {
+    for (int64_t at = threadIdx.x % 32 * 4; at < row_bytes; at += 128) {
+      *reinterpret_cast<uint32_t*>(to + at) = *reinterpret_cast<const uint32_t*>(row + at);
+    }
+    return;
+  }
+  for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+
+}  // namespace
+
+void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
+                       cudaStream_t stream) {
+  if (count == 0) return;
+  take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
+  KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
+}
+
+void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
+                        cudaStream_t stream) {
+  if (count == 0) return;
+  const int64_t size = size_of(from.dtype);
+  const auto* const data = static_cast<const std::byte*>(from.data);
+  const bool words = cols * size % 4 == 0 && from.stride * size % 4 == 0 &&
+                     reinterpret_cast<uintptr_t>(data) % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 4 == 0;
+  gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
+                                                                      count, out, words);
+  KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
+}
+
+}  // namespace kith

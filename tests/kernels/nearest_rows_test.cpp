@@ -1,0 +1,35 @@
+#include "kernels/product/nearest_rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+TEST(NearestRows, KeepsTheThreeLeastAndTheValueOfTheFourth) {
+  std::mt19937 random(1);
+  for (uint32_t count = 0; count < 12; ++count) {
+    for (int turn = 0; turn < 50; ++turn) {
+      NearestRows kept{{kFarthestValue, kFarthestValue, kFarthestValue, kFarthestValue},
+                       {kNoNearest, kNoNearest, kNoNearest, kNoNearest}};
+      std::vector<std::pair<float, uint32_t>> all(4, {kFarthestValue, kNoNearest});
+      for (uint32_t row = 0; row < count; ++row) {
+        const auto value = static_cast<float>(random() % 7);
+        insert_nearest([&](int i) -> float& { return kept.values[i]; },
+                       [&](int i) -> uint32_t& { return kept.rows[i]; }, value, row);
+        all.emplace_back(value, row);
+      }
+      std::sort(all.begin(), all.end());
+      for (size_t i = 0; i <= kNearestKept; ++i) EXPECT_EQ(kept.values[i], all[i].first);
+      // The first of equals comes first.
+      for (size_t i = 0; i < kNearestKept; ++i) EXPECT_EQ(kept.rows[i], all[i].second);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
