@@ -23,10 +23,14 @@ TEST(NearestRows, KeepsTheThreeLeastAndTheValueOfTheFourth) {
                        [&](int i) -> uint32_t& { return kept.rows[i]; }, value, row);
         all.emplace_back(value, row);
       }
+      // Equal ones may stand in any order, but none twice, and each with its value.
+      for (int i = 0; i < kNearestKept; ++i) {
+        const std::pair<float, uint32_t> found{kept.values[i], kept.rows[i]};
+        EXPECT_NE(std::find(all.begin(), all.end(), found), all.end());
+        for (int j = 0; j < i; ++j) EXPECT_TRUE(kept.rows[i] == kNoNearest || kept.rows[i] != kept.rows[j]);
+      }
       std::sort(all.begin(), all.end());
       for (size_t i = 0; i <= kNearestKept; ++i) EXPECT_EQ(kept.values[i], all[i].first);
-      // The first of equals comes first.
-      for (size_t i = 0; i < kNearestKept; ++i) EXPECT_EQ(kept.rows[i], all[i].second);
     }
   }
 }
