@@ -144,6 +144,17 @@ def test_images(kith, tmp_path, pack):
     np.testing.assert_array_equal(read_matrix(tmp_path / "b.u8bin"), BYTES[3:])
 
 
+def test_hdf5_of_other_datasets_is_not_replaced(kith, tmp_path):
+    a, h = write_matrix(tmp_path / "a.fbin", REALS), tmp_path / "h.h5"
+    kith.ok("convert", a, f"{h}::kept")
+    before = h.read_bytes()
+    error = kith.fails(2, "convert", a, f"{h}::extra")
+    assert f"'{h}' is there already and holds: kept; writing 'extra' would replace" in error
+    assert h.read_bytes() == before
+    kith.ok("convert", a, f"{h}::kept", "--count", 1)
+    assert kith.ok("info", f"{h}::kept", "--json").json["result"]["files"][0]["rows"] == 1
+
+
 def test_hdf5(kith, tmp_path):
     a, h = write_matrix(tmp_path / "a.fbin", REALS), tmp_path / "h.hdf5"
     kith.ok("convert", a, h)

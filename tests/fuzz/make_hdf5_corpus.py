@@ -76,6 +76,15 @@ def attributes(file: h5py.File) -> None:
         train.attrs[f"attribute{i}"] = np.arange(4)
 
 
+def root_attributes(count: int) -> Callable[[h5py.File], None]:
+    def make(file: h5py.File) -> None:
+        file["train"] = VALUES
+        for i in range(count):
+            file.attrs[f"attribute{i}"] = i
+
+    return make
+
+
 def committed(file: h5py.File) -> None:
     file["type"] = np.dtype("f4")
     file.create_dataset("train", data=VALUES, dtype=file["type"])
@@ -85,6 +94,16 @@ def virtual(file: h5py.File) -> None:
     layout = h5py.VirtualLayout(shape=VALUES.shape, dtype="f4")
     layout[:] = h5py.VirtualSource("other.hdf5", "train", shape=VALUES.shape)
     file.create_virtual_dataset("train", layout)
+
+
+def make_of_widths(path: pathlib.Path, versions: tuple[str, str], widths: tuple[int, int]) -> None:
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_sizes(*widths)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    bounds = {"earliest": h5py.h5f.LIBVER_EARLIEST, "v108": h5py.h5f.LIBVER_V18, "v110": h5py.h5f.LIBVER_V110}
+    access.set_libver_bounds(*(bounds.get(version, h5py.h5f.LIBVER_LATEST) for version in versions))
+    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)) as file:
+        file.create_dataset("train", data=VALUES, chunks=(4, 3))
 
 
 SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
@@ -98,6 +117,8 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_ordered": (OLD, ordered),
     "v0_attributes": (OLD, attributes),
     "v0_committed": (OLD, committed),
+    "v0_root_attribute": (OLD, root_attributes(1)),
+    "v3_root_attributes": (LATEST, root_attributes(12)),
     "v2_gzip": (V108, dataset(chunks=(4, 3), compression="gzip")),
     "v3_plain": (LATEST, dataset()),
     "v3_single_chunk": (LATEST, dataset(chunks=(6, 4))),
@@ -117,6 +138,14 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v3_inner_node": (LATEST, dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None))),
 }
 
+# Bytes of addresses and of lengths, where these are not the same.
+WIDTHS: dict[str, tuple[tuple[str, str], tuple[int, int]]] = {
+    "v0_offsets_8_lengths_4": (OLD, (8, 4)),
+    "v0_offsets_4_lengths_8": (OLD, (4, 8)),
+    "v0_offsets_2_lengths_8": (OLD, (2, 8)),
+    "v3_offsets_4_lengths_2": (LATEST, (4, 2)),
+}
+
 MANY_CHUNKS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_tree": (OLD, dataset(data=MANY, chunks=(1, 2))),
     "v3_fixed_pages": (LATEST, dataset(data=np.resize(MANY, (1200, 2)), chunks=(1, 2))),
@@ -133,6 +162,8 @@ def main() -> None:
         for name, (versions, make) in files.items():
             with h5py.File(into / name, "w", libver=versions) as file:
                 make(file)
+    for name, (versions, widths) in WIDTHS.items():
+        make_of_widths(folder / name, versions, widths)
     # h5py cannot be asked for version 1 of the superblock: version 0 with one field more, which takes the place of what
     # the root group's entry keeps to save a look elsewhere.
     old = (folder / "v0_shuffle").read_bytes()
