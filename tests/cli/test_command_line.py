@@ -57,6 +57,11 @@ def test_no_command_prints_help_and_fails(kith):
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "99999999999999999999"], "is no decimal whole number"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--colour"], "--colour"),
         (["convert", "a.fbin"], "OUT is required"),
+        (["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--seed", "-1"], "'-1' is none of the whole numbers from 0 on"),
+        (["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--tol", "x"], "--tol: 'x' is no number such as 0.5"),
+        (["range", "--base", "b.fbin", "--queries", "q.fbin", "--radius", "1,5"], "--radius: '1,5' is no number such as"),
+        (["eval", "--found", "f.ibin", "--truth", "t.ibin", "-k", "x"], "'x' is no decimal whole number"),
+        (["eval", "--found", "f.ibin", "--truth", "t.ibin", "-R", "1,x"], "'x' is no decimal whole number"),
         (["convert", "a.fbin", "b.npy", "--threads=2"], "--threads"),
         (["eval", "--found", "i.ibin"], "--truth is required"),
     ],
@@ -140,7 +145,7 @@ def test_cuda_without_cuda(kith, search):
     if kith.ok("info", "--json").json["result"]["cuda"]["devices"]:
         assert kith.ok(*search, "--device", "cuda:0", "--json").json["result"]["device"] == "cuda:0"
     else:
-        assert "CUDA" in kith.fails(2, *search, "--device", "cuda:0")
+        assert "CUDA" in kith.fails(5, *search, "--device", "cuda:0")
 
 
 def test_kmeans_on_the_device_asked_for(kith, tmp_path):
@@ -151,7 +156,15 @@ def test_kmeans_on_the_device_asked_for(kith, tmp_path):
         kith.ok(*arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
         assert (tmp_path / "gpu.fbin").read_bytes() == (tmp_path / "cpu.fbin").read_bytes()
     else:
-        assert "CUDA" in kith.fails(2, *arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
+        assert "CUDA" in kith.fails(5, *arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
+
+
+def test_errors_name_options(kith, tmp_path):
+    np.save(tmp_path / "x.npy", np.full((3, 2), np.nan, np.float32))
+    np.save(tmp_path / "ids.npy", np.zeros((3, 2), np.int64))
+    search = ("knn", "--queries", tmp_path / "x.npy", "--out-ids", tmp_path / "i.npy", "-k", 1, "--base")
+    assert "(--no-check-finite)" in kith.fails(2, *search, tmp_path / "x.npy")
+    assert "holds ids (i64), not vectors; give a file of vectors" in kith.fails(2, *search, tmp_path / "ids.npy")
 
 
 @pytest.mark.parametrize("threads", ["-1", "100000"])

@@ -43,6 +43,10 @@ def test_every_option(kith, data, tmp_path):
     kith.ok("kmeans", "--data", path, "-k", 5, "--out", plain, "--seed", 3)
     kith.ok("kmeans", "--data", path, "--clusters", 5, "--out", weighted, "--seed", 3, "--weights", weights)
     assert plain.read_bytes() == weighted.read_bytes()
+    np.save(tmp_path / "list.npy", np.ones(2000, np.float32))  # as numpy has them
+    options = ["--seed", 3, "--weights", tmp_path / "list.npy"]
+    kith.ok("kmeans", "--data", path, "-k", 5, "--out", tmp_path / "5.fbin", *options)
+    assert plain.read_bytes() == (tmp_path / "5.fbin").read_bytes()
     options = ["--iterations", 3, "--tol", 0, "--n-init", 2, "--init", "random", "--spherical", "--batch-size", 100]
     options += ["--max-points-per-centre", 100, "--init-points-per-centre", 8, "--no-check-finite", "--quiet"]
     assert kith.ok("kmeans", "--data", path, "-k", 5, "--out", tmp_path / "3.fbin", *options).out == ""
@@ -59,7 +63,7 @@ def test_every_option(kith, data, tmp_path):
         (["--init", "best"], 2, "kmeans++"),
         (["--init", "given"], 2, "--centres"),
         (["--tol", -1], 2, "tol = -1"),
-        (["--weights", "x.fbin"], 2, "2000 x 1 f32"),
+        (["--weights", "x.fbin"], 2, "2000 x 10 f32; one row or one column is needed"),
         (["--out-labels", "c.fbin"], 2, "same file"),
         (["--out-labels", "x.fbin"], 2, "same file"),
         (["--data", "none.fbin"], 3, "none.fbin"),

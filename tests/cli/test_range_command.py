@@ -55,7 +55,7 @@ def test_runs_where_it_is_told(kith, tmp_path, data):
     )
 
 
-@pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "keep-list.npy", "mask.u8bin", "mask.npy", "mask-bool.npy"])
+@pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "keep-list.npy", "mask.u8bin", "mask.npy", "mask-bool.npy", "mask-column.npy", "mask-row.npy"])
 def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     arguments, base, queries = data
     kept = np.arange(3, 500, 7)
@@ -64,6 +64,10 @@ def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     rows = mask if name.startswith("mask") else kept.reshape(-1, 1)
     if name == "mask-bool.npy":  # as numpy has them
         rows = rows[:, 0] != 0
+    elif name == "mask-column.npy":
+        rows = rows != 0
+    elif name == "mask-row.npy":
+        rows = rows.reshape(1, -1) != 0
     elif name == "keep-list.npy":
         rows = rows[:, 0]
     filter_path = write_matrix(tmp_path / "in" / name, rows)

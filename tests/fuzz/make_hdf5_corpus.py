@@ -85,6 +85,28 @@ def root_attributes(count: int) -> Callable[[h5py.File], None]:
     return make
 
 
+def of_type(stored: h5py.h5t.TypeID) -> Callable[[h5py.File], None]:
+    """Values that numpy may have no type for; they are never written."""
+
+    def make(file: h5py.File) -> None:
+        h5py.h5d.create(file.id, b"train", stored, h5py.h5s.create_simple(VALUES.shape))
+
+    return make
+
+
+def bfloat16() -> h5py.h5t.TypeID:
+    stored = h5py.h5t.IEEE_F16LE.copy()
+    stored.set_fields(15, 7, 8, 0, 7)
+    stored.set_ebias(127)
+    return stored
+
+
+def seven_bits() -> h5py.h5t.TypeID:
+    stored = h5py.h5t.STD_U8LE.copy()
+    stored.set_precision(7)
+    return stored
+
+
 def committed(file: h5py.File) -> None:
     file["type"] = np.dtype("f4")
     file.create_dataset("train", data=VALUES, dtype=file["type"])
@@ -119,6 +141,9 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_committed": (OLD, committed),
     "v0_root_attribute": (OLD, root_attributes(1)),
     "v3_root_attributes": (LATEST, root_attributes(12)),
+    "v0_bfloat16": (OLD, of_type(bfloat16())),
+    "v0_seven_bits": (OLD, of_type(seven_bits())),
+    "v0_u32": (OLD, of_type(h5py.h5t.STD_U32LE)),
     "v2_gzip": (V108, dataset(chunks=(4, 3), compression="gzip")),
     "v3_plain": (LATEST, dataset()),
     "v3_single_chunk": (LATEST, dataset(chunks=(6, 4))),

@@ -163,9 +163,16 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
     const std::string path = seed(directory, name);
     expect_refusal<InvalidArgument>(opening(path), "'" + path + "'");
     expect_refusal<InvalidArgument>(opening(path), reason);
+    std::filesystem::remove(path);
   };
-  refuse("f64", "holds 64-bit floating-point numbers");
-  refuse("big_endian", "holds 32-bit big-endian floating-point numbers");
+  refuse("f64", "holds 64-bit floating-point numbers; taken are");
+  refuse("f64", "little-endian; store x.astype('<f4')");
+  refuse("big_endian", "holds 32-bit big-endian floating-point numbers; taken are");
+  refuse("big_endian", "; store x.astype('<f4')");
+  refuse("v0_bfloat16", "holds 16-bit floating-point numbers with 8 bits of exponent and 7 of mantissa (bfloat16);");
+  refuse("v0_seven_bits", "holds 8-bit unsigned integers with 7 bits in use from bit 0 on; taken are");
+  refuse("v0_u32", "holds 32-bit unsigned integers; taken are");
+  refuse("v0_u32", "; store vectors as x.astype('u1') or x.astype('<f4'), ids as x.astype('<i8')");
   refuse("bool", "holds an enumeration");
   refuse("one_axis", "the dataset has 1 dimensions");
   refuse("huge_chunk", "chunks of 16384 x 1024 values take 64 MiB; at most 16 MiB");
@@ -271,7 +278,7 @@ TEST(Hdf5File, AFileThatHoldsMoreIsNotReplaced) {
     EXPECT_EQ(directory.names(), (std::set<std::string>{"kept.hdf5"}));
     std::filesystem::remove(path);
   };
-  const std::string all = "holds: distances, neighbors, test, train; writing '";
+  const std::string all = "holds: distances, neighbors, test, train, and attributes; writing '";
   keeps("ann_benchmarks", "::extra", all + "extra' would replace all of it");
   keeps("ann_benchmarks", "", all + "train' would replace all of it");
   keeps("ann_latest", "::test", all);

@@ -191,17 +191,21 @@ def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
 def test_h5py_reads_what_is_written(name, dtype, tmp_path):
     h5py = pytest.importorskip("h5py")
     for rows in (0, 1, 33):
+        path = tmp_path / f"{rows}.h5"
         x = np.arange(rows * 7).reshape(rows, 7).astype(dtype)
-        kith.write_vectors(f"{tmp_path / 'x.h5'}::{name}", x)
-        with h5py.File(tmp_path / "x.h5") as file:
+        kith.write_vectors(f"{path}::{name}", x)
+        with h5py.File(path) as file:
             made = file[name]
             assert made.dtype == dtype and made.shape == x.shape and (made[:] == x).all()
             assert made.chunks is None and (rows == 0 or made.id.get_offset() % 64 == 0)
             assert list(file) == [name.split("/")[0]]
-        with h5py.File(tmp_path / "x.h5", "r+") as file:
+        with h5py.File(path, "r+") as file:
             file["more"] = x
-        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::more") == x).all()
-        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::{name}") == x).all()
+        assert (kith.read_vectors(f"{path}::more") == x).all()
+        assert (kith.read_vectors(f"{path}::{name}") == x).all()
+        with pytest.raises(ValueError, match="is there already and holds: .*more.* would replace all of it"):
+            kith.write_vectors(f"{path}::{name}", x)
+        assert (kith.read_vectors(f"{path}::more") == x).all()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
