@@ -57,6 +57,16 @@ struct KMeansInput {
   MatrixView centres;               // for KMeansInit::given: clusters x cols
 };
 
+// What fitting has left, to be kept and given back to KMeans::restore(). All in host memory.
+struct KMeansSnapshot {
+  MatrixView centres;                // clusters x cols, f32
+  VectorView<const double> counts;   // one for each centre
+  VectorView<const int32_t> labels;  // of the last fit's rows, or none
+  double objective = 0;
+  std::vector<double> history;
+  int64_t iterations = 0;
+};
+
 // A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
 // labels(), counts() and history() return is valid until the next fit.
 class KITH_EXPORT KMeans {
@@ -88,6 +98,10 @@ class KITH_EXPORT KMeans {
 
   // Takes centres that were made before, clusters x cols.
   void set_centres(const MatrixView& centres, const Resources& resources = Resources());
+
+  // Takes, bit for bit, what centres(), counts() and the others of a KMeans with the same parameters returned: whatever
+  // is called next gives what it would have given there, partial_fit() too. InvalidArgument for what no fit leaves.
+  void restore(const KMeansSnapshot& snapshot, const Resources& resources = Resources());
 
   const KMeansParams& params() const;
   bool fitted() const;

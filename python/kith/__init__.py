@@ -14,9 +14,9 @@ All neighbours within a radius: `range_search`. All distances: `pairwise_distanc
 its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
-float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; other floating-point
-types and layouts are converted to float32 by one copy. Results are arrays of the queries' library, where the queries
-lie.
+float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, 16-bit
+integers and other layouts are converted to float32 by one copy. Results are arrays of the queries' library, where the
+queries lie.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
 (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._device_arrays import as_device_vectors, on_device
-from kith._libraries import dlpack_device, library_of
+from kith._libraries import NO_MEMORY, dlpack_device, library_of
 
 
 class SupportsDLPack(Protocol):
@@ -48,14 +48,17 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype == BFLOAT16 or (dtype.name == "bfloat16" and dtype.itemsize == 2)
 
 
-def to_numpy(x: VectorsLike, name: str) -> Matrix:
-    """`x` as a numpy array of whatever shape and dtype it has, without a copy where it is an array already."""
+def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)") -> Matrix:
+    """`x` as a numpy array of whatever shape and dtype it has, without a copy where it is an array already.
+
+    Who gave a path is told to read it by `reader`.
+    """
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; Kith knows no missing values: fill them first, with x.filled(...)")
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, (str, bytes, os.PathLike)):
-        raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with kith.read_vectors(path)")
+        raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with {reader}")
     if hasattr(x, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; Kith searches dense vectors: convert it with x.toarray()")
     memory = dlpack_device(x)
@@ -67,6 +70,11 @@ def to_numpy(x: VectorsLike, name: str) -> Matrix:
 
 
 def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
+    if memory == NO_MEMORY:
+        raise TypeError(
+            f"{name}: __dlpack_device__ of this {type(x).__name__} does not give the numbers of a kind of memory and "
+            "of a device"
+        )
     if memory not in _HOST_DEVICES:
         raise TypeError(_not_on_host(name))
     x = library_of(x).plain(x, name)
@@ -140,8 +148,8 @@ def _to_float32(array: Matrix, name: str, *, listed: bool) -> Matrix:
             f"{name} is {array.dtype}, which float32 cannot always hold; if it can, pass {name}.astype(numpy.float32)"
         )
     raise TypeError(
-        f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts other real "
-        "floating types to float32"
+        f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, "
+        "longdouble, int16 and uint16 to float32: convert it to one of these"
     )
 
 

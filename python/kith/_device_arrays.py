@@ -44,16 +44,16 @@ def as_device_vectors(x: Any, name: str, stream: int) -> tuple[DeviceArray, bool
     """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device."""
     library = library_of(x)
     x = library.plain(x, name)
-    array = library.export(x, stream)
+    array = library.export(x, stream, name)
     if array.dtype in _CONVERTED:
-        return library.export(library.to_float32(x, name), stream), True
+        return library.export(library.to_float32(x, name), stream, name), True
     if array.dtype not in _STORED:
         raise TypeError(
             f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, "
             f"int16 and uint16 to float32: convert it to one of these"
         )
     if len(array.shape) in (1, 2) and not readable_in_place(array):
-        return library.export(library.packed(x, name), stream), True
+        return library.export(library.packed(x, name), stream, name), True
     return array, False
 
 
@@ -62,7 +62,7 @@ def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) ->
     library = library_of(x)
     if not library.writable:
         raise TypeError(f"out: {name} is a {type(x).__name__}, which nobody may write to; leave out away")
-    array = library.export(library.plain(x, f"out: {name}"), stream)
+    array = library.export(library.plain(x, f"out: {name}"), stream, f"out: {name}")
     if array.dtype != dtype:
         raise TypeError(f"out: {name} must be {dtype}, not {array.dtype}")
     if len(array.shape) != axes:
@@ -78,5 +78,5 @@ def fill_on_device(
     """A fresh float32 matrix of the library of `like`, filled by `fill` where that lies."""
     library = library_of(like)
     matrix = library.empty(shape, "float32", device)
-    fill(library.export(matrix, stream))
+    fill(library.export(matrix, stream, "the result"))
     return library.finished(matrix)

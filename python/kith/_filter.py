@@ -18,7 +18,7 @@ def as_filter(filter: FilterLike | None) -> RowFilter | None:
     """The filter, told by its dtype. Its length is checked where the number of rows is known."""
     if filter is None:
         return None
-    array = to_numpy(filter, "filter")
+    array = to_numpy(filter, "filter", "numpy.load(path)")
     if array.ndim != 1:
         raise ValueError(
             f"filter has {array.ndim} axes (shape {array.shape}); it must be 1-D: a bool for each row, packed bits as "

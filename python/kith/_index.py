@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import SupportsFloat, SupportsIndex
+from typing import NoReturn, SupportsFloat, SupportsIndex
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
@@ -162,6 +162,13 @@ class Index:
     def device(self) -> str:
         """Where searches run, as it was given."""
         return self._device
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """For pickle and copy, which are refused: a copy would share the vectors, and no file format holds them yet."""
+        raise TypeError(
+            "a kith.Index cannot be pickled or copied yet; keep its vectors (kith.write_vectors) and add them to a new "
+            "one"
+        )
 
     def __repr__(self) -> str:
         kind = self._index.factory

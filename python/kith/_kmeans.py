@@ -17,12 +17,27 @@ from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
-from kith._options import calling, check_device, flag, text, whole_number
+from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
 
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
+_Fit = tuple[Floats, npt.NDArray[np.float64], Labels, float, list[float], int]
+
+# What a pickle leaves out, since it is made anew from the parameters and the fit.
+_MADE_ANEW = frozenset(
+    {
+        "_model",
+        "_fitting",
+        "cluster_centers_",
+        "labels_",
+        "inertia_",
+        "n_iter_",
+        "objective_history_",
+        "counts_",
+    }
+)
 
 
 class KMeans:
@@ -84,6 +99,8 @@ class KMeans:
     of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads
     at once, also while one fits. The GIL is released, and Ctrl-C stops a fit.
 
+    A model can be pickled and copied, fitted or not; what is called on the copy gives the same bytes.
+
     Examples
     --------
     >>> import numpy as np, kith
@@ -127,10 +144,10 @@ class KMeans:
         self._clusters = whole_number(clusters, "clusters")
         if isinstance(init, str) and text(init, "init") == "given":
             raise ValueError("init: pass the array of centres itself, or 'kmeans++' or 'random'")
-        self._model = _kith.KMeans(
+        self._parameters = (
             self._clusters,
             whole_number(iterations, "iterations"),
-            _real(tol, "tol"),
+            real_number(tol, "tol"),
             whole_number(n_init, "n_init"),
             init if isinstance(init, str) else "given",
             number,
@@ -141,6 +158,7 @@ class KMeans:
             flag(compute_labels, "compute_labels"),
             flag(check_finite, "check_finite"),
         )
+        self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
 
     def fit(
@@ -272,14 +290,34 @@ class KMeans:
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
-    def _take_results(self) -> None:
+    def _fit(self) -> _Fit:
+        """What `restore` of the compiled half takes."""
         model = self._model
-        self.cluster_centers_ = model.centres()
-        self.labels_ = model.labels()
-        self.counts_ = model.counts()
-        self.inertia_ = model.objective()
-        self.n_iter_ = model.iterations()
-        self.objective_history_ = np.array(model.history(), dtype=np.float64)
+        centres, counts, labels = model.centres(), model.counts(), model.labels()
+        return centres, counts, labels, model.objective(), model.history(), model.iterations()
+
+    def _take_results(self) -> None:
+        self.cluster_centers_, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = self._fit()
+        self.objective_history_ = np.array(history, dtype=np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the parameters, and what fitting has left."""
+        if isinstance(self._given, _kith.DeviceArray):
+            raise TypeError("init lies in a GPU's memory; to pickle or copy a KMeans, give init on the host")
+        with self._fitting:
+            state = {name: value for name, value in self.__dict__.items() if name not in _MADE_ANEW}
+            if self._model.fitted:
+                state["_fit"] = self._fit()
+            return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fit = state.pop("_fit", None)
+        self.__dict__.update(state)
+        self._model = _kith.KMeans(*self._parameters)
+        self._fitting = threading.RLock()
+        if fit is not None:
+            self._model.restore(*fit)
+            self._take_results()
 
     def __repr__(self) -> str:
         return f"kith.KMeans({self._clusters})"
@@ -288,16 +326,9 @@ class KMeans:
 def _weights(weights: npt.ArrayLike | None) -> Floats | None:
     if weights is None:
         return None
-    array = to_numpy(weights, "sample_weight")
+    array = to_numpy(weights, "sample_weight", "numpy.load(path)")
     if array.ndim != 1:
         raise ValueError(f"sample_weight has {array.ndim} axes (shape {array.shape}); it must be 1-D, one for each row")
     if array.dtype.kind not in "fiu":
         raise TypeError(f"sample_weight is {array.dtype}; it must be real numbers")
     return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _real(value: float, name: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} is {value!r}; it must be a number") from None

@@ -39,8 +39,8 @@ def knn(
     queries : array_like, (queries, dimension) or (dimension,)
         What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
         uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
-        DLPack too, on the host or in a GPU's memory; other floating-point types, int16, uint16, lists and other layouts
-        are converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
+        DLPack too, on the host or in a GPU's memory; float64, longdouble, int16, uint16, lists and other layouts are
+        converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
         other on the GPU that searches.
     base : array_like, (rows, dimension)
         What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path

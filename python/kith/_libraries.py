@@ -5,25 +5,36 @@ None is imported here: who passes an array has loaded its library.
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, Protocol
 
 import numpy as np
 
-from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, import_interface, wait_for_device
+from kith._interface import from_interface
+from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, wait_for_device
 
 # CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
 LEGACY_STREAM = 1
 
-# DLPack's number of a CUDA device's memory.
+# DLPack's number of a CUDA device's memory, and one that it has for none.
 _CUDA = 2
+NO_MEMORY = 0
 
 
 def dlpack_device(x: Any) -> int | None:
-    """DLPack's number for the kind of memory that `x` lies in; None where it does not tell."""
+    """DLPack's number for the kind of memory that `x` lies in.
+
+    None where it does not speak DLPack; `NO_MEMORY` where what it tells is no pair of numbers.
+    """
     if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         return None
-    return int(x.__dlpack_device__()[0])
+    told: Any = x.__dlpack_device__() if callable(x.__dlpack_device__) else None
+    try:
+        kind, number = (operator.index(part) for part in told)
+    except (TypeError, ValueError):
+        return NO_MEMORY
+    return kind if kind != _CUDA or 0 <= number < 2**31 else NO_MEMORY
 
 
 class Library(Protocol):
@@ -40,8 +51,11 @@ class Library(Protocol):
     def stream(self, x: Any) -> int:
         """The stream on which the library works where `x` lies; 0 where it has none to tell."""
 
-    def export(self, x: Any, stream: int) -> DeviceArray:
-        """`x`, which lies in a GPU's memory, with its values in place for work on that stream."""
+    def export(self, x: Any, stream: int, name: str) -> DeviceArray:
+        """`x`, which lies in a GPU's memory, with its values in place for work on that stream.
+
+        TypeError or ValueError, with the argument's name, where it does not lie there as it says.
+        """
 
     def to_float32(self, x: Any, name: str) -> Any:
         """A converted copy."""
@@ -78,8 +92,8 @@ class Torch:
     def stream(self, x: Any) -> int:
         return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) or LEGACY_STREAM
 
-    def export(self, x: Any, stream: int) -> DeviceArray:
-        return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+    def export(self, x: Any, stream: int, name: str) -> DeviceArray:
+        return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.to(sys.modules["torch"].float32).contiguous()
@@ -115,9 +129,9 @@ class Cupy:
         with x.device:
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr) or LEGACY_STREAM
 
-    def export(self, x: Any, stream: int) -> DeviceArray:
+    def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         with x.device:
-            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.astype("float32", order="C")
@@ -155,11 +169,11 @@ class Jax:
     def stream(self, x: Any) -> int:
         return 0
 
-    def export(self, x: Any, stream: int) -> DeviceArray:
+    def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         if isinstance(x, DeviceArray):
             return x
         x.block_until_ready()
-        return import_dlpack(x.__dlpack__())
+        return import_dlpack(x.__dlpack__(), name)
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.astype("float32")
@@ -198,13 +212,13 @@ class Other:
     def stream(self, x: Any) -> int:
         return 0
 
-    def export(self, x: Any, stream: int) -> DeviceArray:
+    def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         if isinstance(x, DeviceArray):
             return x
         if dlpack_device(x) is not None:
-            array = import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM))
+            array = import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
         else:
-            array = import_interface(x.__cuda_array_interface__, x)
+            array = from_interface(x, name)
         wait_for_device(int(array.__dlpack_device__()[1]))
         return array
 

@@ -25,7 +25,8 @@ def whole_number(value: SupportsIndex, name: str) -> int:
     except TypeError:
         raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number") from None
     if abs(number) > _LARGEST:
-        raise ValueError(f"{name} = {number} is too large")
+        shown = f"= {number}" if number.bit_length() < 256 else f"has {number.bit_length()} bits and"
+        raise ValueError(f"{name} {shown} is too large")
     return number
 
 
@@ -37,6 +38,8 @@ def real_number(value: SupportsFloat, name: str) -> float:
         return float(value)
     except TypeError:
         raise TypeError(f"{name} is a {type(value).__name__}; it must be a number") from None
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a float") from None
 
 
 def flag(value: bool, name: str) -> bool:

@@ -51,7 +51,7 @@ def pairwise_distances(
 
     Returns
     -------
-    numpy.ndarray of float32
+    array of float32
         (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit; in the kind of array that `x`
         is, where `x` lies.
 

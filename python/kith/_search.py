@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kith._arrays import Matrix, Vectors, VectorsLike, as_queries, share_memory
 from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
-from kith._kith import CallOptions, DeviceArray
+from kith._kith import CallOptions, DeviceArray, check_result_size
 from kith._libraries import library_of
 
 # (ids, distances), the caller's: of any library.
@@ -70,12 +70,11 @@ def search_with(
         return Neighbors(*out)
     library = library_of(queries)
     if isinstance(matrix, DeviceArray):
-        if k < 1:
-            raise ValueError(f"k = {k}; at least one neighbour must be asked for")
+        check_result_size(1 if single else matrix.shape[0], k)
         shape = (k,) if single else (matrix.shape[0], k)
         ids = library.empty(shape, "int64", matrix.device)
         distances = library.empty(shape, "float32", matrix.device)
-        step(matrix, (library.export(ids, options.stream), library.export(distances, options.stream)))
+        step(matrix, (library.export(ids, options.stream, "ids"), library.export(distances, options.stream, "distances")))
         return Neighbors(library.finished(ids), library.finished(distances))
     found = as_neighbors(step(matrix, None), None, single=single)
     return Neighbors(library.from_host(found.ids, queries), library.from_host(found.distances, queries))

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -60,14 +61,15 @@ std::optional<DType> stored_dtype(nb::dlpack::dtype dtype) {
 }
 
 // "<f4": little-endian as every CUDA host is, or '|' where there is no order.
-nb::dlpack::dtype of_type_string(const std::string& text) {
+nb::dlpack::dtype of_type_string(const std::string& text, const std::string& name) {
   for (const NamedDtype& known : kDtypes) {
     const std::string letters = fmt::format("{}{}", known.kind, known.dtype.bits / 8);
     if (*known.kind != '\0' && text.size() > 1 && (text[0] == '<' || text[0] == '|') && text.substr(1) == letters) {
       return known.dtype;
     }
   }
-  throw InvalidArgument(fmt::format("__cuda_array_interface__ has the typestr '{}', which Kith does not know", text));
+  throw InvalidArgument(
+      fmt::format("{}: __cuda_array_interface__ has the typestr '{}', which Kith does not know", name, text));
 }
 
 std::vector<int64_t> packed_strides(const std::vector<int64_t>& shape) {
@@ -78,13 +80,18 @@ std::vector<int64_t> packed_strides(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-DeviceArray DeviceArray::from_dlpack(const nb::ndarray<nb::ro>& array) {
+DeviceArray DeviceArray::from_dlpack(const nb::object& given, const std::string& name) {
+  nb::ndarray<nb::ro> array;
+  if (given.is_none() || !nb::try_cast(given, array, false)) {
+    throw nb::type_error(fmt::format("{}: __dlpack__ gives a {} that is no DLPack capsule, or one that was used before",
+                                     name, nb::type_name(given.type()).c_str())
+                             .c_str());
+  }
   if (array.device_type() != nb::device::cuda::value) {
-    throw nb::type_error(
-        fmt::format("the array lies on a device of DLPack's type {}; Kith reads host memory and that of "
-                    "CUDA devices",
-                    array.device_type())
-            .c_str());
+    throw nb::type_error(fmt::format("{} lies on a device of DLPack's type {}; Kith reads host memory and that of CUDA "
+                                     "devices",
+                                     name, array.device_type())
+                             .c_str());
   }
   DeviceArray made;
   made.data_ = const_cast<void*>(array.data());
@@ -99,26 +106,21 @@ DeviceArray DeviceArray::from_dlpack(const nb::ndarray<nb::ro>& array) {
   return made;
 }
 
-DeviceArray DeviceArray::from_interface(const nb::dict& interface, nb::object owner) {
-  if (interface.contains("mask") && !interface["mask"].is_none()) {
-    throw nb::type_error("the array has a mask; Kith knows no missing values: fill them first");
-  }
+DeviceArray DeviceArray::from_interface(const Interface& told, nb::object owner, const std::string& name) {
   DeviceArray made;
-  made.data_ = reinterpret_cast<void*>(nb::cast<uintptr_t>(interface["data"][0]));
-  made.read_only_ = nb::cast<bool>(interface["data"][1]);
-  made.shape_ = nb::cast<std::vector<int64_t>>(interface["shape"]);
-  made.dtype_ = of_type_string(nb::cast<std::string>(interface["typestr"]));
-  if (interface.contains("strides") && !interface["strides"].is_none()) {
+  made.data_ = reinterpret_cast<void*>(told.data);
+  made.read_only_ = told.read_only;
+  made.shape_ = told.shape;
+  made.dtype_ = of_type_string(told.typestr, name);
+  made.strides_ = told.strides ? *told.strides : packed_strides(made.shape_);
+  if (told.strides) {
     const int64_t size = made.dtype_.bits / 8;
-    for (const int64_t bytes : nb::cast<std::vector<int64_t>>(interface["strides"])) {
-      if (bytes % size != 0) throw InvalidArgument("__cuda_array_interface__ has strides of broken elements");
-      made.strides_.push_back(bytes / size);
+    for (int64_t& step : made.strides_) {
+      if (step % size != 0) {
+        throw InvalidArgument(fmt::format("{}: __cuda_array_interface__ has strides of broken elements", name));
+      }
+      step /= size;
     }
-  } else {
-    made.strides_ = packed_strides(made.shape_);
-  }
-  if (made.strides_.size() != made.shape_.size()) {
-    throw InvalidArgument("__cuda_array_interface__ has as many strides as axes, or none");
   }
   made.device_ = made.data_ == nullptr ? 0 : device_of(made.data_);
   made.owner_ = std::move(owner);
@@ -273,10 +275,17 @@ void bind_device_array(nb::module_& module) {
         return fmt::format("kith.DeviceArray(shape=({}), dtype={}, device=cuda:{})", fmt::join(self.shape(), ", "),
                            self.dtype(), self.device());
       });
-  module.def("import_dlpack", &DeviceArray::from_dlpack, nb::arg("array").noconvert(),
-             nb::sig("def import_dlpack(array: typing.Any) -> DeviceArray"));
-  module.def("import_interface", &DeviceArray::from_interface, nb::arg("interface"), nb::arg("owner"),
-             nb::sig("def import_interface(interface: dict[str, typing.Any], owner: object) -> DeviceArray"));
+  module.def("import_dlpack", &DeviceArray::from_dlpack, nb::arg("array").none(), nb::arg("name") = "the array",
+             nb::sig("def import_dlpack(array: typing.Any, name: str = ...) -> DeviceArray"));
+  module.def(
+      "import_interface",
+      [](uintptr_t data, bool read_only, std::vector<int64_t> shape, std::optional<std::vector<int64_t>> strides,
+         std::string typestr, nb::object owner, const std::string& name) {
+        const Interface told{data, read_only, std::move(shape), std::move(strides), std::move(typestr)};
+        return DeviceArray::from_interface(told, std::move(owner), name);
+      },
+      nb::arg("data"), nb::arg("read_only"), nb::arg("shape"), nb::arg("strides").none(), nb::arg("typestr"),
+      nb::arg("owner"), nb::arg("name"), "What __cuda_array_interface__ says, checked before; strides in bytes.");
   module.def("empty_on_device", &DeviceArray::empty, nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"),
              nb::arg("device"));
   module.def("first_row", &DeviceArray::first_row, nb::arg("array"));

@@ -9,6 +9,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +18,24 @@ namespace kith::python {
 
 namespace nb = nanobind;
 
+// What __cuda_array_interface__ says, with numbers that the package has found to be possible.
+struct Interface {
+  uintptr_t data;
+  bool read_only;
+  std::vector<int64_t> shape;
+  std::optional<std::vector<int64_t>> strides;  // in bytes
+  std::string typestr;
+};
+
 class DeviceArray {
  public:
   DeviceArray() = default;
 
-  // A capsule, which is used up, or anything with __dlpack__. TypeError where it lies in no CUDA device's memory.
-  static DeviceArray from_dlpack(const nb::ndarray<nb::ro>& array);
-  // What __cuda_array_interface__ says, with the object that said it.
-  static DeviceArray from_interface(const nb::dict& interface, nb::object owner);
+  // A capsule, which is used up, or anything with __dlpack__. TypeError, with the argument's name, for what is neither
+  // or lies in no CUDA device's memory.
+  static DeviceArray from_dlpack(const nb::object& given, const std::string& name);
+  // With the object that said it, and the argument's name.
+  static DeviceArray from_interface(const Interface& told, nb::object owner, const std::string& name);
   // Kith's own memory, uninitialised.
   static DeviceArray empty(int64_t rows, int64_t cols, const std::string& dtype, int device);
 

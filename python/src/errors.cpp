@@ -2,16 +2,16 @@
 //
 //   InvalidArgument   ValueError
 //   CorruptFile       kith.CorruptFileError, a ValueError with filename and offset
-//   IoError           OSError with errno and filename; Python picks FileNotFoundError, PermissionError, ...
-//   OutOfMemory       MemoryError
-//   Unsupported       NotImplementedError, a RuntimeError
-//   every other       RuntimeError
+//   IoError           OSError, with errno and filename where there is an errno; Python picks FileNotFoundError,
+//   PermissionError, ... OutOfMemory       MemoryError Unsupported       NotImplementedError, a RuntimeError every
+//   other       RuntimeError
 #include "module.hpp"
 
 #include <kith/error.hpp>
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace kith::python {
 namespace {
@@ -21,8 +21,13 @@ nb::object file_name(const std::string& path) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
 }
 
+// The library's words, with the one setting that it quotes written as Python writes it.
 nb::str text(const std::exception& error) {
-  const std::string what = error.what();
+  std::string what = error.what();
+  constexpr std::string_view kSetting = "check_finite = false";
+  if (const size_t at = what.find(kSetting); at != std::string::npos) {
+    what.replace(at, kSetting.size(), "check_finite=False");
+  }
   PyObject* decoded = PyUnicode_DecodeUTF8(what.data(), static_cast<Py_ssize_t>(what.size()), "backslashreplace");
   return nb::steal<nb::str>(decoded);
 }
@@ -31,13 +36,9 @@ void raise(nb::handle type, nb::object error) { PyErr_SetObject(type.ptr(), erro
 
 void set_os_error(const IoError& error) {
   nb::handle type = PyExc_OSError;
-  nb::object raised;
-  if (error.code() != 0) {
-    raised = type(error.code(), text(error), file_name(error.path()));
-  } else {
-    raised = type(text(error));
-    raised.attr("filename") = file_name(error.path());
-  }
+  // With a filename Python shows errno and strerror instead of the text, so without an errno the text stands alone; it
+  // names the file.
+  nb::object raised = error.code() == 0 ? type(text(error)) : type(error.code(), text(error), file_name(error.path()));
   raise(raised.type(), raised);
 }
 

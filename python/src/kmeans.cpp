@@ -138,6 +138,21 @@ nb::object centres(const KMeans& self) {
   return vectors_array(std::move(copy));
 }
 
+using CountArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using LabelArray = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void restore(KMeans& self, const HostVectorArray& centres, const CountArray& counts, const LabelArray& labels,
+             double objective, std::vector<double> history, int64_t iterations) {
+  KMeansSnapshot snapshot;
+  snapshot.centres = view_of(centres, "the centres");
+  snapshot.counts = {counts.data(), static_cast<int64_t>(counts.shape(0)), {}};
+  snapshot.labels = {labels.data(), static_cast<int64_t>(labels.shape(0)), {}};
+  snapshot.objective = objective;
+  snapshot.history = std::move(history);
+  snapshot.iterations = iterations;
+  self.restore(snapshot);
+}
+
 }  // namespace
 
 void bind_kmeans(nb::module_& module) {
@@ -167,6 +182,13 @@ void bind_kmeans(nb::module_& module) {
            nb::sig("def transform(self, x: " KITH_PY_VECTORS ", options: CallOptions, out: " KITH_PY_GIVEN_DISTANCES
                    ") -> " KITH_PY_DISTANCES " | None"),
            "Returns the matrix, or None after filling out.")
+      .def("restore", &restore, nb::arg("centres").noconvert(), nb::arg("counts").noconvert(),
+           nb::arg("labels").noconvert(), nb::arg("objective"), nb::arg("history"), nb::arg("iterations"),
+           nb::sig("def restore(self, centres: numpy.typing.NDArray[numpy.float32], "
+                   "counts: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.int32], "
+                   "objective: float, history: collections.abc.Sequence[float], iterations: int) -> None"),
+           "Takes what the functions below returned.")
+      .def_prop_ro("fitted", &KMeans::fitted)
       .def("centres", &centres, nb::sig("def centres(self) -> numpy.typing.NDArray[numpy.float32]"))
       .def(
           "labels", [](const KMeans& self) { return copied_vector(self.labels()); },

@@ -7,6 +7,8 @@
 #include "neighbors_output.hpp"
 #include "row_filter.hpp"
 
+#include "exact/knn_checks.hpp"
+
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
@@ -68,6 +70,15 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
 }  // namespace
 
 void bind_knn(nb::module_& module) {
+  module.def(
+      "check_result_size",
+      [](int64_t queries, int64_t k) {
+        KnnParams params;
+        params.k = k;
+        params.validate();
+        check_result_size(queries, k);
+      },
+      nb::arg("queries"), nb::arg("k"), "ValueError where no memory holds so many neighbours.");
   module.def("knn", &knn_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(), nb::arg("k"),
              nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"),
              nb::arg("out").noconvert().none(),

@@ -1,6 +1,7 @@
 #include "neighbors_output.hpp"
 
 #include "core/byte_size.hpp"
+#include "exact/knn_checks.hpp"
 
 #include <kith/error.hpp>
 
@@ -30,6 +31,7 @@ std::pair<T*, MemorySpace> begin_of(const std::variant<DeviceArray, Array>& give
 
 NeighborsOutput::NeighborsOutput(int64_t queries, int64_t k, const GivenOutput& given, const Resources& resources)
     : given_(given.has_value()), view_{nullptr, nullptr, queries, k, {}} {
+  check_result_size(queries, k);
   if (given_) {
     const auto [ids, ids_space] = begin_of<int64_t>(given->first, "ids", view_);
     const auto [distances, distances_space] = begin_of<float>(given->second, "distances", view_);

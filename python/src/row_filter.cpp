@@ -20,8 +20,8 @@ RowFilter FilterArray::over(int64_t rows) const {
   }
   if (bytes != (rows + 7) / 8) {
     throw InvalidArgument(fmt::format(
-        "filter is uint8, packed bits, of {} bytes; the {} rows of the base need {}, eight rows a byte. A mask is "
-        "bool, a list of row numbers another integer type",
+        "filter is uint8, packed bits, of {} bytes; the {} rows of the base need {}, eight rows a byte. A mask of one "
+        "byte a row must be bool: x.astype(bool); a list of row numbers another integer type",
         bytes, rows, (rows + 7) / 8));
   }
   return RowFilter::bits(bytes_.data(), rows);

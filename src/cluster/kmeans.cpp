@@ -36,7 +36,7 @@ struct KMeans::State {
   std::shared_ptr<const KMeansModel> current_fitted() {
     std::shared_ptr<const KMeansModel> now = current();
     if (now->centres.rows() > 0) return now;
-    throw InvalidState("this KMeans has no centres yet; call fit, partial_fit or set_centres first");
+    throw InvalidState("this KMeans has no centres yet; fit it first");
   }
   void publish(KMeansModel next) {
     auto made = std::make_shared<const KMeansModel>(std::move(next));
@@ -54,6 +54,26 @@ void check_same_columns(int64_t rows, int64_t centres) {
   if (rows == centres) return;
   throw InvalidArgument(
       fmt::format("the rows have {} columns and the centres {}; they must be the same", rows, centres));
+}
+
+void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
+  const MatrixView& centres = given.centres;
+  check_host_readable("centres", centres);
+  if (centres.dtype() != DType::f32 || centres.rows() != clusters || centres.cols() < 1) {
+    throw InvalidArgument(fmt::format("the snapshot's centres are {} x {} {}; they must be {} rows of f32",
+                                      centres.rows(), centres.cols(), name_of(centres.dtype()), clusters));
+  }
+  if (given.counts.size != clusters || given.iterations < 0) {
+    throw InvalidArgument(fmt::format("the snapshot has {} counts for {} centres, and {} iterations", given.counts.size,
+                                      clusters, given.iterations));
+  }
+  const int32_t* const labels = given.labels.data;
+  const auto known = [&](int32_t label) { return label >= 0 && label < clusters; };
+  const int32_t* const wrong = std::find_if_not(labels, labels + given.labels.size, known);
+  if (wrong != labels + given.labels.size) {
+    throw InvalidArgument(
+        fmt::format("the snapshot's label {} is {}; there are {} centres", wrong - labels, *wrong, clusters));
+  }
 }
 
 }  // namespace
@@ -236,6 +256,25 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   if (given.spherical) normalise_centres(model.centres.mutable_view());
+  state_->publish(std::move(model));
+}
+
+void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources) {
+  const int64_t clusters = params().clusters;
+  check_snapshot(snapshot, clusters);
+  const MatrixView& centres = snapshot.centres;
+  KMeansModel model;
+  model.centres = MatrixBuffer(DType::f32, clusters, centres.cols(), "the centres", resources);
+  model.counts = HostBuffer(clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", resources);
+  model.labels = HostBuffer(snapshot.labels.size * static_cast<int64_t>(sizeof(int32_t)), "the labels", resources);
+  auto* const out = static_cast<float*>(model.centres.mutable_view().data());
+  for (int64_t c = 0; c < clusters; ++c) widen_row(centres, c, out + c * centres.cols());
+  std::copy_n(snapshot.counts.data, clusters, model.counts.as<double>());
+  std::copy_n(snapshot.labels.data, snapshot.labels.size, model.labels.as<int32_t>());
+  model.label_count = snapshot.labels.size;
+  model.objective = snapshot.objective;
+  model.history = snapshot.history;
+  model.iterations = snapshot.iterations;
   state_->publish(std::move(model));
 }
 

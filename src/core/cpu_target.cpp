@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <mutex>
 
 namespace kith {
 namespace {
@@ -71,13 +73,22 @@ void force_cpu_target(std::string_view name) {
     const std::vector<Target> targets = usable();
     const auto chosen = std::find_if(targets.begin(), targets.end(), [&](const Target& t) { return t.name == name; });
     if (chosen == targets.end()) {
-      throw InvalidArgument(fmt::format("this machine or build has no CPU target '{}'", name));
+      throw InvalidArgument(
+          fmt::format("this machine or build has no CPU target '{}'; it has {}", name, fmt::join(cpu_targets(), ", ")));
     }
     hwy::SetSupportedTargetsForTest(chosen->highway);
     const CpuExtensions& extensions = chosen->extensions;
     allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u);
   }
   hwy::GetChosenTarget().DeInit();
+}
+
+void heed_cpu_target_of_environment() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* const name = std::getenv("KITH_CPU_TARGET");
+    if (name != nullptr && *name != '\0') force_cpu_target(name);
+  });
 }
 
 }  // namespace kith

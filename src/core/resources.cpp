@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
 #include "core/thread_pool.hpp"
 
@@ -26,6 +27,7 @@ Resources::Resources() : Resources(ResourceOptions{}) {}
 
 Resources::Resources(ResourceOptions options) {
   options.validate();
+  heed_cpu_target_of_environment();
   const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   pool_ = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : hardware);
   host_memory_ = std::make_shared<MemoryBudget>("host", options.host_memory_limit);

@@ -10,9 +10,8 @@
 #include <limits>
 
 namespace kith {
-namespace {
 
-void check_dtype(std::string_view what, DType dtype, Metric metric) {
+void check_rows_dtype(std::string_view what, DType dtype, Metric metric) {
   if (metric == Metric::hamming && dtype != DType::u8) {
     throw InvalidArgument(
         fmt::format("the {} are {}; hamming counts the differing bits of u8 rows: pack the bits into "
@@ -21,12 +20,10 @@ void check_dtype(std::string_view what, DType dtype, Metric metric) {
   }
 }
 
-}  // namespace
-
 KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params) {
   params.validate();
-  check_dtype("queries", queries.dtype, params.metric);
-  check_dtype("base vectors", base.dtype, params.metric);
+  check_rows_dtype("queries", queries.dtype, params.metric);
+  check_rows_dtype("base vectors", base.dtype, params.metric);
   if (queries.cols != base.cols) {
     throw InvalidArgument(
         fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols, base.cols));
@@ -55,7 +52,8 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
 void check_result_size(int64_t queries, int64_t k) {
   constexpr int64_t kMostResults = int64_t{1} << 40;
   if (k > kMostResults || (queries > 0 && k > kMostResults / queries)) {
-    throw InvalidArgument(fmt::format("{} queries with k = {} give more results than memory can hold", queries, k));
+    throw InvalidArgument(
+        fmt::format("{} queries with k = {} give more results than memory can hold; ask for fewer", queries, k));
   }
 }
 

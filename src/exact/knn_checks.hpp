@@ -21,6 +21,9 @@ struct RowsInfo {
 // The problem, its k no larger than the base. InvalidArgument or Unsupported where it cannot be.
 KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params);
 
+// That the metric compares rows of that type; `what` is plural.
+void check_rows_dtype(std::string_view what, DType dtype, Metric metric);
+
 // That so many results can be counted.
 void check_result_size(int64_t queries, int64_t k);
 

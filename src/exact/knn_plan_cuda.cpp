@@ -79,12 +79,16 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
       needed);
 }
 
-int64_t workspace_bytes(const KnnProblem& problem, KnnPlan& plan) {
-  if (!problem.range) return KnnWorkspace(problem, plan).bytes;
+// Settles what follows from the rest of the plan, and its bytes.
+void settle_workspace(const KnnProblem& problem, KnnPlan& plan) {
+  if (!problem.range) {
+    plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+    return;
+  }
   // What one query can have in a tile, or among its candidates, always fits.
   const int64_t of_products = plan.product.queries * kHitsPerQuery;
   plan.hits = std::max({plan.row_tile, plan.query_tile * plan.row_tile / 4, of_products, plan.product.capacity});
-  return RangeWorkspace(problem, plan).bytes;
+  plan.device_bytes = RangeWorkspace(problem, plan).bytes;
 }
 
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
@@ -110,7 +114,7 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
     plan.query_tile = std::min(plan.query_tile, plan.query_batch);
   };
   for (;;) {
-    plan.device_bytes = workspace_bytes(problem, plan);
+    settle_workspace(problem, plan);
     if (plan.device_bytes <= budget.device) break;
     if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       shrink_rows();
@@ -185,7 +189,7 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
     choose_selection(problem, choice, product);
-    plan.device_bytes = workspace_bytes(problem, plan);
+    settle_workspace(problem, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);
@@ -257,7 +261,7 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
       throw_too_small("host", plan.host_bytes, budget.host);
     }
   }
-  plan.device_bytes = workspace_bytes(problem, plan);
+  settle_workspace(problem, plan);
   return plan;
 }
 

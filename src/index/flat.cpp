@@ -184,6 +184,7 @@ class Flat final : public IndexType {
   }
 
   void check_rows(const FlatVersion& current, const MatrixView& rows) const {
+    check_rows_dtype("added vectors", rows.dtype(), params_.metric);
     check_knn({0, rows.cols(), rows.dtype()}, {rows.rows(), rows.cols(), rows.dtype()}, {1, params_.metric});
     if (current.rows == 0) return;
     if (rows.cols() != current.cols || rows.dtype() != current.dtype) {

@@ -30,6 +30,14 @@ def test_machine_as_json(kith):
         assert cuda["devices"][0]["device"] == "cuda:0" and "why_none" not in cuda
 
 
+def test_the_instruction_set_can_be_chosen(kith, monkeypatch):
+    monkeypatch.setenv("KITH_CPU_TARGET", "no such")
+    known = kith.fails(2, "info").rpartition("it has ")[2].strip().split(", ")
+    for target in known:
+        monkeypatch.setenv("KITH_CPU_TARGET", target)
+        assert kith.ok("info", "--json").json["result"]["cpu"]["instruction_set"] == target
+
+
 @pytest.mark.parametrize(
     "name, matrix, content, dtype",
     [

@@ -203,6 +203,7 @@ TEST_F(CudaRange, FilesGoOutBatchByBatch) {
   ResourceOptions options = cuda_options();
   options.host_memory_limit = int64_t{8} << 20;
   int64_t seen = 0;
+  int64_t batches = 0;
   range_search(
       VectorFile(directory.path("queries.fbin")), VectorFile(directory.path("base.fbin")),
       [&](int64_t first, const RangeView& part) {
@@ -210,11 +211,16 @@ TEST_F(CudaRange, FilesGoOutBatchByBatch) {
         for (int64_t q = 1; q <= part.queries; ++q) {
           ASSERT_EQ(expected.offsets()[first + q], before + part.offsets[q]);
         }
-        for (int64_t i = 0; i < part.size(); ++i) ASSERT_EQ(expected.ids()[before + i], part.ids[i]);
+        for (int64_t i = 0; i < part.size(); ++i) {
+          ASSERT_EQ(expected.ids()[before + i], part.ids[i]);
+          ASSERT_EQ(expected.distances()[before + i], part.distances[i]);
+        }
         seen += part.queries;
+        ++batches;
       },
       {0.8f, Metric::l2}, Resources(options));
   EXPECT_EQ(seen, 100);
+  EXPECT_GT(batches, 1);
 }
 
 TEST_F(CudaRange, CancelStopsTheSearch) {

@@ -138,6 +138,10 @@ def test_broadcast_rows_are_copied():
         (np.ma.ones((2, 3), np.float32), "masked"),
         (Sparse(), "toarray"),
         (Foreign(np.ones((2, 3), np.float32), device=(10, 0)), "GPU"),
+        (Foreign(np.ones((2, 3), np.float32), device=None), "__dlpack_device__"),
+        (Foreign(np.ones((2, 3), np.float32), device="cuda"), "__dlpack_device__"),
+        (Foreign(np.ones((2, 3), np.float32), device=(2, "0")), "__dlpack_device__"),
+        (Foreign(np.ones((2, 3), np.float32), device=(2, 2**40)), "__dlpack_device__"),
         (b"abc", "read_vectors"),
     ],
 )
@@ -188,6 +192,13 @@ class ForeignBfloat16(Foreign):
         # DLTensor: data (8 bytes), device (8), ndim (4), then the dtype's code; 4 is bfloat16.
         ctypes.c_uint8.from_address(pointer(capsule, b"dltensor") + 20).value = 4
         return capsule
+
+
+def test_float8_is_not_among_what_is_converted():
+    x = np.ones((2, 3), pytest.importorskip("ml_dtypes").float8_e4m3fn)
+    with pytest.raises(TypeError, match="queries is float8_e4m3fn; .* converts float64, longdouble, int16 and uint16"):
+        kith.knn(x, x.astype(np.float32))
+    assert kith.knn(x.astype(np.float32), x.astype(np.longdouble), k=1).distances.max() == 0
 
 
 @pytest.mark.parametrize("make", [lambda x: x, ForeignBfloat16], ids=["ml_dtypes", "DLPack"])

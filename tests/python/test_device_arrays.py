@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -192,6 +193,74 @@ def test_interface_needs_a_device(vectors):
         as_vectors(WithInterface(vectors(4, 3), mask=np.ones((4, 3), bool)), "x")
     with pytest.raises(ValueError, match=">f4"):
         as_vectors(WithInterface(vectors(4, 3), typestr=">f4"), "x")
+
+
+@pytest.mark.parametrize(
+    "changes, error, says",
+    [
+        ({"data": (-1, False)}, ValueError, "data"),
+        ({"data": (2**70, False)}, ValueError, "data"),
+        ({"data": (0, False)}, ValueError, "data is 0"),
+        ({"data": 123}, TypeError, "data"),
+        ({"data": (1.5, False)}, TypeError, "data"),
+        ({"data": (64,)}, TypeError, "data"),
+        ({"shape": (2**70, 8)}, ValueError, "shape"),
+        ({"shape": (2**62, 8)}, ValueError, "shape"),
+        ({"shape": (-4, 3)}, ValueError, "shape"),
+        ({"shape": (5.0, 8)}, TypeError, "shape"),
+        ({"shape": "ab"}, TypeError, "shape"),
+        ({"strides": "xy"}, TypeError, "strides"),
+        ({"strides": (12,)}, ValueError, "1 strides for 2 axes"),
+        ({"strides": (2**70, 4)}, ValueError, "stride"),
+        ({"strides": (2**62, 4)}, ValueError, "no memory"),
+        ({"strides": (13, 4)}, ValueError, "broken"),
+        ({"typestr": b"<f4"}, TypeError, "typestr"),
+        ({"typestr": "<f999"}, ValueError, "<f999"),
+    ],
+)
+def test_a_broken_interface(changes, error, says, vectors):
+    x = vectors(4, 3)
+    with pytest.raises(error, match=f"queries: __cuda_array_interface__.*{says}"):
+        kith.knn(WithInterface(x, **changes), x)
+    with pytest.raises(error, match=f"base: __cuda_array_interface__.*{says}"):
+        kith.knn(x, WithInterface(x, **changes))
+
+
+@pytest.mark.parametrize(
+    "told, says", [(None, "NoneType"), ([1], "list"), ({"shape": (1, 1), "typestr": "<f4"}, "no 'data'")]
+)
+def test_no_interface_at_all(told, says, vectors):
+    x = WithInterface(vectors(4, 3))
+    x.__cuda_array_interface__ = told
+    for call in (lambda: kith.Index().add(x), lambda: kith.KMeans(2).fit(x)):
+        with pytest.raises(TypeError, match=f"x: __cuda_array_interface__.*{says}"):
+            call()
+
+
+def test_a_capsule_that_is_none(vectors):
+    class Told(OnGpu):
+        def __dlpack__(self, *, stream=None):
+            return self.given
+
+    x, used = Told(vectors(4, 3)), OnGpu(vectors(4, 3)).__dlpack__()
+    _kith.import_dlpack(used)
+    for x.given in (5, None, "capsule", used):
+        with pytest.raises(TypeError, match="queries: __dlpack__ gives a .* no DLPack capsule"):
+            kith.knn(x, vectors(4, 3))
+    x.given = vectors(4, 3).__dlpack__()
+    with pytest.raises(TypeError, match="base lies on a device of DLPack's type 1"):
+        kith.knn(vectors(4, 3), x)
+
+
+def test_more_neighbours_than_memory(vectors):
+    for queries in (OnGpu(vectors(4, 3)), OnGpu(vectors(1, 3)[0])):
+        with pytest.raises(ValueError, match="k = 4611686018427387904 give more"):
+            kith.knn(queries, vectors(4, 3), k=2**62)
+
+
+def test_centres_on_a_gpu_are_not_pickled(vectors):
+    with pytest.raises(TypeError, match="init lies in a GPU's memory"):
+        pickle.dumps(kith.KMeans(4, init=OnGpu(vectors(4, 3))))
 
 
 def test_shown(vectors):

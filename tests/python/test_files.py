@@ -310,6 +310,13 @@ def test_errors_of_the_system(tmp_path):
         kith.write_vectors(tmp_path / "no" / "x.fbin", np.zeros((2, 2), np.float32))
 
 
+def test_an_error_without_a_number_keeps_its_reason(tmp_path):
+    os.mkfifo(tmp_path / "x.npy")
+    with pytest.raises(OSError, match="x.npy.*only regular files") as caught:
+        kith.read_vectors(tmp_path / "x.npy")
+    assert caught.value.errno is None and "None" not in str(caught.value)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission(tmp_path):
     path = tmp_path / "x.fbin"

@@ -92,7 +92,7 @@ def test_rows_left_out_are_not_checked(vectors):
     [
         (np.ones(149, bool), ValueError, "149.*150"),
         (np.ones(151, bool), ValueError, "151.*150"),
-        (np.ones(150, np.uint8), ValueError, "packed bits"),
+        (np.ones(150, np.uint8), ValueError, "packed bits.*must be bool: x.astype\\(bool\\)"),
         (np.ones(18, np.uint8), ValueError, "19"),
         ([3, 150], ValueError, "150"),
         ([3, -1], ValueError, "-1"),
@@ -103,6 +103,7 @@ def test_rows_left_out_are_not_checked(vectors):
         (["a"], TypeError, "U1"),
         ({3, 4}, (TypeError, ValueError), "filter"),
         ("1010", TypeError, "str"),
+        ("mask.npy", TypeError, "numpy.load\\(path\\)"),
         (np.ma.ones(150, bool), TypeError, "masked"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ import pytest
 
 import kith
 from conftest import METRICS
+
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
@@ -210,3 +213,21 @@ def test_rows_of_a_failed_add_are_let_go(vectors):
     del broken, caught
     gc.collect()
     assert alive() is None and len(index) == 0
+
+
+def test_neither_pickled_nor_copied(vectors):
+    """A copy that shared the vectors would grow with the original."""
+    index = kith.Index()
+    index.add(vectors(5, 3))
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="kith.Index cannot be pickled or copied"):
+            attempt(index)
+
+
+def test_texts_speak_of_what_was_added(vectors):
+    with pytest.raises(ValueError, match="the added vectors are f32; hamming"):
+        kith.Index(metric="hamming").add(vectors(5, 3))
+    broken = vectors(5, 3)
+    broken[2, 1] = np.nan
+    with pytest.raises(ValueError, match="row 2.*check_finite=False"):
+        kith.Index().add(broken)

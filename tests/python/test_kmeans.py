@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -106,6 +108,8 @@ def test_mini_batches_and_spherical(blobs):
         ({"init": "given"}, ValueError, "array of centres"),
         ({"seed": -1}, ValueError, "seed"),
         ({"tol": "small"}, TypeError, "tol"),
+        ({"tol": 10**400}, ValueError, "tol is too large"),
+        ({"clusters": 10**5000}, ValueError, "clusters has 16610 bits"),
         ({"spherical": 1}, TypeError, "spherical"),
         ({"device": "gpu"}, ValueError, "cuda:N"),
     ],
@@ -151,3 +155,64 @@ def test_predicts_while_it_is_fitted(blobs):
     while fitter.is_alive():
         assert (model.predict(blobs[:50]) == model.labels_[:50]).all()
     fitter.join()
+
+
+def test_before_the_first_fit(blobs):
+    for call in (lambda model: model.predict(blobs), lambda model: model.transform(blobs)):
+        with pytest.raises(RuntimeError, match="fit it first"):
+            call(kith.KMeans(3))
+
+
+def pickled(model):
+    return [pickle.loads(pickle.dumps(model, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+
+
+def results_of(model):
+    names = ("cluster_centers_", "labels_", "counts_", "objective_history_")
+    arrays = [(getattr(model, name).dtype, getattr(model, name).shape, getattr(model, name).tobytes()) for name in names]
+    return [*arrays, model.inertia_, model.n_iter_]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"spherical": True},
+        {"batch_size": 100, "iterations": 2},
+        {"compute_labels": False},
+        {"init": "random", "seed": 7},
+    ],
+)
+def test_pickled_and_copied(arguments, blobs):
+    """Whatever is called on a copy gives the bytes that the original gives, and neither moves the other."""
+    fitted = kith.KMeans(6, **arguments).fit(blobs[:2000])
+    began = kith.KMeans(6, **arguments).partial_fit(blobs[:500])
+    for model in (fitted, began):
+        before = results_of(model)
+        made = [*pickled(model), copy.deepcopy(model), copy.copy(model)]
+        assert all(results_of(other) == before for other in made)
+        assert all(other.predict(blobs).tobytes() == model.predict(blobs).tobytes() for other in made)
+        assert all(other.transform(blobs).tobytes() == model.transform(blobs).tobytes() for other in made)
+        made[-1].partial_fit(blobs[::7])
+        assert results_of(model) == before != results_of(made[-1])
+        after = results_of(model.partial_fit(blobs[::7]))
+        assert results_of(made[-1]) == after and results_of(made[0].partial_fit(blobs[::7])) == after
+
+
+def test_pickled_before_the_first_fit(blobs):
+    for init in ("kmeans++", blobs[:6].astype(np.float16), blobs[:6].tolist()):
+        model = kith.KMeans(6, init=init, iterations=2)
+        model.note = "mine"
+        wanted = results_of(kith.KMeans(6, init=init, iterations=2).fit(blobs))
+        for other in (*pickled(model), copy.deepcopy(model), copy.copy(model)):
+            assert not hasattr(other, "labels_") and other.note == "mine"
+            assert results_of(other.fit(blobs)) == wanted
+
+
+def test_a_broken_pickle_is_refused(blobs):
+    model = kith.KMeans(3).fit(blobs)
+    state = model.__getstate__()
+    centres, counts, labels, *rest = state["_fit"]
+    for broken in ((centres[:2], counts, labels), (centres, counts[:2], labels), (centres, counts, labels + 1)):
+        with pytest.raises(ValueError, match="snapshot"):
+            kith.KMeans.__new__(kith.KMeans).__setstate__({**state, "_fit": (*broken, *rest)})

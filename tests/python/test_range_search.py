@@ -116,6 +116,7 @@ def test_progress(vectors):
         (True, TypeError, "radius"),
         ([1.0, 2.0], TypeError, "radius"),
         (1j, TypeError, "radius"),
+        (10**400, ValueError, "radius is too large"),
     ],
 )
 def test_a_radius_that_is_refused(radius, error, says, vectors):
