@@ -35,7 +35,9 @@ def early() -> Callable[[h5py.File], None]:
         properties.set_chunk((4, 3))
         properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         space = h5py.h5s.create_simple(VALUES.shape)
-        made = h5py.h5d.create(file.id, b"train", h5py.h5t.IEEE_F32LE, space, properties)
+        made = h5py.h5d.create(
+            file.id, b"train", h5py.h5t.IEEE_F32LE, space, properties
+        )
         made.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
 
     return make
@@ -43,7 +45,9 @@ def early() -> Callable[[h5py.File], None]:
 
 def sparse(file: h5py.File) -> None:
     """Only the second row of chunks is there; the rest is the fill value."""
-    train = file.create_dataset("train", VALUES.shape, "f4", chunks=(2, 4), fillvalue=7, compression="gzip")
+    train = file.create_dataset(
+        "train", VALUES.shape, "f4", chunks=(2, 4), fillvalue=7, compression="gzip"
+    )
     train[2:4] = VALUES[2:4]
 
 
@@ -118,21 +122,37 @@ def virtual(file: h5py.File) -> None:
     file.create_virtual_dataset("train", layout)
 
 
-def make_of_widths(path: pathlib.Path, versions: tuple[str, str], widths: tuple[int, int]) -> None:
+def make_of_widths(
+    path: pathlib.Path, versions: tuple[str, str], widths: tuple[int, int]
+) -> None:
     creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     creation.set_sizes(*widths)
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    bounds = {"earliest": h5py.h5f.LIBVER_EARLIEST, "v108": h5py.h5f.LIBVER_V18, "v110": h5py.h5f.LIBVER_V110}
-    access.set_libver_bounds(*(bounds.get(version, h5py.h5f.LIBVER_LATEST) for version in versions))
-    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)) as file:
+    bounds = {
+        "earliest": h5py.h5f.LIBVER_EARLIEST,
+        "v108": h5py.h5f.LIBVER_V18,
+        "v110": h5py.h5f.LIBVER_V110,
+    }
+    access.set_libver_bounds(
+        *(bounds.get(version, h5py.h5f.LIBVER_LATEST) for version in versions)
+    )
+    with h5py.File(
+        h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+    ) as file:
         file.create_dataset("train", data=VALUES, chunks=(4, 3))
 
 
 SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_shuffle": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True)),
-    "v0_fletcher": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v0_fletcher": (
+        OLD,
+        dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True),
+    ),
     "v0_lzf": (OLD, dataset(chunks=(4, 3), compression="lzf")),
-    "v0_scale_offset": (OLD, dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0)),
+    "v0_scale_offset": (
+        OLD,
+        dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0),
+    ),
     "v0_many_links": (OLD, links(40)),
     "v0_sparse": (OLD, sparse),
     "v0_nested": (OLD, nested),
@@ -150,7 +170,10 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v3_single_gzip": (LATEST, dataset(chunks=(6, 4), compression="gzip")),
     "v3_implicit": (LATEST, early()),
     "v3_fixed_array": (LATEST, dataset(chunks=(4, 3))),
-    "v3_fixed_gzip": (LATEST, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v3_fixed_gzip": (
+        LATEST,
+        dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True),
+    ),
     "v3_extensible": (LATEST, dataset(chunks=(4, 3), maxshape=(None, 4))),
     "v3_tree": (LATEST, dataset(chunks=(4, 3), maxshape=(None, None))),
     "v3_sparse": (LATEST, sparse),
@@ -159,8 +182,14 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v3_attributes": (LATEST, attributes),
     "v3_virtual": (LATEST, virtual),
     "v0_two_levels": (OLD, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1))),
-    "v3_data_block": (LATEST, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1))),
-    "v3_inner_node": (LATEST, dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None))),
+    "v3_data_block": (
+        LATEST,
+        dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1)),
+    ),
+    "v3_inner_node": (
+        LATEST,
+        dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None)),
+    ),
 }
 
 # Bytes of addresses and of lengths, where these are not the same.
@@ -192,7 +221,9 @@ def main() -> None:
     # h5py cannot be asked for version 1 of the superblock: version 0 with one field more, which takes the place of what
     # the root group's entry keeps to save a look elsewhere.
     old = (folder / "v0_shuffle").read_bytes()
-    (folder / "v1_shuffle").write_bytes(old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:])
+    (folder / "v1_shuffle").write_bytes(
+        old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:]
+    )
 
 
 if __name__ == "__main__":
