@@ -56,6 +56,25 @@ CLI::Validator decimal() {
   return {check, "", "decimal"};
 }
 
+CLI::Validator from_0_on() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.starts_with('-') ? fmt::format("'{}' is none of the whole numbers from 0 on", text) : "";
+  };
+  return {check, "", "from 0 on"};
+}
+
+CLI::Validator real() {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text.empty()) return "";  // which not_empty refuses
+    double value = 0;
+    const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
+    const char* const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(begin, end, value);
+    return error == std::errc{} && stopped == end ? "" : fmt::format("'{}' is no number such as 0.5 or 1e-4", text);
+  };
+  return {check, "", "number"};
+}
+
 CLI::Validator not_empty() {
   return {[](const std::string& text) -> std::string { return text.empty() ? "an empty value" : ""; }, "", "not empty"};
 }
@@ -68,8 +87,10 @@ void add_output_options(CLI::App& command, Typed& typed) {
 
 void add_memory_limit(CLI::App& command, Typed& typed) {
   command
-      .add_option("--memory-limit", typed.memory_limit,
-                  "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)")
+      .add_option(
+          "--memory-limit", typed.memory_limit,
+          "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit); chunks of HDF5 files "
+          "lie beside it, up to 64M")
       ->type_name("SIZE");
 }
 
@@ -83,8 +104,8 @@ void add_metric(CLI::App& command, Typed& typed) {
 void add_filter(CLI::App& command, std::string& filter) {
   command
       .add_option("--filter", filter,
-                  "Which base rows may be found: their numbers (.ibin, .ivecs, .npy), or one byte for each row, 0 for "
-                  "those left out (.u8bin, .npy)")
+                  "Which base rows may be found: their numbers (.ibin, .ivecs, .npy), or one byte or bool for each "
+                  "row, 0 for those left out (.u8bin, .npy)")
       ->type_name("FILE");
 }
 
@@ -139,6 +160,7 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->add_option("--radius", typed.range.params.radius,
                    "Largest distance, in the metric's unit; for inner_product the smallest product")
       ->required()
+      ->check(real())
       ->type_name("X");
   add_metric(*command, typed);
   add_filter(*command, typed.range.filter);
@@ -174,6 +196,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   number("-k,--clusters", params.clusters, "Centres");
   number("--iterations", params.iterations, "Most passes over the rows");
   command->add_option("--tol", params.tol, "Stop when the centres' squared moves are below this share of the variance")
+      ->check(real())
       ->type_name("X");
   number("--n-init", params.n_init, "Runs from different starts; the best is kept");
   command->add_option("--init", typed.init, "kmeans++, random, or given with --centres (default: kmeans++)")
@@ -182,9 +205,11 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   command->add_option("--centres", typed.kmeans.given, "Centres to begin with")->type_name("FILE");
   command->add_option("--seed", params.seed, "Of the random numbers")
       ->check(decimal())
-      ->check(CLI::NonNegativeNumber)
+      ->check(from_0_on())
       ->type_name("N");
-  command->add_option("--weights", typed.kmeans.weights, "A column of f32, how much each row counts: .npy or .fbin")
+  command
+      ->add_option("--weights", typed.kmeans.weights,
+                   "How much each row counts: one column or axis of f32, .npy or .fbin")
       ->type_name("FILE");
   command->add_flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
   number("--batch-size", params.batch_size, "Rows of a mini-batch; 0: whole passes");
@@ -235,9 +260,11 @@ CLI::App* add_eval(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("-k", typed.eval_k, "k of k-recall@k (default: the columns of found, at most those of truth)")
       ->default_str("")
+      ->check(decimal())
       ->type_name("N");
   command->add_option("-R", typed.eval.r, "R values of 1-recall@R (default: 1,10,100 up to the columns of found)")
       ->delimiter(',')
+      ->check(decimal())
       ->default_str("")
       ->type_name("N,N,...");
   add_memory_limit(*command, typed);

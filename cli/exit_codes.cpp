@@ -3,8 +3,22 @@
 #include <kith/error.hpp>
 
 #include <new>
+#include <string_view>
 
 namespace kith::cli {
+
+namespace {
+
+// The library names its parameters, the program its options.
+std::string in_terms_of_options(std::string text) {
+  constexpr std::string_view kParameter = "check_finite = false";
+  if (const size_t at = text.find(kParameter); at != std::string::npos) {
+    text.replace(at, kParameter.size(), "--no-check-finite");
+  }
+  return text;
+}
+
+}  // namespace
 
 Failure describe(const std::exception_ptr& error) {
   try {
@@ -12,7 +26,7 @@ Failure describe(const std::exception_ptr& error) {
   } catch (const UsageError& e) {
     return {2, "UsageError", e.what()};
   } catch (const InvalidArgument& e) {
-    return {2, "InvalidArgument", e.what()};
+    return {2, "InvalidArgument", in_terms_of_options(e.what())};
   } catch (const Unsupported& e) {
     return {2, "Unsupported", e.what()};
   } catch (const IoError& e) {

@@ -1,5 +1,6 @@
 #include "filter_file.hpp"
 
+#include <kith/column_file.hpp>
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
@@ -19,13 +20,13 @@ FilterFile::FilterFile(const std::string& path, const Resources& resources) {
     filter_ = RowFilter::ids(ids_.as<int64_t>(), count);
     return;
   }
-  const VectorFile file(path);
-  if (file.dtype() != DType::u8 || std::min(file.rows(), file.cols()) > 1) {
+  const FileInfo file = file_info(path);
+  if (file.dtype != name_of(DType::u8) || std::min(file.rows, file.cols) > 1) {
     throw InvalidArgument(fmt::format("--filter {} holds {} x {} {}; a mask is one row or column of u8", path,
-                                      file.rows(), file.cols(), name_of(file.dtype())));
+                                      file.rows, file.cols, file.dtype));
   }
-  mask_ = read_vectors(path, {}, resources);
-  filter_ = RowFilter::mask(static_cast<const uint8_t*>(mask_.view().data()), file.rows() * file.cols());
+  mask_ = read_column(path, resources);
+  filter_ = RowFilter::mask(static_cast<const uint8_t*>(mask_.view().data()), mask_.rows());
 }
 
 }  // namespace kith::cli

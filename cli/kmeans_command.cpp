@@ -1,5 +1,6 @@
 #include "kmeans_command.hpp"
 
+#include <kith/column_file.hpp>
 #include <kith/error.hpp>
 
 #include "exit_codes.hpp"
@@ -22,12 +23,12 @@ std::vector<NamedPath> outputs_of(const KMeansOptions& options) {
   return outputs;
 }
 
-// A column of f32, one for each row of the data.
+// Of f32, one for each row of the data.
 MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources& resources) {
-  MatrixBuffer weights = read_vectors(path, {}, resources);
-  if (weights.dtype() != DType::f32 || weights.cols() != 1 || weights.rows() != rows) {
-    throw InvalidArgument(fmt::format("--weights {} holds {} x {} {}; it must be {} x 1 f32, a number for each row",
-                                      path, weights.rows(), weights.cols(), name_of(weights.dtype()), rows));
+  MatrixBuffer weights = read_column(path, resources);
+  if (weights.dtype() != DType::f32 || weights.rows() != rows) {
+    throw InvalidArgument(fmt::format("--weights {} holds {} numbers ({}); {} x 1 f32 are needed, one for each row",
+                                      path, weights.rows(), name_of(weights.dtype()), rows));
   }
   return weights;
 }

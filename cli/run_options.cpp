@@ -24,7 +24,19 @@ int thread_count(const RunOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+void check_device(Device device) {
+  if (!built_with_cuda()) {
+    throw DeviceError(
+        fmt::format("--device {}: this build of Kith has no CUDA backend; use cpu or auto", name_of(device)));
+  }
+  const std::vector<DeviceInfo> gpus = cuda_devices();
+  if (std::any_of(gpus.begin(), gpus.end(), [&](const DeviceInfo& gpu) { return gpu.device == device; })) return;
+  throw DeviceError(fmt::format("--device {}: this machine has {} usable CUDA device(s); use one of them, cpu or auto",
+                                name_of(device), gpus.size()));
+}
+
 Device device_for(const RunOptions& options) {
+  if (options.device.kind == DeviceKind::cuda) check_device(options.device);
   if (options.device != Device::automatic()) return options.device;
   const bool too_tight = options.memory_limit && *options.memory_limit < kSmallestLimitForCuda;
   return too_tight || cuda_devices().empty() ? Device::cpu() : options.device;

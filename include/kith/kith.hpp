@@ -1,6 +1,7 @@
 // Everything at once.
 #pragma once
 
+#include <kith/column_file.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>

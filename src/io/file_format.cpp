@@ -80,8 +80,8 @@ std::optional<FileFormat> format_by_ending(std::string_view file) {
 }  // namespace
 
 FileName parse_file_name(const std::string& path) {
-  // A file may have "::" in its name: only behind the ending of an HDF5 file is it a mark.
-  if (const size_t mark = path.rfind(kDatasetMark); mark != std::string::npos) {
+  // A file may have "::" in its name, and so may a dataset: the first behind the ending of an HDF5 file is the mark.
+  for (size_t mark = 0; (mark = path.find(kDatasetMark, mark)) != std::string::npos; ++mark) {
     const std::string file = path.substr(0, mark);
     if (format_by_ending(file) == FileFormat::hdf5) {
       const std::string dataset = path.substr(mark + kDatasetMark.size());

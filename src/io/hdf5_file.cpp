@@ -6,7 +6,6 @@
 #include "io/hdf5/dataset.hpp"
 #include "io/hdf5/group.hpp"
 #include "io/hdf5/superblock.hpp"
-#include "io/python_literal.hpp"
 
 #include <fmt/format.h>
 
@@ -15,21 +14,11 @@
 namespace kith {
 namespace {
 
-std::string names_in(const Hdf5Source& source, int64_t root_at) {
-  constexpr size_t kMost = 20;
-  const std::vector<std::string> names = link_names(source, read_object_header(source, root_at), kMost + 1);
-  std::string list;
-  for (size_t i = 0; i < names.size(); ++i) {
-    list += fmt::format("{}{}", i == 0 ? "" : ", ", i < kMost ? printable(names[i]) : "...");
-  }
-  return list.empty() ? "nothing" : list;
-}
-
 Hdf5ObjectHeader find_dataset(const Hdf5Source& source, const FileName& name, int64_t root_at) {
   std::optional<Hdf5ObjectHeader> found = find_object(source, root_at, name.dataset);
   if (!found) {
     throw InvalidArgument(fmt::format("'{}' has no dataset '{}'; it holds: {}. Name one as {}::DATASET", name.file,
-                                      name.dataset, names_in(source, root_at), name.file));
+                                      name.dataset, list_links(source, root_at), name.file));
   }
   if (!is_hdf5_dataset(*found)) {
     throw InvalidArgument(fmt::format("'{}' is no dataset but {}", name.path,

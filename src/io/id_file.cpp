@@ -48,8 +48,8 @@ struct IdFile::Impl {
 IdFile::IdFile(const std::string& path) : impl_(new Impl{MatrixFile(path)}) {
   const ElementTraits& traits = traits_of(impl_->file.layout().element);
   if (traits.dtype) {
-    throw InvalidArgument(fmt::format(
-        "'{}' holds {} vectors, not ids; ids are int32 or int64, read vectors with VectorFile", path, traits.name));
+    throw InvalidArgument(
+        fmt::format("'{}' holds {} vectors, not ids; give a file of int32 or int64 ids", path, traits.name));
   }
 }
 IdFile::~IdFile() = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/file_format.hpp"
+#include "io/npy_header.hpp"
 #include "io/value_reader.hpp"
 
 #include <string>
@@ -11,7 +12,8 @@ namespace kith {
 class MatrixFile {
  public:
   // Checks the header, and, where it can be known without reading all, that the file has the size it promises.
-  explicit MatrixFile(const std::string& path);
+  // `one_axis` is for .npy.
+  explicit MatrixFile(const std::string& path, OneAxis one_axis = OneAxis::of_lists);
 
   const std::string& path() const { return name_.path; }
   FileFormat format() const { return name_.format; }

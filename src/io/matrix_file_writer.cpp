@@ -4,6 +4,7 @@
 
 #include "io/bin_header.hpp"
 #include "io/hdf5/file_header.hpp"
+#include "io/hdf5_target.hpp"
 #include "io/npy_header.hpp"
 #include "io/vecs_file.hpp"
 
@@ -71,6 +72,7 @@ FileLayout checked_layout(const FileName& name, FileLayout layout) {
     throw InvalidArgument(
         fmt::format("'{}' cannot hold {}: more bytes than a file can have", name.path, describe(layout)));
   }
+  if (name.format == FileFormat::hdf5) check_hdf5_target(name);
   return layout;
 }
 

@@ -103,8 +103,11 @@ NpyDictionary parse_dictionary(PythonLiteral& text) {
   return dictionary;
 }
 
+constexpr std::string_view kBool = "|b1";
+
 std::string why_refused(std::string_view descr) {
   if (descr.starts_with('[') || descr.starts_with('(')) return "structured arrays are not taken; save one plain field";
+  if (descr == kBool) return "bools are taken as a mask, one row or column of them; save x.astype('uint8')";
   if (descr.find('O') != std::string_view::npos) return "arrays of Python objects are not taken; save numbers";
   if (descr.starts_with('>')) return "big-endian values are not taken; save x.astype(x.dtype.newbyteorder('<'))";
   if (descr.find('V') != std::string_view::npos) {
@@ -114,15 +117,16 @@ std::string why_refused(std::string_view descr) {
   return "save vectors as float32, float16, uint8 or int8 and ids as int32 or int64";
 }
 
-constexpr std::string_view kBool = "|b1";
-
-// A list of ids or a mask, as numpy makes them.
-bool may_be_one_column(std::string_view descr) {
+bool is_of_lists(std::string_view descr) {
   return descr == kBool || descr == "|u1" || descr == "<i4" || descr == "<i8";
 }
 
-ElementType element_of(const NpyDictionary::Text& descr, bool one_axis, const std::string& path) {
-  if (one_axis && descr.value == kBool) return ElementType::u8;
+bool is_one_row_or_column(const std::vector<int64_t>& shape) {
+  return shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
+}
+
+ElementType element_of(const NpyDictionary::Text& descr, bool may_be_mask, const std::string& path) {
+  if (may_be_mask && descr.value == kBool) return ElementType::u8;
   std::string known;
   for (const ElementTraits& traits : kElementTraits) {
     if (traits.npy_name.empty()) continue;
@@ -136,7 +140,7 @@ ElementType element_of(const NpyDictionary::Text& descr, bool one_axis, const st
 
 }  // namespace
 
-FileLayout parse_npy_header(std::string_view head, const std::string& path) {
+FileLayout parse_npy_header(std::string_view head, const std::string& path, OneAxis one_axis) {
   const HeaderText where = locate_text(head, path);
   PythonLiteral text(head.substr(0, static_cast<size_t>(where.offset + where.length)), where.offset, path);
   const NpyDictionary dictionary = parse_dictionary(text);
@@ -145,12 +149,12 @@ FileLayout parse_npy_header(std::string_view head, const std::string& path) {
   }
 
   const auto& [shape, shape_offset] = *dictionary.shape;
-  const ElementType element = element_of(*dictionary.descr, shape.size() == 1, path);
+  const ElementType element = element_of(*dictionary.descr, is_one_row_or_column(shape), path);
   if (dictionary.fortran_order->value) {
     throw_refused(path, dictionary.fortran_order->offset,
                   "the array is in Fortran order, column after column; save numpy.ascontiguousarray(x)");
   }
-  const bool one_column = shape.size() == 1 && may_be_one_column(dictionary.descr->value);
+  const bool one_column = shape.size() == 1 && (one_axis == OneAxis::of_all || is_of_lists(dictionary.descr->value));
   if (shape.size() != 2 && !one_column) {
     throw_refused(path, shape_offset,
                   fmt::format("the array has {} dimensions; taken are 2: rows and columns (x.reshape(rows, columns))",

@@ -21,7 +21,7 @@ DType vector_dtype(const MatrixFile& file) {
   const ElementTraits& traits = traits_of(file.layout().element);
   if (!traits.dtype) {
     throw InvalidArgument(
-        fmt::format("'{}' holds ids ({}), not vectors; read ids with IdFile", file.path(), traits.name));
+        fmt::format("'{}' holds ids ({}), not vectors; give a file of vectors", file.path(), traits.name));
   }
   return *traits.dtype;
 }

@@ -1,11 +1,14 @@
-// read_vectors and write_vectors: files in one call, in steps of a few MiB, with progress and a look at the cancel flag
-// between two of them.
+// read_vectors, read_column and write_vectors: files in one call, in steps of a few MiB, with progress and a look at the
+// cancel flag between two of them.
 #include <kith/vector_file.hpp>
 
+#include <kith/column_file.hpp>
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
 #include "io/dtype_conversion.hpp"
+#include "io/matrix_file.hpp"
+#include "io/vector_dtype.hpp"
 
 #include <fmt/format.h>
 
@@ -55,6 +58,20 @@ MatrixBuffer read_vectors(const std::string& path, RowRange range, const Resourc
 
 MatrixBuffer read_vectors(const std::string& path, RowRange range, DType dtype, const Resources& resources) {
   return read_rows(VectorFile(path), range, dtype, resources);
+}
+
+MatrixBuffer read_column(const std::string& path, const Resources& resources) {
+  const MatrixFile file(path, OneAxis::of_all);
+  const DType dtype = vector_dtype(file);
+  const FileLayout& layout = file.layout();
+  if (layout.rows > 1 && layout.cols > 1) {
+    throw InvalidArgument(fmt::format("'{}' holds {}; one row or one column is needed", path, describe(layout)));
+  }
+  const int64_t values = layout.rows * layout.cols;
+  MatrixBuffer column(dtype, values, 1, fmt::format("the numbers of '{}'", path), resources);
+  in_steps("read", values, rows_per_step(size_of(dtype)), resources,
+           [&](int64_t first, int64_t count) { file.read_values(first, count, column.mutable_view().row(first)); });
+  return column;
 }
 
 void write_vectors(const std::string& path, const MatrixView& vectors, const Resources& resources) {

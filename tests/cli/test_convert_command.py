@@ -18,13 +18,26 @@ def convert(kith, folder, matrix, source, target, *options):
     return read_matrix(b), report["result"]
 
 
-@pytest.mark.parametrize("source, target", [(".fbin", ".npy"), (".npy", ".fbin"), (".fbin", ".fbin"), (".npy", ".npy")])
+@pytest.mark.parametrize(
+    "source, target",
+    [(".fbin", ".npy"), (".npy", ".fbin"), (".fbin", ".fbin"), (".npy", ".npy")],
+)
 def test_reals(kith, tmp_path, source, target):
     matrix = REALS.copy()
     matrix[0, :3] = np.nan, np.inf, -0.0
     made, result = convert(kith, tmp_path, matrix, source, target)
-    assert made.tobytes() == matrix.tobytes() and made.dtype == np.float32 and made.shape == (37, 5)
-    assert (result["content"], result["from"], result["to"], result["rows"], result["cols"]) == (
+    assert (
+        made.tobytes() == matrix.tobytes()
+        and made.dtype == np.float32
+        and made.shape == (37, 5)
+    )
+    assert (
+        result["content"],
+        result["from"],
+        result["to"],
+        result["rows"],
+        result["cols"],
+    ) == (
         "vectors",
         "f32",
         "f32",
@@ -60,7 +73,11 @@ def test_other_reals_do_not_become_bytes(kith, tmp_path, value):
     matrix[23, 4] = value
     a = write_matrix(tmp_path / "a.fbin", matrix)
     error = kith.fails(2, "convert", a, tmp_path / "b.u8bin", "--first", 2)
-    assert "row 23, column 4" in error and str(a) in error and f"holds {np.float32(value):g}".lower() in error.lower()
+    assert (
+        "row 23, column 4" in error
+        and str(a) in error
+        and f"holds {np.float32(value):g}".lower() in error.lower()
+    )
     assert leftovers(tmp_path) == ["a.fbin"]
 
 
@@ -81,8 +98,19 @@ def test_ids(kith, tmp_path, source, target, kind, stored):
     np.testing.assert_array_equal(made, IDS)
 
 
-VECTOR_ENDINGS = [".fvecs", ".bvecs", ".fbin", ".f16bin", ".bf16bin", ".u8bin", ".i8bin", ".npy"]
-SMALL = np.random.default_rng(7).integers(0, 128, (37, 5), np.uint8)  # which every dtype holds
+VECTOR_ENDINGS = [
+    ".fvecs",
+    ".bvecs",
+    ".fbin",
+    ".f16bin",
+    ".bf16bin",
+    ".u8bin",
+    ".i8bin",
+    ".npy",
+]
+SMALL = np.random.default_rng(7).integers(
+    0, 128, (37, 5), np.uint8
+)  # which every dtype holds
 
 
 def stored(matrix, ending):
@@ -95,7 +123,10 @@ def stored(matrix, ending):
 @pytest.mark.parametrize("source", VECTOR_ENDINGS)
 @pytest.mark.parametrize("target", VECTOR_ENDINGS)
 def test_between_all_vector_formats(kith, tmp_path, source, target):
-    a, b = write_matrix(tmp_path / f"a{source}", stored(SMALL, source)), tmp_path / f"b{target}"
+    a, b = (
+        write_matrix(tmp_path / f"a{source}", stored(SMALL, source)),
+        tmp_path / f"b{target}",
+    )
     if (source, target) == (".bf16bin", ".npy"):
         assert "write .bf16bin, or convert" in kith.fails(2, "convert", a, b)
         kith.ok("convert", a, b, "--dtype", "f32")
@@ -103,14 +134,19 @@ def test_between_all_vector_formats(kith, tmp_path, source, target):
         kith.ok("convert", a, b)
     made = read_matrix(b)
     if target == ".npy":
-        expected = SMALL.astype(np.float32 if source == ".bf16bin" else DTYPES.get(source, np.float32))
+        expected = SMALL.astype(
+            np.float32 if source == ".bf16bin" else DTYPES.get(source, np.float32)
+        )
     else:
         expected = stored(SMALL, target)
     assert made.dtype == expected.dtype
     np.testing.assert_array_equal(made, expected)
 
 
-@pytest.mark.parametrize("name, dtype", [("f32", np.float32), ("f16", np.float16), ("u8", np.uint8), ("i8", np.int8)])
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("f32", np.float32), ("f16", np.float16), ("u8", np.uint8), ("i8", np.int8)],
+)
 def test_dtype(kith, tmp_path, name, dtype):
     made, result = convert(kith, tmp_path, SMALL, ".bvecs", ".npy", "--dtype", name)
     assert made.dtype == dtype and (result["from"], result["to"]) == ("u8", name)
@@ -119,11 +155,17 @@ def test_dtype(kith, tmp_path, name, dtype):
 
 def test_dtypes_that_do_not_fit(kith, tmp_path):
     a = write_matrix(tmp_path / "a.fbin", REALS)
-    assert ".u8bin files hold u8" in kith.fails(2, "convert", a, tmp_path / "b.u8bin", "--dtype", "f16")
-    assert "unknown dtype 'f64'" in kith.fails(2, "convert", a, tmp_path / "b.npy", "--dtype", "f64")
+    assert ".u8bin files hold u8" in kith.fails(
+        2, "convert", a, tmp_path / "b.u8bin", "--dtype", "f16"
+    )
+    assert "unknown dtype 'f64'" in kith.fails(
+        2, "convert", a, tmp_path / "b.npy", "--dtype", "f64"
+    )
     assert "only read" in kith.fails(2, "convert", a, tmp_path / "b-idx3-ubyte")
     i = write_matrix(tmp_path / "i.ibin", IDS)
-    assert "is for vectors" in kith.fails(2, "convert", i, tmp_path / "b.npy", "--dtype", "f32")
+    assert "is for vectors" in kith.fails(
+        2, "convert", i, tmp_path / "b.npy", "--dtype", "f32"
+    )
     assert leftovers(tmp_path) == ["a.fbin", "i.ibin"]
 
 
@@ -139,9 +181,27 @@ def test_rounding_and_overflow(kith, tmp_path):
 
 @pytest.mark.parametrize("pack", [None, bytes])
 def test_images(kith, tmp_path, pack):
-    a = write_images(tmp_path / "train-images-idx3-ubyte.gz", BYTES, *([pack] if pack else []))
+    a = write_images(
+        tmp_path / "train-images-idx3-ubyte.gz", BYTES, *([pack] if pack else [])
+    )
     kith.ok("convert", a, tmp_path / "b.u8bin", "--first", 3)
     np.testing.assert_array_equal(read_matrix(tmp_path / "b.u8bin"), BYTES[3:])
+
+
+def test_hdf5_of_other_datasets_is_not_replaced(kith, tmp_path):
+    a, h = write_matrix(tmp_path / "a.fbin", REALS), tmp_path / "h.h5"
+    kith.ok("convert", a, f"{h}::kept")
+    before = h.read_bytes()
+    error = kith.fails(2, "convert", a, f"{h}::extra")
+    assert (
+        f"'{h}' is there already and holds: kept; writing 'extra' would replace"
+        in error
+    )
+    assert h.read_bytes() == before
+    kith.ok("convert", a, f"{h}::kept", "--count", 1)
+    assert (
+        kith.ok("info", f"{h}::kept", "--json").json["result"]["files"][0]["rows"] == 1
+    )
 
 
 def test_hdf5(kith, tmp_path):
@@ -149,7 +209,11 @@ def test_hdf5(kith, tmp_path):
     kith.ok("convert", a, h)
     kith.ok("convert", f"{h}::train", tmp_path / "b.npy", "--first", 5)
     np.testing.assert_array_equal(read_matrix(tmp_path / "b.npy"), REALS[5:])
-    kith.ok("convert", write_matrix(tmp_path / "i.ivecs", IDS), f"{tmp_path / 'i.h5'}::neighbors")
+    kith.ok(
+        "convert",
+        write_matrix(tmp_path / "i.ivecs", IDS),
+        f"{tmp_path / 'i.h5'}::neighbors",
+    )
     kith.ok("convert", f"{tmp_path / 'i.h5'}::neighbors", tmp_path / "i.npy")
     np.testing.assert_array_equal(read_matrix(tmp_path / "i.npy"), IDS)
     assert "holds: train" in kith.fails(2, "convert", f"{h}::test", tmp_path / "b.npy")
@@ -202,7 +266,9 @@ def test_ranges_outside(kith, tmp_path, options, matrix, suffix):
 def test_summary(kith, tmp_path):
     a = write_matrix(tmp_path / "a.u8bin", BYTES)
     text = kith.ok("convert", a, tmp_path / "b.fbin").out
-    assert text.startswith(f"wrote {tmp_path / 'b.fbin'}: 37 rows of 5 values (f32) in ")
+    assert text.startswith(
+        f"wrote {tmp_path / 'b.fbin'}: 37 rows of 5 values (f32) in "
+    )
     assert kith.ok("convert", a, tmp_path / "b.fbin", "--quiet").out == ""
 
 
@@ -236,7 +302,9 @@ def test_onto_itself(kith, tmp_path):
 
 def test_missing_input(kith, tmp_path):
     for name in ("a.fbin", "a.npy", "a.ibin"):
-        assert "No such file" in kith.fails(3, "convert", tmp_path / name, tmp_path / "b.npy")
+        assert "No such file" in kith.fails(
+            3, "convert", tmp_path / name, tmp_path / "b.npy"
+        )
     assert leftovers(tmp_path) == []
 
 

@@ -35,7 +35,9 @@ def early() -> Callable[[h5py.File], None]:
         properties.set_chunk((4, 3))
         properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         space = h5py.h5s.create_simple(VALUES.shape)
-        made = h5py.h5d.create(file.id, b"train", h5py.h5t.IEEE_F32LE, space, properties)
+        made = h5py.h5d.create(
+            file.id, b"train", h5py.h5t.IEEE_F32LE, space, properties
+        )
         made.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
 
     return make
@@ -43,7 +45,9 @@ def early() -> Callable[[h5py.File], None]:
 
 def sparse(file: h5py.File) -> None:
     """Only the second row of chunks is there; the rest is the fill value."""
-    train = file.create_dataset("train", VALUES.shape, "f4", chunks=(2, 4), fillvalue=7, compression="gzip")
+    train = file.create_dataset(
+        "train", VALUES.shape, "f4", chunks=(2, 4), fillvalue=7, compression="gzip"
+    )
     train[2:4] = VALUES[2:4]
 
 
@@ -76,6 +80,37 @@ def attributes(file: h5py.File) -> None:
         train.attrs[f"attribute{i}"] = np.arange(4)
 
 
+def root_attributes(count: int) -> Callable[[h5py.File], None]:
+    def make(file: h5py.File) -> None:
+        file["train"] = VALUES
+        for i in range(count):
+            file.attrs[f"attribute{i}"] = i
+
+    return make
+
+
+def of_type(stored: h5py.h5t.TypeID) -> Callable[[h5py.File], None]:
+    """Values that numpy may have no type for; they are never written."""
+
+    def make(file: h5py.File) -> None:
+        h5py.h5d.create(file.id, b"train", stored, h5py.h5s.create_simple(VALUES.shape))
+
+    return make
+
+
+def bfloat16() -> h5py.h5t.TypeID:
+    stored = h5py.h5t.IEEE_F16LE.copy()
+    stored.set_fields(15, 7, 8, 0, 7)
+    stored.set_ebias(127)
+    return stored
+
+
+def seven_bits() -> h5py.h5t.TypeID:
+    stored = h5py.h5t.STD_U8LE.copy()
+    stored.set_precision(7)
+    return stored
+
+
 def committed(file: h5py.File) -> None:
     file["type"] = np.dtype("f4")
     file.create_dataset("train", data=VALUES, dtype=file["type"])
@@ -87,24 +122,58 @@ def virtual(file: h5py.File) -> None:
     file.create_virtual_dataset("train", layout)
 
 
+def make_of_widths(
+    path: pathlib.Path, versions: tuple[str, str], widths: tuple[int, int]
+) -> None:
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_sizes(*widths)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    bounds = {
+        "earliest": h5py.h5f.LIBVER_EARLIEST,
+        "v108": h5py.h5f.LIBVER_V18,
+        "v110": h5py.h5f.LIBVER_V110,
+    }
+    access.set_libver_bounds(
+        *(bounds.get(version, h5py.h5f.LIBVER_LATEST) for version in versions)
+    )
+    with h5py.File(
+        h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+    ) as file:
+        file.create_dataset("train", data=VALUES, chunks=(4, 3))
+
+
 SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v0_shuffle": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True)),
-    "v0_fletcher": (OLD, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v0_fletcher": (
+        OLD,
+        dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True),
+    ),
     "v0_lzf": (OLD, dataset(chunks=(4, 3), compression="lzf")),
-    "v0_scale_offset": (OLD, dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0)),
+    "v0_scale_offset": (
+        OLD,
+        dataset(data=VALUES.astype("i4"), chunks=(4, 3), scaleoffset=0),
+    ),
     "v0_many_links": (OLD, links(40)),
     "v0_sparse": (OLD, sparse),
     "v0_nested": (OLD, nested),
     "v0_ordered": (OLD, ordered),
     "v0_attributes": (OLD, attributes),
     "v0_committed": (OLD, committed),
+    "v0_root_attribute": (OLD, root_attributes(1)),
+    "v3_root_attributes": (LATEST, root_attributes(12)),
+    "v0_bfloat16": (OLD, of_type(bfloat16())),
+    "v0_seven_bits": (OLD, of_type(seven_bits())),
+    "v0_u32": (OLD, of_type(h5py.h5t.STD_U32LE)),
     "v2_gzip": (V108, dataset(chunks=(4, 3), compression="gzip")),
     "v3_plain": (LATEST, dataset()),
     "v3_single_chunk": (LATEST, dataset(chunks=(6, 4))),
     "v3_single_gzip": (LATEST, dataset(chunks=(6, 4), compression="gzip")),
     "v3_implicit": (LATEST, early()),
     "v3_fixed_array": (LATEST, dataset(chunks=(4, 3))),
-    "v3_fixed_gzip": (LATEST, dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True)),
+    "v3_fixed_gzip": (
+        LATEST,
+        dataset(chunks=(4, 3), compression="gzip", shuffle=True, fletcher32=True),
+    ),
     "v3_extensible": (LATEST, dataset(chunks=(4, 3), maxshape=(None, 4))),
     "v3_tree": (LATEST, dataset(chunks=(4, 3), maxshape=(None, None))),
     "v3_sparse": (LATEST, sparse),
@@ -113,8 +182,22 @@ SEEDS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
     "v3_attributes": (LATEST, attributes),
     "v3_virtual": (LATEST, virtual),
     "v0_two_levels": (OLD, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1))),
-    "v3_data_block": (LATEST, dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1))),
-    "v3_inner_node": (LATEST, dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None))),
+    "v3_data_block": (
+        LATEST,
+        dataset(data=np.resize(MANY, (70, 1)), chunks=(1, 1), maxshape=(None, 1)),
+    ),
+    "v3_inner_node": (
+        LATEST,
+        dataset(data=np.resize(MANY, (90, 1)), chunks=(1, 1), maxshape=(None, None)),
+    ),
+}
+
+# Bytes of addresses and of lengths, where these are not the same.
+WIDTHS: dict[str, tuple[tuple[str, str], tuple[int, int]]] = {
+    "v0_offsets_8_lengths_4": (OLD, (8, 4)),
+    "v0_offsets_4_lengths_8": (OLD, (4, 8)),
+    "v0_offsets_2_lengths_8": (OLD, (2, 8)),
+    "v3_offsets_4_lengths_2": (LATEST, (4, 2)),
 }
 
 MANY_CHUNKS: dict[str, tuple[tuple[str, str], Callable[[h5py.File], None]]] = {
@@ -133,10 +216,14 @@ def main() -> None:
         for name, (versions, make) in files.items():
             with h5py.File(into / name, "w", libver=versions) as file:
                 make(file)
+    for name, (versions, widths) in WIDTHS.items():
+        make_of_widths(folder / name, versions, widths)
     # h5py cannot be asked for version 1 of the superblock: version 0 with one field more, which takes the place of what
     # the root group's entry keeps to save a look elsewhere.
     old = (folder / "v0_shuffle").read_bytes()
-    (folder / "v1_shuffle").write_bytes(old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:])
+    (folder / "v1_shuffle").write_bytes(
+        old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:]
+    )
 
 
 if __name__ == "__main__":

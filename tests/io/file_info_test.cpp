@@ -46,6 +46,9 @@ TEST(FileName, ADatasetStandsBehindAnHdf5File) {
   EXPECT_EQ(named.dataset, "test");
   EXPECT_EQ(parse_file_name("a.h5::/group/x.fbin").dataset, "/group/x.fbin");
   EXPECT_EQ(parse_file_name("a::b.h5::c").file, "a::b.h5");
+  EXPECT_EQ(parse_file_name("a.h5::c::d").dataset, "c::d");
+  EXPECT_EQ(parse_file_name("a.h5:::c").dataset, ":c");
+  EXPECT_EQ(parse_file_name("a.h5::b.h5::c").file, "a.h5");
   EXPECT_EQ(parse_file_name("odd::name.fbin").file, "odd::name.fbin");
   EXPECT_EQ(parse_file_name("odd::name.hdf5").file, "odd::name.hdf5");
   expect_refusal<InvalidArgument>([] { parse_file_name("a.hdf5::"); }, "names no dataset");

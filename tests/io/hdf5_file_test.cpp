@@ -58,6 +58,10 @@ TEST(Hdf5File, ReadsEveryStorageAndDtype) {
                            "v0_ordered",
                            "v0_attributes",
                            "v0_committed",
+                           "v0_offsets_8_lengths_4",
+                           "v0_offsets_4_lengths_8",
+                           "v0_offsets_2_lengths_8",
+                           "v3_offsets_4_lengths_2",
                            "v3_plain",
                            "v3_single_chunk",
                            "v3_implicit",
@@ -159,9 +163,16 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
     const std::string path = seed(directory, name);
     expect_refusal<InvalidArgument>(opening(path), "'" + path + "'");
     expect_refusal<InvalidArgument>(opening(path), reason);
+    std::filesystem::remove(path);
   };
-  refuse("f64", "holds 64-bit floating-point numbers");
-  refuse("big_endian", "holds 32-bit big-endian floating-point numbers");
+  refuse("f64", "holds 64-bit floating-point numbers; taken are");
+  refuse("f64", "little-endian; store x.astype('<f4')");
+  refuse("big_endian", "holds 32-bit big-endian floating-point numbers; taken are");
+  refuse("big_endian", "; store x.astype('<f4')");
+  refuse("v0_bfloat16", "holds 16-bit floating-point numbers with 8 bits of exponent and 7 of mantissa (bfloat16);");
+  refuse("v0_seven_bits", "holds 8-bit unsigned integers with 7 bits in use from bit 0 on; taken are");
+  refuse("v0_u32", "holds 32-bit unsigned integers; taken are");
+  refuse("v0_u32", "; store vectors as x.astype('u1') or x.astype('<f4'), ids as x.astype('<i8')");
   refuse("bool", "holds an enumeration");
   refuse("one_axis", "the dataset has 1 dimensions");
   refuse("huge_chunk", "chunks of 16384 x 1024 values take 64 MiB; at most 16 MiB");
@@ -220,7 +231,10 @@ TEST(Hdf5File, WritesOneDatasetTheSameEveryTime) {
   write_vectors(directory.path("a.hdf5"), MatrixView(values, 2, 3));
   write_vectors(directory.path("b.h5"), MatrixView(values, 2, 3));
   EXPECT_EQ(directory.read("a.hdf5") == directory.read("b.h5"), true);
-  write_vectors(directory.path("a.hdf5") + "::group/inner/x", MatrixView(values, 3, 2));
+  std::filesystem::remove(directory.path("a.hdf5"));
+  for (const std::string name : {"group/inner/x", "/group//inner/x"}) {  // the second takes the place of the first
+    write_vectors(directory.path("a.hdf5") + "::" + name, MatrixView(values, 3, 2));
+  }
   EXPECT_EQ(read_vectors(directory.path("a.hdf5") + "::/group/inner/x").rows(), 3);
   expect_refusal<InvalidArgument>(opening(directory.path("a.hdf5")), "it holds: group");
   EXPECT_EQ(directory.names(), (std::set<std::string>{"a.hdf5", "b.h5"}));
@@ -235,6 +249,60 @@ TEST(Hdf5File, WritesOneDatasetTheSameEveryTime) {
       [&] { VectorFileWriter writer(directory.path("c.hdf5") + "::" + long_name, DType::f32, 1, 1); },
       "no part of a dataset's name has a zero byte or more than");
   EXPECT_EQ(directory.names(), (std::set<std::string>{"a.hdf5", "b.h5"}));
+}
+
+TEST(Hdf5File, NamesOfDatasetsMayHoldColons) {
+  const TemporaryDirectory directory;
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  for (const std::string name : {":x", "a::b", "c.h5::d"}) {
+    const std::string path = directory.path("f" + std::to_string(name.size()) + ".h5") + "::" + name;
+    write_vectors(path, MatrixView(values, 2, 3));
+    EXPECT_EQ(read_vectors(path).rows(), 2) << name;
+  }
+  EXPECT_EQ(directory.names(), (std::set<std::string>{"f2.h5", "f4.h5", "f7.h5"}));
+}
+
+TEST(Hdf5File, AFileThatHoldsMoreIsNotReplaced) {
+  const TemporaryDirectory directory;
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  const auto write = [&](const std::string& path) {
+    return [path, &values] { write_vectors(path, MatrixView(values, 2, 3)); };
+  };
+  const auto keeps = [&](const std::string& of, const std::string& dataset, const std::string& reason) {
+    const std::string path = seed(directory, "kept", of);
+    const std::string before = directory.read("kept.hdf5");
+    expect_refusal<InvalidArgument>(write(path + dataset), "'" + path + "' is there already and ");
+    expect_refusal<InvalidArgument>(write(path + dataset), reason);
+    expect_refusal<InvalidArgument>(write(path + dataset), "choose another file name, or remove the file first");
+    EXPECT_EQ(directory.read("kept.hdf5") == before, true) << of;
+    EXPECT_EQ(directory.names(), (std::set<std::string>{"kept.hdf5"}));
+    std::filesystem::remove(path);
+  };
+  const std::string all = "holds: distances, neighbors, test, train, and attributes; writing '";
+  keeps("ann_benchmarks", "::extra", all + "extra' would replace all of it");
+  keeps("ann_benchmarks", "", all + "train' would replace all of it");
+  keeps("ann_latest", "::test", all);
+  keeps("f32", "::test", "holds: train;");
+  keeps("f32", "::train/inner", "holds: train;");
+  keeps("v0_nested", "::a/b/data", "holds: a, circle, train;");
+  keeps("v3_many_links", "", ", ...; writing");
+  keeps("v3_many_links", "::extra", ", ...; writing");
+  keeps("group", "", "holds: train;");
+  keeps("v0_root_attribute", "", "holds: train, and attributes;");
+  keeps("v3_root_attributes", "", "holds: train, and attributes;");
+  keeps("external_link", "", "holds: train;");
+  keeps("text", "", "cannot be read as HDF5");
+  keeps("cut", "", "cannot be read as HDF5");
+}
+
+TEST(Hdf5File, AFileOfThatOneDatasetIsReplaced) {
+  const TemporaryDirectory directory;
+  const float values[] = {1, 2, 3, 4, 5, 6};
+  for (const char* name : {"f32", "f64", "i32", "gzip", "v3_plain", "v3_attributes", "user_block", "empty"}) {
+    const std::string path = seed(directory, name);
+    write_vectors(path, MatrixView(values, 2, 3));
+    EXPECT_EQ(VectorFile(path).rows(), 2) << name;
+  }
 }
 
 TEST(Hdf5File, IsMappedWhereItLiesInOnePiece) {

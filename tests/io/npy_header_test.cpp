@@ -61,6 +61,13 @@ TEST(NpyHeader, ReadsMasksAndListsAsOneColumn) {
     EXPECT_EQ(layout.rows, 12);
     EXPECT_EQ(layout.cols, 1);
   }
+  for (const char* shape : {"(12, 1)", "(1, 12)"}) {
+    EXPECT_EQ(parse(version_1(dictionary("'|b1'", "False", shape))).element, ElementType::u8);
+  }
+  const std::string weights = version_1(dictionary("'<f4'", "False", "(12,)"));
+  expect_refusal<InvalidArgument>([&] { parse(weights); }, "1 dimensions");
+  EXPECT_EQ(parse_npy_header(weights, kPath, OneAxis::of_all).rows, 12);
+  EXPECT_EQ(parse_npy_header(weights, kPath, OneAxis::of_all).cols, 1);
   expect_refusal<InvalidArgument>([] { parse(version_1(dictionary("'|b1'", "False", "(12, 2)"))); }, "dtype is '|b1'");
   expect_refusal<InvalidArgument>([] { parse(version_1(dictionary("'|i1'", "False", "(12,)"))); }, "1 dimensions");
 }

@@ -20,7 +20,11 @@ VECTOR_FORMATS = [
     ("f16bin", np.float16),
     ("u8bin", np.uint8),
     ("i8bin", np.int8),
-    *[(ending, dtype) for ending in ("npy", "hdf5") for dtype in (np.float32, np.float16, np.uint8, np.int8)],
+    *[
+        (ending, dtype)
+        for ending in ("npy", "hdf5")
+        for dtype in (np.float32, np.float16, np.uint8, np.int8)
+    ],
 ]
 
 
@@ -64,7 +68,9 @@ def test_a_part_of_a_mapping(tmp_path, vectors):
     assert kith.read_vectors(tmp_path / "x.fvecs", mmap=True).strides == (56, 4)
 
 
-@pytest.mark.parametrize("ending, stored", [("ibin", np.int32), ("ivecs", np.int32), ("npy", np.int64)])
+@pytest.mark.parametrize(
+    "ending, stored", [("ibin", np.int32), ("ivecs", np.int32), ("npy", np.int64)]
+)
 def test_mapped_ids_come_as_they_are_stored(ending, stored, tmp_path):
     ids = np.arange(12).reshape(4, 3)
     kith.write_vectors(tmp_path / f"x.{ending}", ids)
@@ -73,7 +79,9 @@ def test_mapped_ids_come_as_they_are_stored(ending, stored, tmp_path):
 
 
 def test_what_is_not_mapped(tmp_path):
-    (tmp_path / "x-idx3-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 1, 7])))
+    (tmp_path / "x-idx3-ubyte.gz").write_bytes(
+        gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 1, 7]))
+    )
     with pytest.raises(ValueError, match="cannot be mapped"):
         kith.read_vectors(tmp_path / "x-idx3-ubyte.gz", mmap=True)
     kith.write_vectors(tmp_path / "x.u8bin", np.zeros((2, 2), np.uint8))
@@ -84,13 +92,20 @@ def test_what_is_not_mapped(tmp_path):
 
 
 @pytest.mark.parametrize("ending, stored", VECTOR_FORMATS)
-@pytest.mark.parametrize("wanted", [np.float32, "float16", np.dtype(np.uint8), np.int8, "f32", "f16", "u8", "i8"])
+@pytest.mark.parametrize(
+    "wanted",
+    [np.float32, "float16", np.dtype(np.uint8), np.int8, "f32", "f16", "u8", "i8"],
+)
 def test_reading_as_another_dtype(ending, stored, wanted, tmp_path):
     names = {"f32": np.float32, "f16": np.float16, "u8": np.uint8, "i8": np.int8}
     x = np.arange(120).reshape(10, 12)
     kith.write_vectors(tmp_path / f"x.{ending}", x.astype(stored))
     y = kith.read_vectors(tmp_path / f"x.{ending}", dtype=wanted)
-    assert y.dtype == np.dtype(names.get(wanted, wanted) if isinstance(wanted, str) else wanted) and (y == x).all()
+    assert (
+        y.dtype
+        == np.dtype(names.get(wanted, wanted) if isinstance(wanted, str) else wanted)
+        and (y == x).all()
+    )
 
 
 def test_conversions_that_would_change_a_value(tmp_path):
@@ -125,7 +140,10 @@ def test_bfloat16(tmp_path, vectors):
     assert wide.dtype == np.float32
     np.testing.assert_allclose(wide, x, rtol=2**-8)
     bits = kith.read_vectors(path, dtype="bf16")
-    assert bits.dtype == np.uint16 and ((bits.astype(np.uint32) << 16).view(np.float32) == wide).all()
+    assert (
+        bits.dtype == np.uint16
+        and ((bits.astype(np.uint32) << 16).view(np.float32) == wide).all()
+    )
     assert (kith.read_vectors(path, mmap=True, dtype="bf16") == bits).all()
     with pytest.raises(ValueError, match="bf16"):
         kith.read_vectors(path, mmap=True)
@@ -154,11 +172,16 @@ def test_hdf5_of_ann_benchmarks(tmp_path, vectors):
     neighbors = np.arange(35, dtype=np.int32).reshape(7, 5)
     with h5py.File(path, "w") as file:
         file["train"], file["test"], file["neighbors"] = train, test, neighbors
-        file.create_dataset("packed", data=train, chunks=(64, 5), compression="gzip", shuffle=True)
+        file.create_dataset(
+            "packed", data=train, chunks=(64, 5), compression="gzip", shuffle=True
+        )
     assert (kith.read_vectors(path) == train).all()
     assert (kith.read_vectors(f"{path}::test") == test).all()
     assert (kith.read_vectors(f"{path}::packed", 100, 300) == train[100:400]).all()
-    assert (kith.read_vectors(f"{path}::packed", dtype=np.float16) == train.astype(np.float16)).all()
+    assert (
+        kith.read_vectors(f"{path}::packed", dtype=np.float16)
+        == train.astype(np.float16)
+    ).all()
     read = kith.read_vectors(f"{path}::neighbors")
     assert read.dtype == np.int64 and (read == neighbors).all()
     with pytest.raises(ValueError, match="it holds: neighbors, packed, test, train"):
@@ -167,16 +190,33 @@ def test_hdf5_of_ann_benchmarks(tmp_path, vectors):
 
 @pytest.mark.parametrize("version", ["earliest", "v108", "v110", "latest"])
 @pytest.mark.parametrize(
-    "filters", [{}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf", "fletcher32": True}]
+    "filters",
+    [
+        {},
+        {"compression": "gzip", "shuffle": True},
+        {"compression": "lzf", "fletcher32": True},
+    ],
 )
-@pytest.mark.parametrize("limits", [None, (400, 40), (None, 10), (200, None), (None, None)])
+@pytest.mark.parametrize(
+    "limits", [None, (400, 40), (None, 10), (200, None), (None, None)]
+)
 def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
     """Every index of chunks, with the dataset's edge inside of chunks and a part that was never written."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "x.hdf5"
     x = vectors(200, 10)
-    with h5py.File(path, "w", libver=version if version == "latest" else (version, "latest")) as file:
-        made = file.create_dataset("a/b", x.shape, x.dtype, chunks=(7, 3), maxshape=limits, fillvalue=3, **filters)
+    with h5py.File(
+        path, "w", libver=version if version == "latest" else (version, "latest")
+    ) as file:
+        made = file.create_dataset(
+            "a/b",
+            x.shape,
+            x.dtype,
+            chunks=(7, 3),
+            maxshape=limits,
+            fillvalue=3,
+            **filters,
+        )
         made[:100] = x[:100]
         made[150:, :5] = x[150:, :5]
         x = made[:]
@@ -191,17 +231,26 @@ def test_hdf5_chunks_of_h5py(version, filters, limits, tmp_path, vectors):
 def test_h5py_reads_what_is_written(name, dtype, tmp_path):
     h5py = pytest.importorskip("h5py")
     for rows in (0, 1, 33):
+        path = tmp_path / f"{rows}.h5"
         x = np.arange(rows * 7).reshape(rows, 7).astype(dtype)
-        kith.write_vectors(f"{tmp_path / 'x.h5'}::{name}", x)
-        with h5py.File(tmp_path / "x.h5") as file:
+        kith.write_vectors(f"{path}::{name}", x)
+        with h5py.File(path) as file:
             made = file[name]
-            assert made.dtype == dtype and made.shape == x.shape and (made[:] == x).all()
+            assert (
+                made.dtype == dtype and made.shape == x.shape and (made[:] == x).all()
+            )
             assert made.chunks is None and (rows == 0 or made.id.get_offset() % 64 == 0)
             assert list(file) == [name.split("/")[0]]
-        with h5py.File(tmp_path / "x.h5", "r+") as file:
+        with h5py.File(path, "r+") as file:
             file["more"] = x
-        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::more") == x).all()
-        assert (kith.read_vectors(f"{tmp_path / 'x.h5'}::{name}") == x).all()
+        assert (kith.read_vectors(f"{path}::more") == x).all()
+        assert (kith.read_vectors(f"{path}::{name}") == x).all()
+        with pytest.raises(
+            ValueError,
+            match="is there already and holds: .*more.* would replace all of it",
+        ):
+            kith.write_vectors(f"{path}::{name}", x)
+        assert (kith.read_vectors(f"{path}::more") == x).all()
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -230,7 +279,11 @@ def test_ids_come_back_as_int64(ending, dtype, tmp_path, rng):
 
 
 def test_small_ids_may_be_bytes(tmp_path):
-    for name, dtype in (("a.ibin", np.uint8), ("b.ivecs", np.uint8), ("c.ibin", np.int8)):
+    for name, dtype in (
+        ("a.ibin", np.uint8),
+        ("b.ivecs", np.uint8),
+        ("c.ibin", np.int8),
+    ):
         ids = np.arange(6, dtype=dtype).reshape(2, 3)
         kith.write_vectors(tmp_path / name, ids)
         assert (kith.read_vectors(tmp_path / name) == ids).all()
@@ -242,7 +295,9 @@ def test_the_formats_are_what_others_write(tmp_path, vectors):
     assert (kith.read_vectors(tmp_path / "x.npy") == x).all()
     kith.write_vectors(tmp_path / "y.npy", x)
     assert (np.load(tmp_path / "y.npy") == x).all()
-    (tmp_path / "x.fbin").write_bytes(np.array([9, 4], "<i4").tobytes() + x.astype("<f4").tobytes())
+    (tmp_path / "x.fbin").write_bytes(
+        np.array([9, 4], "<i4").tobytes() + x.astype("<f4").tobytes()
+    )
     assert (kith.read_vectors(tmp_path / "x.fbin") == x).all()
     rows = b"".join(np.int32(4).tobytes() + row.tobytes() for row in x)
     (tmp_path / "x.fvecs").write_bytes(rows)
@@ -251,7 +306,10 @@ def test_the_formats_are_what_others_write(tmp_path, vectors):
     assert (tmp_path / "y.fvecs").read_bytes() == rows
 
 
-@pytest.mark.parametrize("make", [lambda x: x[:, 2:5], np.asfortranarray, lambda x: x[::-1], lambda x: x[::2]])
+@pytest.mark.parametrize(
+    "make",
+    [lambda x: x[:, 2:5], np.asfortranarray, lambda x: x[::-1], lambda x: x[::2]],
+)
 def test_any_layout_is_written(make, tmp_path, vectors):
     x = make(vectors(20, 6))
     kith.write_vectors(tmp_path / "x.fbin", x)
@@ -284,10 +342,14 @@ def test_what_was_read_stays_when_others_go(tmp_path, vectors):
     assert (part == x[10:20]).all()
 
 
-@pytest.mark.parametrize("first, count", [(-1, None), (58, None), (0, 58), (50, 10), (0, -1), (2**62, 2**62)])
+@pytest.mark.parametrize(
+    "first, count", [(-1, None), (58, None), (0, 58), (50, 10), (0, -1), (2**62, 2**62)]
+)
 @pytest.mark.parametrize("name", ["x.fbin", "x.ibin"])
 def test_rows_that_are_not_there(name, first, count, tmp_path):
-    kith.write_vectors(tmp_path / name, np.zeros((57, 3), np.float32 if name == "x.fbin" else np.int32))
+    kith.write_vectors(
+        tmp_path / name, np.zeros((57, 3), np.float32 if name == "x.fbin" else np.int32)
+    )
     with pytest.raises(ValueError):
         kith.read_vectors(tmp_path / name, first, count)
 
@@ -344,9 +406,17 @@ def test_damaged_files(tmp_path):
     with pytest.raises(kith.CorruptFileError) as caught:
         kith.read_vectors(path)
     error = caught.value
-    assert isinstance(error, ValueError) and error.filename == str(path) and isinstance(error.offset, int)
+    assert (
+        isinstance(error, ValueError)
+        and error.filename == str(path)
+        and isinstance(error.offset, int)
+    )
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.filename, again.offset) == (str(error), error.filename, error.offset)
+    assert (str(again), again.filename, again.offset) == (
+        str(error),
+        error.filename,
+        error.offset,
+    )
     (tmp_path / "x.npy").write_bytes(b"not numpy's")
     with pytest.raises(kith.CorruptFileError):
         kith.read_vectors(tmp_path / "x.npy")

@@ -32,7 +32,38 @@ constexpr int64_t kBigEndian = 0x01;
 constexpr int64_t kSigned = 0x08;
 constexpr int64_t kPadding = 0x06;  // of bits that are not used, where all are
 
-std::string why_refused(int64_t type_class, int64_t flags, int64_t bytes) {
+bool is_size_taken(int64_t type_class, int64_t bytes) {
+  return std::any_of(kEncodings.begin(), kEncodings.end(), [&](const Encoding& known) {
+    return (known.message[0] & 0x0f) == type_class && known.message[4] == bytes;
+  });
+}
+
+// What a number of a size that is taken has otherwise, from the message behind its head.
+std::string how_it_differs(int64_t type_class, int64_t bytes, Hdf5Cursor bits) {
+  if ((type_class != kInteger && type_class != kFloat) || !is_size_taken(type_class, bytes)) return "";
+  const int64_t offset = bits.u16();
+  const int64_t used = bits.u16();
+  if (type_class == kInteger) {
+    return used == 8 * bytes ? "" : fmt::format(" with {} bits in use from bit {} on", used, offset);
+  }
+  bits.skip(1);
+  const int64_t exponent = bits.u8();
+  bits.skip(1);
+  const int64_t mantissa = bits.u8();
+  const bool bfloat16 = used == 16 && exponent == 8 && mantissa == 7;
+  return fmt::format(" with {} bits of exponent and {} of mantissa{}", exponent, mantissa,
+                     bfloat16 ? " (bfloat16)" : "");
+}
+
+std::string_view remedy(int64_t type_class, int64_t flags) {
+  if (type_class == kFloat) return "; store x.astype('<f4')";
+  if (type_class != kInteger) return "";
+  return (flags & kBigEndian) != 0 ? "; store x.astype(x.dtype.newbyteorder('<'))"
+                                   : "; store vectors as x.astype('u1') or x.astype('<f4'), ids as x.astype('<i8')";
+}
+
+// `bits` is what follows the head of the message.
+std::string why_refused(int64_t type_class, int64_t flags, int64_t bytes, const Hdf5Cursor& bits) {
   const std::string_view order = (flags & kBigEndian) != 0 ? "big-endian " : "";
   constexpr std::array kNames{"",
                               "",
@@ -45,10 +76,12 @@ std::string why_refused(int64_t type_class, int64_t flags, int64_t bytes) {
                               "an enumeration (booleans, perhaps)",
                               "sequences",
                               "arrays"};
+  const bool is_signed = (flags & kSigned) != 0;
+  const std::string different = order.empty() ? how_it_differs(type_class, bytes, bits) : "";
   switch (type_class) {
     case kInteger:
-      return fmt::format("{}-bit {}{}integers", 8 * bytes, order, (flags & kSigned) == 0 ? "unsigned " : "");
-    case kFloat: return fmt::format("{}-bit {}floating-point numbers", 8 * bytes, order);
+      return fmt::format("{}-bit {}{}integers{}", 8 * bytes, order, is_signed ? "" : "unsigned ", different);
+    case kFloat: return fmt::format("{}-bit {}floating-point numbers{}", 8 * bytes, order, different);
     default: break;
   }
   return type_class < static_cast<int64_t>(kNames.size()) ? kNames[static_cast<size_t>(type_class)]
@@ -73,8 +106,8 @@ ElementType parse_datatype(const Hdf5Source& source, Hdf5Cursor message) {
   }
   source.refused(at,
                  fmt::format("the dataset holds {}; taken are float32, float16, uint8 and int8 for vectors and int32 "
-                             "and int64 for ids, little-endian",
-                             why_refused(type_class, flags, bytes)));
+                             "and int64 for ids, little-endian{}",
+                             why_refused(type_class, flags, bytes, message), remedy(type_class, flags)));
 }
 
 std::string make_datatype(ElementType element) {

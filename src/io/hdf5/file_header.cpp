@@ -30,27 +30,6 @@ std::string with_checksum(std::string text) {
   return text + number(checksum, 4);
 }
 
-std::vector<std::string> split(const FileName& name) {
-  std::vector<std::string> steps;
-  size_t begin = 0;
-  while (begin < name.dataset.size()) {
-    const size_t end = std::min(name.dataset.find('/', begin), name.dataset.size());
-    const std::string step = name.dataset.substr(begin, end - begin);
-    if (step.size() > kLongestName || step.find('\0') != std::string::npos) {
-      throw InvalidArgument(
-          fmt::format("'{}' cannot be written: no part of a dataset's name has a zero byte or more than {} bytes",
-                      name.file, kLongestName));
-    }
-    if (!step.empty() && step != ".") steps.push_back(step);
-    begin = end + 1;
-  }
-  if (steps.empty()) {
-    throw InvalidArgument(fmt::format("'{}' names no dataset: '{}' is the root group; write {}::NAME", name.path,
-                                      name.dataset, name.file));
-  }
-  return steps;
-}
-
 std::string message(Hdf5MessageType type, std::string_view content) {
   constexpr char kNoFlags = '\0';
   return number(static_cast<uint64_t>(type), 1) + number(content.size(), 2) + kNoFlags + std::string(content);
@@ -105,10 +84,31 @@ std::string superblock(uint64_t end) {
 
 }  // namespace
 
+std::vector<std::string> dataset_steps(const FileName& name) {
+  std::vector<std::string> steps;
+  size_t begin = 0;
+  while (begin < name.dataset.size()) {
+    const size_t end = std::min(name.dataset.find('/', begin), name.dataset.size());
+    const std::string step = name.dataset.substr(begin, end - begin);
+    if (step.size() > kLongestName || step.find('\0') != std::string::npos) {
+      throw InvalidArgument(
+          fmt::format("'{}' cannot be written: no part of a dataset's name has a zero byte or more than {} bytes",
+                      name.file, kLongestName));
+    }
+    if (!step.empty() && step != ".") steps.push_back(step);
+    begin = end + 1;
+  }
+  if (steps.empty()) {
+    throw InvalidArgument(fmt::format("'{}' names no dataset: '{}' is the root group; write {}::NAME", name.path,
+                                      name.dataset, name.file));
+  }
+  return steps;
+}
+
 std::string make_hdf5_header(const FileName& name, const FileLayout& shape) {
   std::string objects;
   int64_t at = kSuperblockBytes;
-  for (const std::string& step : split(name)) {
+  for (const std::string& step : dataset_steps(name)) {
     at += static_cast<int64_t>(group(step, 0).size());
     objects += group(step, at);
   }

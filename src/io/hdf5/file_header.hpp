@@ -7,8 +7,12 @@
 #include "io/file_layout.hpp"
 
 #include <string>
+#include <vector>
 
 namespace kith {
+
+// The groups on the way to the dataset and the dataset itself. Throws InvalidArgument where its name is none.
+std::vector<std::string> dataset_steps(const FileName& name);
 
 // All bytes up to the first value, which lies at a multiple of 64. Throws InvalidArgument where the dataset's name is
 // none.

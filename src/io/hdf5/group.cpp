@@ -84,6 +84,16 @@ std::vector<std::string> link_names(const Hdf5Source& source, const Hdf5ObjectHe
   return names;
 }
 
+std::string list_links(const Hdf5Source& source, int64_t group_at) {
+  constexpr size_t kMost = 20;
+  const std::vector<std::string> names = link_names(source, read_object_header(source, group_at), kMost + 1);
+  std::string list;
+  for (size_t i = 0; i < names.size(); ++i) {
+    list += fmt::format("{}{}", i == 0 ? "" : ", ", i < kMost ? printable(names[i]) : "...");
+  }
+  return list.empty() ? "nothing" : list;
+}
+
 std::optional<Hdf5ObjectHeader> find_object(const Hdf5Source& source, int64_t root_at, std::string_view path) {
   Hdf5ObjectHeader here = read_object_header(source, root_at);
   std::string rest(path);

@@ -19,6 +19,9 @@ std::optional<Hdf5Link> find_link(const Hdf5Source& source, const Hdf5ObjectHead
 // In the order of their names; `most` of them.
 std::vector<std::string> link_names(const Hdf5Source& source, const Hdf5ObjectHeader& group, size_t most);
 
+// The first of them for an error's text: "a, b, c, ...".
+std::string list_links(const Hdf5Source& source, int64_t group_at);
+
 // The header of what `path` leads to from the root on, soft links included; none where there is no such thing. A link
 // to another file is Unsupported.
 std::optional<Hdf5ObjectHeader> find_object(const Hdf5Source& source, int64_t root_at, std::string_view path);

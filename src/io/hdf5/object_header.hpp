@@ -23,8 +23,10 @@ enum class Hdf5MessageType : uint16_t {
   external_files = 0x07,
   layout = 0x08,
   filters = 0x0b,
+  attribute = 0x0c,
   continuation = 0x10,
   symbol_table = 0x11,
+  attribute_info = 0x15,
 };
 
 struct Hdf5Message {

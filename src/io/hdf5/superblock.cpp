@@ -68,7 +68,7 @@ int64_t read_superblock(Hdf5Source& source) {
   cursor.skip(source.offset_bytes);  // of free space, or of the superblock's extension
   const int64_t end_at = cursor.at();
   check_end(source, stored_base, cursor.number(source.offset_bytes), end_at);
-  if (old) cursor.skip(source.offset_bytes + source.offset_bytes);  // of the driver's block; the root's name
+  if (old) cursor.skip(source.offset_bytes + source.length_bytes);  // of the driver's block; the root's name
   const int64_t root_at = cursor.at();
   const int64_t root = cursor.address();
   if (root == kHdf5Nowhere) source.corrupt(root_at, "the file has no root group");

@@ -111,13 +111,14 @@ std::vector<Hdf5SymbolTable::Symbol> Hdf5SymbolTable::read_symbols(int64_t at) c
   cursor.expect("SNOD");
   cursor.skip(2);
   const int64_t count = cursor.u16();
-  const int64_t symbol_bytes = 2 * source_.offset_bytes + 8 + kScratchBytes;
+  // A name's place in the heap is called an offset, and has the width of lengths.
+  const int64_t symbol_bytes = source_.length_bytes + source_.offset_bytes + 8 + kScratchBytes;
   const Hdf5Block body = source_.read(at + kHeadBytes, count * symbol_bytes, kSymbols);
   Hdf5Cursor entry(source_, body, kSymbols);
   std::vector<Symbol> symbols;
   for (int64_t i = 0; i < count; ++i) {
     Symbol symbol;
-    symbol.name = entry.number(source_.offset_bytes);
+    symbol.name = entry.length();
     symbol.header_at = entry.address();
     symbol.kind = entry.u32();
     entry.skip(4);
