@@ -55,7 +55,11 @@ def test_runs_where_it_is_told(kith, tmp_path, data):
     )
 
 
-@pytest.mark.parametrize("name", ["keep.ibin", "keep.npy", "keep-list.npy", "mask.u8bin", "mask.npy", "mask-bool.npy", "mask-column.npy", "mask-row.npy"])
+LISTS = ["keep.ibin", "keep.npy", "keep-list.npy"]
+MASKS = ["mask.u8bin", "mask.npy", "mask-bool.npy", "mask-column.npy", "mask-row.npy"]
+
+
+@pytest.mark.parametrize("name", LISTS + MASKS)
 def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     arguments, base, queries = data
     kept = np.arange(3, 500, 7)
