@@ -16,17 +16,7 @@ def search(tmp_path_factory):
     folder = tmp_path_factory.mktemp("search")
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     base = write_matrix(folder / "b.fbin", rows)
-    return [
-        "knn",
-        "--base",
-        base,
-        "--queries",
-        base,
-        "-k",
-        2,
-        "--out-ids",
-        folder / "i.ibin",
-    ]
+    return ["knn", "--base", base, "--queries", base, "-k", 2, "--out-ids", folder / "i.ibin"]
 
 
 def test_version(kith):
@@ -47,12 +37,7 @@ def test_help_of_a_command(kith, command):
 
 def test_help_shows_defaults(kith):
     text = kith.ok("knn", "--help").out
-    for default in (
-        "-k N=10",
-        "--metric NAME=l2",
-        "--device NAME=auto",
-        "--threads N=0",
-    ):
+    for default in ("-k N=10", "--metric NAME=l2", "--device NAME=auto", "--threads N=0"):
         assert default in text
 
 
@@ -68,44 +53,15 @@ def test_no_command_prints_help_and_fails(kith):
         (["frobnicate"], "frobnicate"),
         (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),
-        (
-            ["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "010"],
-            "'010' is no decimal whole number",
-        ),
-        (
-            [
-                "knn",
-                "--base",
-                "b.fbin",
-                "--queries",
-                "q.fbin",
-                "-k",
-                "99999999999999999999",
-            ],
-            "is no decimal whole number",
-        ),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "010"], "'010' is no decimal whole number"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "99999999999999999999"], "is no decimal whole number"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--colour"], "--colour"),
         (["convert", "a.fbin"], "OUT is required"),
-        (
-            ["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--seed", "-1"],
-            "'-1' is none of the whole numbers from 0 on",
-        ),
-        (
-            ["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--tol", "x"],
-            "--tol: 'x' is no number such as 0.5",
-        ),
-        (
-            ["range", "--base", "b.fbin", "--queries", "q.fbin", "--radius", "1,5"],
-            "--radius: '1,5' is no number such as",
-        ),
-        (
-            ["eval", "--found", "f.ibin", "--truth", "t.ibin", "-k", "x"],
-            "'x' is no decimal whole number",
-        ),
-        (
-            ["eval", "--found", "f.ibin", "--truth", "t.ibin", "-R", "1,x"],
-            "'x' is no decimal whole number",
-        ),
+        (["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--seed", "-1"], "'-1' is none of the whole numbers"),
+        (["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--tol", "x"], "--tol: 'x' is no number such as 0.5"),
+        (["range", "--base", "b.fbin", "--queries", "q.fbin", "--radius", "1,5"], "--radius: '1,5' is no number"),
+        (["eval", "--found", "f.ibin", "--truth", "t.ibin", "-k", "x"], "'x' is no decimal whole number"),
+        (["eval", "--found", "f.ibin", "--truth", "t.ibin", "-R", "1,x"], "'x' is no decimal whole number"),
         (["convert", "a.fbin", "b.npy", "--threads=2"], "--threads"),
         (["eval", "--found", "i.ibin"], "--truth is required"),
     ],
@@ -142,13 +98,7 @@ def test_output_that_cannot_be_written_is_an_error(kith):
     import subprocess
 
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [kith.path, "--version"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=30,
-        )
+        done = subprocess.run([kith.path, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
     assert done.returncode == 1
     assert "stdout" in done.stderr
 
@@ -168,16 +118,11 @@ def test_output_that_cannot_be_written_is_an_error(kith):
     ],
 )
 def test_byte_sizes(kith, search, text, size):
-    memory = kith.ok(
-        *search, "--memory-limit", text, "--device-memory-limit", text, "--json"
-    ).json["memory"]
+    memory = kith.ok(*search, "--memory-limit", text, "--device-memory-limit", text, "--json").json["memory"]
     assert (memory["limit_bytes"], memory["device_limit_bytes"]) == (size, size)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "M", "12Q", "12MB", "1e9", "five", "1.2.3G", "12 M", "nan", "inf", "0x10"],
-)
+@pytest.mark.parametrize("text", ["", "M", "12Q", "12MB", "1e9", "five", "1.2.3G", "12 M", "nan", "inf", "0x10"])
 def test_what_is_no_byte_size(kith, search, text):
     error = kith.fails(2, *search, f"--memory-limit={text}")
     assert "--memory-limit" in error
@@ -191,18 +136,14 @@ def test_byte_sizes_out_of_range(kith, search, text):
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"])
 def test_unknown_device(kith, search, device):
-    assert (
-        f"unknown device '{device}'; known are: auto, cpu, cuda, cuda:N"
-        in kith.fails(2, *search, "--device", device)
+    assert f"unknown device '{device}'; known are: auto, cpu, cuda, cuda:N" in kith.fails(
+        2, *search, "--device", device
     )
 
 
 def test_cuda_without_cuda(kith, search):
     if kith.ok("info", "--json").json["result"]["cuda"]["devices"]:
-        assert (
-            kith.ok(*search, "--device", "cuda:0", "--json").json["result"]["device"]
-            == "cuda:0"
-        )
+        assert kith.ok(*search, "--device", "cuda:0", "--json").json["result"]["device"] == "cuda:0"
     else:
         assert "CUDA" in kith.fails(5, *search, "--device", "cuda:0")
 
@@ -213,32 +154,17 @@ def test_kmeans_on_the_device_asked_for(kith, tmp_path):
     kith.ok(*arguments, "--out", tmp_path / "cpu.fbin", "--device", "cpu")
     if kith.ok("info", "--json").json["result"]["cuda"]["devices"]:
         kith.ok(*arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
-        assert (tmp_path / "gpu.fbin").read_bytes() == (
-            tmp_path / "cpu.fbin"
-        ).read_bytes()
+        assert (tmp_path / "gpu.fbin").read_bytes() == (tmp_path / "cpu.fbin").read_bytes()
     else:
-        assert "CUDA" in kith.fails(
-            5, *arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0"
-        )
+        assert "CUDA" in kith.fails(5, *arguments, "--out", tmp_path / "gpu.fbin", "--device", "cuda:0")
 
 
 def test_errors_name_options(kith, tmp_path):
     np.save(tmp_path / "x.npy", np.full((3, 2), np.nan, np.float32))
     np.save(tmp_path / "ids.npy", np.zeros((3, 2), np.int64))
-    search = (
-        "knn",
-        "--queries",
-        tmp_path / "x.npy",
-        "--out-ids",
-        tmp_path / "i.npy",
-        "-k",
-        1,
-        "--base",
-    )
+    search = ("knn", "--queries", tmp_path / "x.npy", "--out-ids", tmp_path / "i.npy", "-k", 1, "--base")
     assert "(--no-check-finite)" in kith.fails(2, *search, tmp_path / "x.npy")
-    assert "holds ids (i64), not vectors; give a file of vectors" in kith.fails(
-        2, *search, tmp_path / "ids.npy"
-    )
+    assert "holds ids (i64), not vectors; give a file of vectors" in kith.fails(2, *search, tmp_path / "ids.npy")
 
 
 @pytest.mark.parametrize("threads", ["-1", "100000"])
@@ -249,43 +175,11 @@ def test_threads_out_of_range(kith, search, threads):
 @pytest.mark.parametrize(
     "arguments",
     [
-        (
-            "knn",
-            "--base",
-            "b.fbin",
-            "--queries",
-            "q.fbin",
-            "--out-ids",
-            "i.ibin",
-            "--filter",
-            "",
-        ),
-        (
-            "knn",
-            "--base",
-            "b.fbin",
-            "--queries",
-            "q.fbin",
-            "--out-ids",
-            "i.ibin",
-            "--memory-limit",
-            "",
-        ),
+        ("knn", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--filter", ""),
+        ("knn", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--memory-limit", ""),
         ("kmeans", "--data", "b.fbin", "--out", "c.fbin", "--weights", ""),
         ("kmeans", "--data", "b.fbin", "--out", "c.fbin", "--tol", ""),
-        (
-            "range",
-            "--base",
-            "b.fbin",
-            "--queries",
-            "q.fbin",
-            "--out-ids",
-            "i.ibin",
-            "--out-offsets",
-            "o.ibin",
-            "--radius",
-            "",
-        ),
+        ("range", "--base", "b.fbin", "--queries", "q.fbin", "--out-ids", "i.ibin", "--out-offsets", "o.ibin", "--radius", ""),
     ],
 )
 def test_an_empty_value_is_no_default(kith, arguments):
@@ -294,7 +188,5 @@ def test_an_empty_value_is_no_default(kith, arguments):
 
 def test_contradictions_and_seeds_below_zero_are_refused(kith):
     data = ("kmeans", "--data", "b.fbin", "--out", "c.fbin")
-    assert "--init random" in kith.fails(
-        2, *data, "--centres", "x.fbin", "--init", "random"
-    )
+    assert "--init random" in kith.fails(2, *data, "--centres", "x.fbin", "--init", "random")
     kith.fails(2, *data, "--seed", "-1")

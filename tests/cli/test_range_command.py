@@ -13,32 +13,18 @@ def data(tmp_path):
     folder.mkdir()
     base = write_matrix(folder / "b.fbin", random.standard_normal((500, 6)))
     queries = write_matrix(folder / "q.fbin", random.standard_normal((40, 6)))
-    return (
-        ["--base", base, "--queries", queries],
-        read_matrix(base),
-        read_matrix(queries),
-    )
+    return ["--base", base, "--queries", queries], read_matrix(base), read_matrix(queries)
 
 
 def within(queries, base, radius, kept=None):
     """For each query the rows within the radius, nearest first, by brute force."""
     ids, distances = nearest(queries, base, len(base), "l2")
-    keep = (
-        np.ones(len(base), bool)
-        if kept is None
-        else np.isin(np.arange(len(base)), kept)
-    )
-    return [
-        row[(far.astype(np.float32) <= np.float32(radius)) & keep[row]]
-        for row, far in zip(ids, distances)
-    ]
+    keep = np.ones(len(base), bool) if kept is None else np.isin(np.arange(len(base)), kept)
+    return [row[(far.astype(np.float32) <= np.float32(radius)) & keep[row]] for row, far in zip(ids, distances)]
 
 
 def check(tmp_path, truth):
-    offsets, ids = (
-        read_matrix(tmp_path / "o.ibin")[:, 0],
-        read_matrix(tmp_path / "i.ibin")[:, 0],
-    )
+    offsets, ids = read_matrix(tmp_path / "o.ibin")[:, 0], read_matrix(tmp_path / "i.ibin")[:, 0]
     assert len(offsets) == len(truth) + 1 and offsets[0] == 0
     for query, rows in enumerate(truth):
         np.testing.assert_array_equal(ids[offsets[query] : offsets[query + 1]], rows)
@@ -52,57 +38,28 @@ def outputs(tmp_path):
 def test_finds_all_within_the_radius(kith, tmp_path, data, radius):
     arguments, base, queries = data
     said = kith.ok(
-        "range",
-        *arguments,
-        "--radius",
-        radius,
-        *outputs(tmp_path),
-        "--out-distances",
-        tmp_path / "d.fbin",
-        "--json",
+        "range", *arguments, "--radius", radius, *outputs(tmp_path), "--out-distances", tmp_path / "d.fbin", "--json"
     )
     truth = within(queries, base, radius)
     check(tmp_path, truth)
-    assert (
-        said.json["result"]["found"]
-        == sum(map(len, truth))
-        == len(read_matrix(tmp_path / "d.fbin"))
-    )
+    assert said.json["result"]["found"] == sum(map(len, truth)) == len(read_matrix(tmp_path / "d.fbin"))
     assert (read_matrix(tmp_path / "d.fbin") <= radius).all()
 
 
 def test_runs_where_it_is_told(kith, tmp_path, data):
     arguments, base, queries = data
-    kith.ok(
-        "range",
-        *arguments,
-        "--radius",
-        2.5,
-        *outputs(tmp_path),
-        "--device",
-        "cpu",
-        "--device-memory-limit",
-        "1G",
-    )
+    kith.ok("range", *arguments, "--radius", 2.5, *outputs(tmp_path), "--device", "cpu", "--device-memory-limit", "1G")
     check(tmp_path, within(queries, base, 2.5))
     assert "unknown device 'gpu'" in kith.fails(
         2, "range", *arguments, "--radius", 2.5, *outputs(tmp_path), "--device", "gpu"
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "keep.ibin",
-        "keep.npy",
-        "keep-list.npy",
-        "mask.u8bin",
-        "mask.npy",
-        "mask-bool.npy",
-        "mask-column.npy",
-        "mask-row.npy",
-    ],
-)
+LISTS = ["keep.ibin", "keep.npy", "keep-list.npy"]
+MASKS = ["mask.u8bin", "mask.npy", "mask-bool.npy", "mask-column.npy", "mask-row.npy"]
+
+
+@pytest.mark.parametrize("name", LISTS + MASKS)
 def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     arguments, base, queries = data
     kept = np.arange(3, 500, 7)
@@ -118,35 +75,16 @@ def test_a_filter_leaves_rows_out(kith, tmp_path, data, name):
     elif name == "keep-list.npy":
         rows = rows[:, 0]
     filter_path = write_matrix(tmp_path / "in" / name, rows)
-    kith.ok(
-        "range",
-        *arguments,
-        "--radius",
-        2.5,
-        "--filter",
-        filter_path,
-        *outputs(tmp_path),
-    )
+    kith.ok("range", *arguments, "--radius", 2.5, "--filter", filter_path, *outputs(tmp_path))
     check(tmp_path, within(queries, base, 2.5, kept))
-    kith.ok(
-        "knn",
-        *arguments,
-        "-k",
-        5,
-        "--filter",
-        filter_path,
-        "--out-ids",
-        tmp_path / "n.ibin",
-    )
+    kith.ok("knn", *arguments, "-k", 5, "--filter", filter_path, "--out-ids", tmp_path / "n.ibin")
     ids, _ = nearest(queries, base[kept], 5, "l2")
     np.testing.assert_array_equal(read_matrix(tmp_path / "n.ibin"), kept[ids])
 
 
 def test_a_memory_limit_changes_nothing(kith_unsanitized, tmp_path, data):
     arguments, base, queries = data
-    kith_unsanitized.ok(
-        "range", *arguments, "--radius", 2, *outputs(tmp_path), "--memory-limit", "64M"
-    )
+    kith_unsanitized.ok("range", *arguments, "--radius", 2, *outputs(tmp_path), "--memory-limit", "64M")
     check(tmp_path, within(queries, base, 2))
 
 
@@ -155,46 +93,17 @@ def test_refuses_before_it_works(kith, tmp_path, data):
     known = [tmp_path / "in"]
     wrong_mask = write_matrix(tmp_path / "in" / "m.u8bin", np.ones((7, 1), np.uint8))
     outside = write_matrix(tmp_path / "in" / "k.ibin", np.array([[500]]))
-    assert "500" in kith.fails(
-        2, "range", *arguments, "--radius", 1, "--filter", outside, *outputs(tmp_path)
-    )
-    assert "7 rows" in kith.fails(
-        2,
-        "range",
-        *arguments,
-        "--radius",
-        1,
-        "--filter",
-        wrong_mask,
-        *outputs(tmp_path),
-    )
+    assert "500" in kith.fails(2, "range", *arguments, "--radius", 1, "--filter", outside, *outputs(tmp_path))
+    assert "7 rows" in kith.fails(2, "range", *arguments, "--radius", 1, "--filter", wrong_mask, *outputs(tmp_path))
     assert "one row or column" in kith.fails(
         2, "knn", *arguments, "--filter", arguments[1], "--out-ids", tmp_path / "i.ibin"
     )
-    assert "not a number" in kith.fails(
-        2, "range", *arguments, "--radius", "nan", *outputs(tmp_path)
-    )
+    assert "not a number" in kith.fails(2, "range", *arguments, "--radius", "nan", *outputs(tmp_path))
     assert "same file" in kith.fails(
-        2,
-        "range",
-        *arguments,
-        "--radius",
-        1,
-        "--out-offsets",
-        tmp_path / "x.ibin",
-        "--out-ids",
-        tmp_path / "x.ibin",
+        2, "range", *arguments, "--radius", 1, "--out-offsets", tmp_path / "x.ibin", "--out-ids", tmp_path / "x.ibin"
     )
     nowhere = tmp_path / "no" / "where.ibin"
     assert "where.ibin" in kith.fails(
-        3,
-        "range",
-        *arguments,
-        "--radius",
-        1,
-        "--out-offsets",
-        tmp_path / "o.ibin",
-        "--out-ids",
-        nowhere,
+        3, "range", *arguments, "--radius", 1, "--out-offsets", tmp_path / "o.ibin", "--out-ids", nowhere
     )
     assert leftovers(tmp_path, *known) == []
