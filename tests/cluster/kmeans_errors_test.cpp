@@ -129,6 +129,7 @@ TEST(KMeansErrors, CanBeCancelled) {
   const auto rows = make_floats(Shape::gaussian, 20000, 32, 8);
   for (const std::string_view stage : {"survey", "kmeans++", "kmeans"}) {
     ResourceOptions options;
+    options.device = Device::cpu();
     options.threads = 2;
     const CancelToken token = options.cancel;
     options.progress = [&](const Progress& progress) {
@@ -137,6 +138,7 @@ TEST(KMeansErrors, CanBeCancelled) {
     KMeansParams params = with_clusters(64);
     params.iterations = 1000;
     params.tol = 0;
+    params.n_init = 2;  // the end of the first run is told too, at the latest
     KMeans model(params);
     EXPECT_THROW(model.fit(rows.view(), {}, Resources(options)), Cancelled) << stage;
     EXPECT_FALSE(model.fitted());
