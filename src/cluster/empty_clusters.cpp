@@ -29,7 +29,8 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
   }
   std::vector<int64_t> rows(kept.size());
   for (size_t i = rows.size(); i > 0; --i) {
-    rows[i - 1] = static_cast<int64_t>(~row_of(kept.top()));
+    const uint32_t row = ~row_of(kept.top());
+    rows[i - 1] = row;
     kept.pop();
   }
   return rows;

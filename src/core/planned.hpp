@@ -34,14 +34,15 @@ Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resou
     PlanBudget half = all;
     half.host /= 2;
     half.device /= 2;
-    Plan plan;
+    Planned<Plan> planned;
     try {
-      plan = plan_with(half);
+      planned.plan = plan_with(half);
     } catch (const OutOfMemory&) {
-      plan = plan_with(all);
+      planned.plan = plan_with(all);
     }
     try {
-      return {plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, resources)};
+      planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, resources);
+      return planned;
     } catch (const OutOfMemory&) {
       if (i == kTries) throw;
     }
