@@ -12,6 +12,20 @@ constexpr int64_t kLargestSegment = 1 << 16;
 
 }  // namespace
 
+CollectedHits::CollectedHits(int64_t queries, const Resources& resources)
+    : offsets_((queries + 1) * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources),
+      queries_(queries) {
+  std::fill_n(offsets(), queries + 1, int64_t{0});
+}
+
+HostBuffer CollectedHits::make_room(const Resources& resources) {
+  for (int64_t q = 0; q < queries_; ++q) offsets()[q + 1] += offsets()[q];
+  neighbors_ = HostBuffer(size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources);
+  HostBuffer places(queries_ * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources);
+  std::copy_n(offsets(), queries_, places.as<int64_t>());
+  return places;
+}
+
 RangeHits::RangeHits(const Resources& resources)
     : resources_(resources), slots_(static_cast<size_t>(resources.threads())) {}
 
@@ -55,17 +69,12 @@ void RangeHits::for_each(const Segments& segments, const Use& use) {
 CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
   CollectedHits collected(queries, resources_);
   int64_t* const offsets = collected.offsets();
-  std::fill_n(offsets, queries + 1, int64_t{0});
   for (const Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { ++offsets[hit.query + 1]; });
   }
-  for (int64_t q = 0; q < queries; ++q) offsets[q + 1] += offsets[q];
-  collected.neighbors_ =
-      HostBuffer(collected.size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
+  const HostBuffer places = collected.make_room(resources_);
+  auto* const next = places.as<int64_t>();
   uint64_t* const neighbors = collected.neighbors();
-  const HostBuffer ends(queries * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources_);
-  auto* const next = ends.as<int64_t>();
-  std::copy_n(offsets, queries, next);
   for (Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { neighbors[next[hit.query]++] = hit.neighbor; });
     segments = Segments();

@@ -19,9 +19,8 @@ namespace kith {
 class CollectedHits {
  public:
   CollectedHits() = default;
-  CollectedHits(int64_t queries, const Resources& resources)
-      : offsets_((queries + 1) * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources),
-        queries_(queries) {}
+  // With offsets of zero.
+  CollectedHits(int64_t queries, const Resources& resources);
 
   int64_t queries() const { return queries_; }
   int64_t size() const { return offsets()[queries_]; }
@@ -31,6 +30,10 @@ class CollectedHits {
  private:
   friend class RangeHits;
   friend class RangeRuns;
+  // Where offsets()[q + 1] counts the rows of query q: turns counts into offsets and makes room for the rows. Returns,
+  // for each query, the place of its first.
+  HostBuffer make_room(const Resources& resources);
+
   HostBuffer offsets_;
   HostBuffer neighbors_;
   int64_t queries_ = 0;

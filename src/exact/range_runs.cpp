@@ -36,18 +36,13 @@ void RangeRuns::clear() {
 CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
   CollectedHits collected(queries, resources_);
   int64_t* const offsets = collected.offsets();
-  std::fill_n(offsets, queries + 1, int64_t{0});
   for (const Part& part : parts_) {
     for (int64_t i = 0; i < part.run_count; ++i)
       offsets[part.runs.as<Run>()[i].query + 1] += part.runs.as<Run>()[i].count;
   }
-  for (int64_t q = 0; q < queries; ++q) offsets[q + 1] += offsets[q];
-  collected.neighbors_ =
-      HostBuffer(collected.size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
+  const HostBuffer places = collected.make_room(resources_);
+  auto* const next = places.as<int64_t>();
   uint64_t* const neighbors = collected.neighbors();
-  const HostBuffer ends(queries * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources_);
-  auto* const next = ends.as<int64_t>();
-  std::copy_n(offsets, queries, next);
   for (Part& part : parts_) {
     const Run* const runs = part.runs.as<Run>();
     std::vector<const uint64_t*> starts(static_cast<size_t>((part.run_count + kRunsPerTask - 1) / kRunsPerTask));

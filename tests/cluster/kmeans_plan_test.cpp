@@ -6,6 +6,7 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
+#include "reference/h200.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,15 +18,7 @@ namespace {
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-DeviceInfo h200() {
-  DeviceInfo info;
-  info.device = Device::cuda(0);
-  info.memory_total = 139 * kGiB;
-  info.memory_free = 138 * kGiB;
-  info.multiprocessors = 132;
-  info.compute_capability = 90;
-  return info;
-}
+using reference::h200;
 
 KMeansProblem million() {
   KMeansProblem problem;

@@ -6,6 +6,8 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "reference/h200.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,18 +18,9 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+using reference::h200;
 
-DeviceInfo h200() {
-  DeviceInfo info;
-  info.device = Device::cuda(0);
-  info.name = "NVIDIA H200";
-  info.memory_total = 139 * kGiB;
-  info.memory_free = 138 * kGiB;
-  info.multiprocessors = 132;
-  info.compute_capability = 90;
-  return info;
-}
+constexpr int64_t kGiB = int64_t{1} << 30;
 
 KnnProblem million() {
   KnnProblem problem;
