@@ -12,6 +12,7 @@
 
 #include "cuda_timing.hpp"
 #include "mixture.hpp"
+#include "options.hpp"
 #include "table.hpp"
 
 #include "kernels/select/select_rows_cuda.hpp"
@@ -46,25 +47,13 @@ struct Settings {
 };
 
 Settings parse(int argc, char** argv) {
+  const Options options(argc, argv, {"--rows", "--queries", "--cols", "--runs", "--out"});
   Settings settings;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string name = argv[i];
-    if (i + 1 == argc) throw InvalidArgument("no value for " + name);
-    const char* const value = argv[i + 1];
-    if (name == "--rows") {
-      settings.rows = std::atoll(value);
-    } else if (name == "--queries") {
-      settings.queries = std::atoll(value);
-    } else if (name == "--cols") {
-      settings.cols = std::atoll(value);
-    } else if (name == "--runs") {
-      settings.runs = std::max(1LL, std::atoll(value));
-    } else if (name == "--out") {
-      settings.out = value;
-    } else {
-      throw InvalidArgument("unknown option " + name);
-    }
-  }
+  settings.rows = options.number("--rows", settings.rows);
+  settings.queries = options.number("--queries", settings.queries);
+  settings.cols = options.number("--cols", settings.cols);
+  settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
+  settings.out = options.text("--out");
   return settings;
 }
 

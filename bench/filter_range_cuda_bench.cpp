@@ -10,6 +10,7 @@
 
 #include "cuda_timing.hpp"
 #include "mixture.hpp"
+#include "options.hpp"
 #include "table.hpp"
 
 #include <algorithm>
@@ -36,21 +37,12 @@ struct Settings {
 };
 
 Settings parse(int argc, char** argv) {
+  const Options options(argc, argv, {"--rows", "--queries", "--runs", "--out"});
   Settings settings;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string name = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (value != nullptr && name == "--rows")
-      settings.rows = std::atoll(value);
-    else if (value != nullptr && name == "--queries")
-      settings.queries = std::atoll(value);
-    else if (value != nullptr && name == "--runs")
-      settings.runs = std::max(1LL, std::atoll(value));
-    else if (value != nullptr && name == "--out")
-      settings.out = value;
-    else
-      throw InvalidArgument("unknown option or no value: " + name);
-  }
+  settings.rows = options.number("--rows", settings.rows);
+  settings.queries = options.number("--queries", settings.queries);
+  settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
+  settings.out = options.text("--out");
   return settings;
 }
 

@@ -10,6 +10,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "options.hpp"
 #include "peers.hpp"
 #include "table.hpp"
 
@@ -149,31 +150,14 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
 
 int main(int argc, char** argv) {
   try {
-    std::string only;
-    std::string out;
-    int64_t runs = 1;
-    int64_t iterations = 0;
-    for (int i = 1; i < argc; i += 2) {
-      const std::string name = argv[i];
-      const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-      if (value != nullptr && name == "--only") {
-        only = value;
-      } else if (value != nullptr && name == "--out") {
-        out = value;
-      } else if (value != nullptr && name == "--runs") {
-        runs = std::max(1LL, std::atoll(value));
-      } else if (value != nullptr && name == "--iterations") {
-        iterations = std::atoll(value);
-      } else {
-        throw InvalidArgument("unknown option or no value: " + name);
-      }
-    }
+    const Options options(argc, argv, {"--only", "--runs", "--iterations", "--out"});
     if (cuda_devices().empty()) {
       std::fprintf(stderr, "kmeans_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
-    const Table table(out);
-    run(only, runs, iterations, table);
+    const Table table(options.text("--out"));
+    run(options.text("--only"), std::max<int64_t>(1, options.number("--runs", 1)), options.number("--iterations", 0),
+        table);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kmeans_cuda_bench: %s\n", error.what());

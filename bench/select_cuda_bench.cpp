@@ -8,6 +8,7 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "options.hpp"
 #include "peers.hpp"
 #include "table.hpp"
 
@@ -229,24 +230,14 @@ void run_paths(SelectTable& table) {
 
 int main(int argc, char** argv) {
   try {
-    std::string part = "all";
-    std::string out;
-    for (int i = 1; i < argc; i += 2) {
-      const std::string name = argv[i];
-      if (i + 1 < argc && name == "--part") {
-        part = argv[i + 1];
-      } else if (i + 1 < argc && name == "--out") {
-        out = argv[i + 1];
-      } else {
-        throw InvalidArgument("unknown option or no value: " + name);
-      }
-    }
+    const Options options(argc, argv, {"--part", "--out"});
+    const std::string part = options.text("--part", "all");
     const std::vector<DeviceInfo> devices = cuda_devices();
     if (devices.empty()) {
       std::fprintf(stderr, "select_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
-    SelectTable table(out, devices.front().multiprocessors);
+    SelectTable table(options.text("--out"), devices.front().multiprocessors);
     table.line(devices.front().name + ": selection over rows of f32, k smallest, sorted, with columns; milliseconds");
     if (part == "goals" || part == "all") run_goals(table);
     if (part == "hard" || part == "all") run_hard(table);
