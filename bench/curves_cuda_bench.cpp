@@ -169,11 +169,9 @@ void run(const Settings& settings) {
     const DeviceArray distances(results * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings.queries, k, MemorySpace::cuda(0)};
     const KnnParams params{.k = k, .metric = Metric::sqeuclidean};
-    // Beyond 1,024 neighbours every distance is computed directly, which takes long.
-    const int64_t runs = k > 1024 ? 1 : settings.runs;
     const double fused =
         timer
-            .of(runs,
+            .of(settings.runs,
                 [&] {
                   knn(view(device_queries, settings.queries), view(device_base, settings.rows), out, params, resources);
                 })

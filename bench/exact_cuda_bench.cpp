@@ -76,7 +76,7 @@ class Bench {
   void run() {
     const std::vector<float> base = mixture_.points(settings_.rows, 11);
     const std::vector<float> queries = mixture_.points(settings_.queries, 12);
-    floats("", base, queries, {10, 100, 1000});
+    floats("", base, queries, {10, 100, 1000, 2048, 4096, 8192});
     from_host(base, queries);
     cosine(base, queries);
     if (wanted("f32 far mean k=10")) {
@@ -183,7 +183,7 @@ class Bench {
     const DeviceArray device_queries(rounded(queries));
     const MatrixView base_view = on_device(device_base, DType::u8, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::u8, settings_.queries);
-    for (const int64_t k : {10, 100, 1000}) {
+    for (const int64_t k : {10, 100, 1000, 2048, 4096}) {
       search("u8 k=" + std::to_string(k), product_floor(settings_.queries, kByteFlops), query_view, base_view,
              {.k = k, .metric = Metric::sqeuclidean});
     }

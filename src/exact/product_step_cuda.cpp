@@ -2,6 +2,8 @@
 
 #include "cuda/error.hpp"
 
+#include <algorithm>
+
 namespace kith {
 
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
@@ -58,6 +60,7 @@ void ProductStep::collect(const ProductCandidates& candidates, const ProductBase
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;
   rerank.capacity = candidates.capacity;
+  rerank.room = std::min(candidates.capacity, plan_.product.rerank_room);
 }
 
 DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
