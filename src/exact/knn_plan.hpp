@@ -71,9 +71,10 @@ struct ProductPlan {
   int64_t rows = 0;             // of the base, at a time
   int tiles_per_group = 2;
   int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
-  int64_t selected = 0;  // whole groups that may be candidates of a query
-  int64_t retry_capacity = 0;  // candidates of a query that has failed, when it is tried again
-  int64_t rerank_room = 0;     // candidates of a query, as near as a neighbour can be, that can be sorted
+  int64_t room = 0;      // of these, as near as a neighbour can be
+  int64_t retry_capacity = 0;  // the same of a query that has failed, when it is tried again
+  int64_t retry_room = 0;
+  int64_t selected = 0;  // groups selected for each query; 0: only their k-th minimum is found
   int64_t select_bytes = 0;
   int multiprocessors = 0;
 };

@@ -46,6 +46,7 @@ constexpr int64_t kProductLeastRows = 16384;
 constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
 constexpr int64_t kSpareGroups = 22;
+constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
 constexpr double kLikelyCandidates = 1.2;   // these must be so many times what is likely
@@ -145,9 +146,21 @@ bool enough_groups(int64_t k, int64_t rows, int64_t room) {
   return likely <= static_cast<double>(std::min(kCandidatesPerNeighbor * k, room));
 }
 
-void choose_selection(const KnnProblem& problem, const CudaChoice& choice, ProductPlan& product) {
+// Of candidates, and of those that re-ranking sorts: where that suffices, so many that two blocks share a
+// multiprocessor, one of which reads rows while the other sorts.
+void choose_room(const KnnProblem& problem, int64_t most_shared, ProductPlan& product) {
+  const int64_t most = rerank_room(problem.cols, most_shared);
+  product.capacity = kCandidatesPerNeighbor * problem.k + kSpareCandidates;
+  product.room = std::min(product.capacity, most);
+  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * problem.k);
+  product.retry_room = std::min(product.retry_capacity, most);
+  const int64_t of_two = rerank_room(problem.cols, half_shared_bytes(most_shared));
+  if (product.room > of_two && enough_groups(problem.k, product.rows, of_two)) product.room = of_two;
+}
+
+void choose_selection(const KnnProblem& problem, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (problem.range) {
-    product.capacity = kRangeCandidates;
+    product.capacity = product.room = kRangeCandidates;
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
@@ -155,11 +168,12 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, Produ
   const bool wide = whole_groups && product.operands == OperandType::half;
   product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
   const int64_t groups = group_count(product.rows, product.tiles_per_group);
-  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * problem.k);
-  product.capacity = whole_groups ? 0 : kCandidatesPerNeighbor * problem.k + kSpareCandidates;
-  product.selected = whole_groups ? std::min(groups, problem.k + std::max(kSpareGroups, problem.k / 2)) : 0;
+  choose_room(problem, most_shared, product);
+  if (whole_groups) product.capacity = product.room = 0;
+  const int64_t wanted = whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k;
+  product.selected = wanted <= kSelectLargestK ? std::min(groups, wanted) : 0;
   product.select_bytes = 0;
-  if (!whole_groups) return;
+  if (product.selected == 0) return;
   // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
   const int64_t sliced =
       int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
@@ -175,7 +189,8 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   if (!has_operands(problem.metric, problem.cols)) return false;
   const int64_t rows = std::max<int64_t>(problem.rows, 1);
   const int64_t piece = divide_up(cut_evenly(rows, kProductRows), kQueryTile) * kQueryTile;
-  const int64_t room = rerank_room(problem.cols, most_shared_bytes(device.compute_capability));
+  const int64_t most_shared = most_shared_bytes(device.compute_capability);
+  const int64_t room = rerank_room(problem.cols, most_shared);
   if (!problem.range && problem.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
   const bool few_groups = !problem.range && !enough_groups(problem.k, std::min(rows, piece), room);
@@ -195,7 +210,6 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   product.operands_ready = problem.base_prepared && problem.filter != FilterPath::list &&
                            product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
   product.multiprocessors = device.multiprocessors;
-  product.rerank_room = room;
   // The lists of very many queries would leave products no room.
   const int64_t list_bytes = problem.range ? 0 : saturating_multiply(problem.k, 8);
   while (plan.query_batch > kProductQueries && saturating_multiply(plan.query_batch, list_bytes) > budget.device / 2) {
@@ -210,7 +224,7 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
-    choose_selection(problem, choice, product);
+    choose_selection(problem, choice, most_shared, product);
     settle_workspace(problem, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {

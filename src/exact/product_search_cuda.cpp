@@ -42,11 +42,11 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   window.base_facts = base.operands.facts;
   window.thresholds = at<float>(layout_.thresholds);
   window.key_limits = at<uint32_t>(layout_.key_limits);
-  if (product.capacity == 0) {
+  if (product.selected > 0) {
     select_groups(count, groups);
     window.minima = at<float>(layout_.selected);
     window.selected = product.selected;
-    window.group_counts = at<int32_t>(layout_.group_counts);
+    window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
   } else {
     launch_kth_value({at<float>(layout_.minima), count, groups, problem_.k, at<float>(layout_.kth)}, stream_);
     window.kth = at<float>(layout_.kth);
@@ -63,7 +63,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     rerank.tiles_per_group = product.tiles_per_group;
   } else {
     collect({window.thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), product.capacity},
-            base, rerank);
+            product.room, base, rerank);
   }
   launch_rerank(rerank, failed(), stream_);
 }
@@ -94,7 +94,7 @@ int64_t ProductSearch::try_again(const DeviceRowsView& queries, const ProductBas
   rerank.neighbors = at<uint64_t>(layout_.failed_lists);
   collect({at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_counts),
            at<uint32_t>(layout_.failed_candidates), plan_.product.retry_capacity},
-          base, rerank);
+          plan_.product.retry_room, base, rerank);
   launch_rerank(rerank, left(), stream_);
   return read(left().count);
 }

@@ -145,7 +145,7 @@ class RangeSearch : private ProductStep {
     rerank.key_limits = limits;
     rerank.range = delivery_.target();
     collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), plan_.product.capacity},
-            base, rerank);
+            plan_.product.room, base, rerank);
     launch_rerank(rerank, not_found, stream_);
   }
 

@@ -53,14 +53,17 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
     EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
     const int64_t groups = group_count(product.rows, product.tiles_per_group);
     EXPECT_LE(groups, 32768);  // what the k-th minimum is found among
-    if (product.capacity == 0) {
+    if (product.selected > 0) {
       EXPECT_GE(product.selected, std::min(problem.k, groups));
-    } else {
-      EXPECT_GE(product.capacity, 2 * problem.k);
     }
+    if (product.capacity > 0) {
+      EXPECT_GE(product.capacity, 2 * problem.k);
+      EXPECT_GE(product.room, problem.k);
+    }
+    EXPECT_LE(product.room, product.capacity);
     EXPECT_GE(product.retry_capacity, 2048);
-    EXPECT_GE(product.rerank_room, problem.k);
-    EXPECT_LE(rerank_bytes(product.rerank_room, problem.cols), 227 << 10);
+    EXPECT_GE(product.retry_room, product.room);
+    EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), 227 << 10);
   }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
@@ -183,6 +186,9 @@ TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   KnnProblem problem = million();
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
   EXPECT_GT(plan_within(problem, 138 * kGiB).product.selected, 10);
+  problem.k = problem.result_k = 100;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 328);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 100);
   problem.k = problem.result_k = 1000;
   EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 0);
@@ -208,6 +214,20 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   EXPECT_EQ(engine(16384, 1000000, 89), CudaEngine::direct);
   EXPECT_EQ(engine(8192, 1000000, 89, 8000), CudaEngine::direct);  // the query takes most of the memory
   EXPECT_EQ(engine(1024, 1000000, 89, 8000), CudaEngine::product);
+}
+
+TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
+  KnnProblem problem = million();
+  problem.k = problem.result_k = 8192;
+  const ProductPlan product = plan_within(problem, 138 * kGiB).product;
+  EXPECT_GT(product.capacity, 16384);
+  EXPECT_LE(2 * (rerank_bytes(product.room, 128) + 1024), 228 << 10);
+  EXPECT_GT(product.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
+  EXPECT_GT(product.retry_room, 28000);
+  problem.k = problem.result_k = 2048;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.room, 2 * 2048 + 128);
+  problem.k = problem.result_k = 16384;
+  EXPECT_GT(plan_within(problem, 138 * kGiB).product.room, 28000);
 }
 
 TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
@@ -307,6 +327,9 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.query_facts, batch * 32},
       {layout.minima, batch * piece / 64 * 4},
       {layout.kth, batch * 4},
+      {layout.selected, batch * 100 * 4},
+      {layout.groups, batch * 100 * 4},
+      {layout.select, plan.product.select_bytes},
       {layout.thresholds, batch * 4},
       {layout.key_limits, batch * 4},
       {layout.group_counts, batch * 4},

@@ -49,6 +49,11 @@ int64_t most_shared_bytes(int compute_capability) {
   }
 }
 
+int64_t half_shared_bytes(int64_t most_shared_bytes) {
+  constexpr int64_t kOfEveryBlock = 1024;  // which the system takes, of the most that all have together
+  return (most_shared_bytes + kOfEveryBlock) / 2 - kOfEveryBlock;
+}
+
 int64_t rerank_room(int64_t cols, int64_t shared_bytes) {
   return std::max<int64_t>(shared_bytes - kOtherShared - rerank_bytes(0, cols), 0) / 16 * 2;
 }

@@ -30,6 +30,8 @@ ProductEngine product_engine(int compute_capability, ProductEngine asked = Produ
 // Shared memory that one block may have on a device of this compute capability, in bytes; what every device from 8.0 on
 // has, where it is not known.
 int64_t most_shared_bytes(int compute_capability);
+// What two blocks may each have, where both are to be on one multiprocessor.
+int64_t half_shared_bytes(int64_t most_shared_bytes);
 
 // Re-ranking keeps a query, widened and padded, and its rows within the limit in shared memory.
 constexpr int64_t rerank_bytes(int64_t room, int64_t cols) {

@@ -26,7 +26,9 @@ constexpr int64_t kFewQueries = 128;
 constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little more than k
 // Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
-constexpr int64_t kLargeBytes = int64_t{100} << 10;
+constexpr int64_t kLargeBytes = int64_t{114} << 10;
+constexpr int kRunRegisters = 8;  // of long lists, runs are sorted in registers
+constexpr int kRun = 32 * kRunRegisters;
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -203,7 +205,11 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   const bool all = task.range.hits != nullptr;
   if (found > task.room || (!all && found < task.k)) return fail();
   LaunchedBlock block;
-  sort_block(block, list, found);
+  if (found > kRun) {
+    sort_runs<kRunRegisters>(list, found);
+    __syncthreads();
+  }
+  sort_block(block, list, found, found > kRun ? kRun : 1);
   if (all) {
     __shared__ RangePlaces places;
     if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
