@@ -10,6 +10,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "floor.hpp"
 #include "options.hpp"
 #include "peers.hpp"
 #include "table.hpp"
@@ -27,9 +28,6 @@
 namespace {
 
 using namespace kith;
-
-constexpr double kHalfFlops = 731e12;
-constexpr double kReadBytes = 4.2e12;
 
 __device__ uint64_t mixed(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u + 0x9E3779B97F4A7C15u;
@@ -132,9 +130,9 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
     params.compute_labels = false;
     KMeans model(params);
     const double best = timer.of(runs, [&] { model.fit(rows.view(), {}, resources); }).best;
-    const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
-    const double product = 2e3 * values * static_cast<double>(one.clusters) / kHalfFlops;
-    const double read = 1e3 * values * static_cast<double>(size_of(one.dtype)) / kReadBytes;
+    const auto cols = static_cast<double>(one.cols);
+    const double product = product_floor(static_cast<double>(one.rows), static_cast<double>(one.clusters), cols);
+    const double read = read_floor(static_cast<double>(one.rows) * cols * static_cast<double>(size_of(one.dtype)));
     const double floor = std::max(product, read) * static_cast<double>(params.iterations);
     const PeerTimes others = params.iterations == one.iterations ? peers.of(one.name) : PeerTimes();
     char text[240];
