@@ -16,7 +16,9 @@ def torch():
 
 @pytest.fixture
 def jax():
-    return pytest.importorskip("jax")
+    jax = pytest.importorskip("jax")
+    with jax.default_device(jax.devices("cpu")[0]):  # also where it sees a GPU
+        yield jax
 
 
 def test_torch_in_torch_out(torch, vectors):
