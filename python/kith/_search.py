@@ -74,7 +74,7 @@ def search_with(
 def fresh_neighbors(
     step: SearchStep, given: VectorsLike, matrix: Vectors, k: int, options: CallOptions, *, single: bool = False
 ) -> Neighbors:
-    """Runs `step` for `matrix`, which was made of `given`, into fresh arrays of the library of `given`, where that lies."""
+    """Runs `step` for `matrix`, which is `given` made readable, into fresh arrays of its library, where it lies."""
     library = library_of(given)
     if isinstance(matrix, DeviceArray):
         check_result_size(1 if single else matrix.shape[0], k)
