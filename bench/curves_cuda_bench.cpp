@@ -158,8 +158,8 @@ void run(const Settings& settings) {
 
   const auto rows = static_cast<double>(settings.rows);
   const auto query_rows = static_cast<double>(settings.queries);
-  const double product = product_floor(query_rows, rows, static_cast<double>(settings.cols));
-  const double read = read_floor(4 * query_rows * rows);
+  const double product = product_ms(query_rows, rows, static_cast<double>(settings.cols));
+  const double read = read_ms(4 * query_rows * rows);
   table.line(cuda_devices().front().name + ": exact search of " + std::to_string(settings.rows) + " x " +
              std::to_string(settings.cols) + " f32, " + std::to_string(settings.queries) + " queries; milliseconds");
   table.line("    k     fused   unfused     ratio   product      read");

@@ -106,9 +106,9 @@ class Bench {
     log_.clear();
   }
 
-  double floor_of(int64_t queries, double rate) const {
-    return product_floor(static_cast<double>(queries), static_cast<double>(settings_.rows),
-                         static_cast<double>(settings_.cols), rate);
+  double product_floor(int64_t queries, double rate) const {
+    return product_ms(static_cast<double>(queries), static_cast<double>(settings_.rows),
+                      static_cast<double>(settings_.cols), rate);
   }
 
   MatrixView on_device(const DeviceArray& array, DType dtype, int64_t rows) const {
@@ -138,11 +138,11 @@ class Bench {
     const MatrixView base_view = on_device(device_base, DType::f32, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::f32, settings_.queries);
     for (const int64_t k : ks) {
-      search("f32" + what + " k=" + std::to_string(k), floor_of(settings_.queries, kHalfFlops), query_view, base_view,
-             {.k = k, .metric = Metric::sqeuclidean});
+      search("f32" + what + " k=" + std::to_string(k), product_floor(settings_.queries, kHalfFlops), query_view,
+             base_view, {.k = k, .metric = Metric::sqeuclidean});
     }
     if (!what.empty() || !settings_.graph) return;
-    const double floor = floor_of(settings_.rows, kHalfFlops);
+    const double floor = product_floor(settings_.rows, kHalfFlops);
     graph("f32 graph k=10", floor, base_view);
     measure("f32 graph k=10 to host", floor,
             [&] { knn_graph(base_view, {.k = 10, .metric = Metric::sqeuclidean}, resources_); });
@@ -150,7 +150,7 @@ class Bench {
 
   // All of it in ordinary host memory: the floor is the copy.
   void from_host(const std::vector<float>& base, const std::vector<float>& queries) {
-    const double floor = copy_floor(static_cast<double>(base.size() * sizeof(float)));
+    const double floor = copy_ms(static_cast<double>(base.size() * sizeof(float)));
     measure("f32 k=10 from host", floor, [&] {
       knn({queries.data(), settings_.queries, settings_.cols}, {base.data(), settings_.rows, settings_.cols},
           {.k = 10, .metric = Metric::sqeuclidean}, resources_);
@@ -160,7 +160,7 @@ class Bench {
   void cosine(const std::vector<float>& base, const std::vector<float>& queries) {
     const DeviceArray device_base(base);
     const DeviceArray device_queries(queries);
-    search("f32 cosine k=10", floor_of(settings_.queries, kHalfFlops),
+    search("f32 cosine k=10", product_floor(settings_.queries, kHalfFlops),
            on_device(device_queries, DType::f32, settings_.queries), on_device(device_base, DType::f32, settings_.rows),
            {.k = 10, .metric = Metric::cosine});
   }
@@ -173,7 +173,7 @@ class Bench {
     };
     const DeviceArray device_base(rounded(base));
     const DeviceArray device_queries(rounded(queries));
-    search("f16 k=10", floor_of(settings_.queries, kHalfFlops),
+    search("f16 k=10", product_floor(settings_.queries, kHalfFlops),
            on_device(device_queries, DType::f16, settings_.queries), on_device(device_base, DType::f16, settings_.rows),
            {.k = 10, .metric = Metric::sqeuclidean});
   }
@@ -190,11 +190,11 @@ class Bench {
     const MatrixView base_view = on_device(device_base, DType::u8, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::u8, settings_.queries);
     for (const int64_t k : {10, 100, 1000}) {
-      search("u8 k=" + std::to_string(k), floor_of(settings_.queries, kByteFlops), query_view, base_view,
+      search("u8 k=" + std::to_string(k), product_floor(settings_.queries, kByteFlops), query_view, base_view,
              {.k = k, .metric = Metric::sqeuclidean});
     }
     if (!settings_.graph) return;
-    graph("u8 graph k=10", floor_of(settings_.rows, kByteFlops), base_view);
+    graph("u8 graph k=10", product_floor(settings_.rows, kByteFlops), base_view);
   }
 
   void one_query(const std::vector<float>& base, const std::vector<float>& queries) {
@@ -205,7 +205,7 @@ class Bench {
     const DeviceArray ids(10 * 8);
     const DeviceArray distances(10 * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), 1, 10, MemorySpace::cuda(0)};
-    const double read = read_floor(static_cast<double>(settings_.rows * settings_.cols) * 2);
+    const double read = read_ms(static_cast<double>(settings_.rows * settings_.cols) * 2);
     measure("f32 1 query index", read,
             [&] { index.search(on_device(device_queries, DType::f32, 1), out, {}, resources_); });
   }

@@ -38,9 +38,9 @@ struct Where {
   double row_floor;
 };
 constexpr double kRowBytes = kCols * sizeof(float);
-const Where kDevice{"device", read_floor(kRowBytes)};
-const Where kIndex{"index", read_floor(kRowBytes / 2)};
-const Where kHost{"host", copy_floor(kRowBytes)};
+const Where kDevice{"device", read_ms(kRowBytes)};
+const Where kIndex{"index", read_ms(kRowBytes / 2)};
+const Where kHost{"host", copy_ms(kRowBytes)};
 
 struct Settings {
   int64_t rows = 1000000;
@@ -115,7 +115,7 @@ class Bench {
 
   // Of a search of so many rows.
   static double floor_of(const Where& where, int64_t queries, double rows) {
-    return std::max(product_floor(static_cast<double>(queries), rows, kCols), rows * where.row_floor);
+    return std::max(product_ms(static_cast<double>(queries), rows, kCols), rows * where.row_floor);
   }
 
   template <typename Search>
@@ -148,7 +148,7 @@ class Bench {
 
   // Of a search whose results come to the host.
   double range_floor(int64_t results) const {
-    const double copied = copy_floor(static_cast<double>(results) * (sizeof(int64_t) + sizeof(float)));
+    const double copied = copy_ms(static_cast<double>(results) * (sizeof(int64_t) + sizeof(float)));
     return std::max(floor_of(kDevice, settings_.queries, static_cast<double>(settings_.rows)), copied);
   }
 

@@ -10,8 +10,8 @@ inline constexpr double kReadBytes = 4.2e12;   // of device memory
 inline constexpr double kCopyBytes = 55e9;     // between host and device
 
 // All products of two matrices' rows.
-inline double product_floor(double rows, double other_rows, double cols, double rate = kHalfFlops) {
+inline double product_ms(double rows, double other_rows, double cols, double rate = kHalfFlops) {
   return 2e3 * rows * other_rows * cols / rate;
 }
-inline double read_floor(double bytes) { return 1e3 * bytes / kReadBytes; }
-inline double copy_floor(double bytes) { return 1e3 * bytes / kCopyBytes; }
+inline double read_ms(double bytes) { return 1e3 * bytes / kReadBytes; }
+inline double copy_ms(double bytes) { return 1e3 * bytes / kCopyBytes; }

@@ -130,9 +130,9 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
     params.compute_labels = false;
     KMeans model(params);
     const double best = timer.of(runs, [&] { model.fit(rows.view(), {}, resources); }).best;
-    const auto cols = static_cast<double>(one.cols);
-    const double product = product_floor(static_cast<double>(one.rows), static_cast<double>(one.clusters), cols);
-    const double read = read_floor(static_cast<double>(one.rows) * cols * static_cast<double>(size_of(one.dtype)));
+    const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
+    const double product = 2e3 * values * static_cast<double>(one.clusters) / kHalfFlops;
+    const double read = 1e3 * values * static_cast<double>(size_of(one.dtype)) / kReadBytes;
     const double floor = std::max(product, read) * static_cast<double>(params.iterations);
     const PeerTimes others = params.iterations == one.iterations ? peers.of(one.name) : PeerTimes();
     char text[240];

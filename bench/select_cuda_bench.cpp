@@ -162,7 +162,7 @@ class SelectTable {
     const SelectPlan plan = plan_select({work.rows, work.cols, work.k}, multiprocessors_, work.path);
     const double ms = median_ms(work, data_, multiprocessors_);
     const double bytes = 4.0 * static_cast<double>(work.rows) * static_cast<double>(work.cols + 2 * work.k);
-    const double floor = read_floor(bytes);
+    const double floor = read_ms(bytes);
     PeerTimes peers;
     if (fill == Fill::random && work.path == SelectPath::automatic) {
       peers = peers_.of(std::to_string(work.rows) + " x " + std::to_string(work.cols) + " k=" + std::to_string(work.k));
