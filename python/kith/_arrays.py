@@ -8,7 +8,7 @@ library as its bits in uint16. Arrays in a GPU's memory stay there (`_device_arr
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol, Union
+from typing import Any, Protocol, TypeAlias, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ class SupportsDLPack(Protocol):
 
 
 VectorsLike = Union[npt.ArrayLike, SupportsDLPack]
+# What comes back: an array of the caller's library (numpy, torch, cupy, jax) or a DeviceArray. They have no type in
+# common, and Kith knows none but numpy's, so that a checker takes it for what the caller says.
+Array: TypeAlias = Any
 Matrix = npt.NDArray[Any]
 Vectors = Union[Matrix, _kith.DeviceArray]
 

@@ -5,6 +5,7 @@
 #include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/product_plan.hpp"
+#include "kernels/product/range_target.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -38,17 +39,6 @@ struct WindowTask {
                                     // more than those selected can. Null where that does not matter
 };
 void launch_windows(const WindowTask& task, cudaStream_t stream);
-
-// Where rows within a radius go, however many a query has: each query takes its places, one after the other, of one
-// array.
-struct RangeTarget {
-  uint64_t* hits = nullptr;    // packed neighbours
-  uint32_t capacity = 0;       // of all queries together
-  uint32_t* total = nullptr;   // zeroed before; may end above capacity: then some queries have not been delivered
-  uint32_t* starts = nullptr;  // of each query's
-  uint32_t* counts = nullptr;  // kNotDelivered before, and after where there was no room
-};
-inline constexpr uint32_t kNotDelivered = 0xFFFFFFFFu;
 
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
 // row_counts[q] rows of `rows`.
