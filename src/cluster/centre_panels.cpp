@@ -80,12 +80,13 @@ void CentrePanels::pack_one(int64_t panel) {
     }
     const double squared = canonical_squared_norm_cpu(row, cols_);
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
-    largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
+    const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
+    largest = std::max(largest, norm);
     if (!bytes_) continue;
     const RoundedVector rounded = round_row(row, cols_, width_, bytes + i * 4);
     scales[i] = rounded.scale;
     sums[i] = rounded.sum;
-    residual = std::max(residual, std::isfinite(rounded.residual) ? rounded.residual : kInfinity);
+    residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
   }
   std::fill(terms + count, terms + width_, kInfinity);
   std::fill(scales + count, scales + width_, 0.0f);

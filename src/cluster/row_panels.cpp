@@ -75,7 +75,7 @@ void RowPanels::pack_panel_of(const float* rows, int64_t first, int64_t count, c
     factors_[at] = tilt_[at] = 0;
     if (bytes_) {
       const RoundedVector rounded = round_query(moved, cols_, width_, bytes + i * 4);
-      const float twice = (differences ? 2 : 1) * (1 + 0x1p-18f);
+      const float twice = (differences ? 2.0f : 1.0f) * (1 + 0x1p-18f);
       factors_[at] = scale * rounded.scale;
       bound.linear += twice * rounded.residual;
       tilt_[at] = twice * (static_cast<float>(norm) + rounded.residual);

@@ -42,7 +42,7 @@ void BaseScreen::put(int64_t panel, int64_t i, const float* row) {
   scales_.as<float>()[first + i] = rounded.scale;
   sums_.as<int32_t>()[first + i] = rounded.sum;
   float& residual = residuals_.as<float>()[panel];
-  residual = std::max(residual, std::isfinite(rounded.residual) ? rounded.residual : kInfinity);
+  residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
 }
 
 RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
