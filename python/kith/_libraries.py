@@ -9,6 +9,7 @@ import operator
 import sys
 from abc import ABC, abstractmethod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -251,6 +252,7 @@ class Other(Library):
         return x if isinstance(x, np.ndarray) else None
 
 
+_SEEN: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
 _OTHER: Library = Other()
 _JAX: Library = Jax()
 _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
@@ -258,7 +260,15 @@ _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "ja
 
 def library_of(x: Any) -> Library:
     """By the module of its class, or of a class that it derives from."""
-    for base in type(x).__mro__:
+    cls = type(x)
+    library = _SEEN.get(cls)
+    if library is None:
+        library = _SEEN[cls] = _library_of_class(cls)
+    return library
+
+
+def _library_of_class(cls: type) -> Library:
+    for base in cls.__mro__:
         known = _KNOWN.get(base.__module__.partition(".")[0])
         if known is not None:
             return known
