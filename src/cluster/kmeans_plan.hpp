@@ -24,6 +24,7 @@ struct KMeansProblem {
   int64_t passes = 1;        // over all rows, at most
   int64_t sampled_rows = 0;  // kept as f32 beside, to choose the first centres from
   int64_t batch_rows = 0;    // of a mini-batch, gathered; 0 for whole passes
+  bool check_finite = false;  // the backend refuses rows that are not, in its first pass: nobody has looked before
 };
 
 // Of a GPU.
