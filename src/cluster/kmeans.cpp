@@ -147,7 +147,8 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
   if (begins) {
-    choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);
+    choose_first_centres(params, planned.plan, {source, rows.cols(), input.weights.data, input.centres}, 0, centres,
+                         resources);
     std::fill_n(next.counts.as<double>(), params.clusters, 0.0);
   } else {
     const MatrixView old = former->centres.view();

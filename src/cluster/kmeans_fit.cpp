@@ -100,7 +100,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const HostBuffer keys(problem.rows * static_cast<int64_t>(sizeof(float)), "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
-    choose_first_centres(params, {*source, problem.cols, input.weights.data, input.centres}, attempt,
+    choose_first_centres(params, planned.plan, {*source, problem.cols, input.weights.data, input.centres}, attempt,
                          model.centres.mutable_view(), resources);
     const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(problem, planned.plan, sample, resources);
     ProgressMeter meter("kmeans", problem.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);

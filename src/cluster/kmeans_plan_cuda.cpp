@@ -9,7 +9,9 @@
 #include <kith/error.hpp>
 
 #include "cluster/device_row_gather_cuda.hpp"
+#include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/plus_plus_workspace_cuda.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/product/candidate_window.hpp"
 
@@ -39,7 +41,24 @@ int64_t host_bytes(const KMeansProblem& problem, const KMeansPlan& plan, int thr
   const int64_t surveyed = problem.space.host_readable() ? piece : 0;
   const int64_t work = problem.clusters * (problem.cols + 4) * kDouble +  // sums, where centres are empty
                        2 * problem.clusters * problem.cols * 4 + problem.batch_rows * (row_bytes + 12);
-  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, surveyed, threads));  // keys
+  const int64_t plus_plus = !plan.cuda.plus_plus
+                                ? KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols)
+                            : problem.space.host_readable() ? problem.sampled_rows * problem.cols * 4
+                                                            : 0;
+  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, plus_plus, surveyed, threads));  // keys
+}
+
+// Of k-means++, which is done before the rest begins.
+int64_t plus_plus_bytes(const KMeansProblem& problem) {
+  PlusPlusShape shape;
+  shape.rows = problem.sampled_rows;
+  shape.cols = problem.cols;
+  shape.clusters = problem.clusters;
+  shape.trials = plus_plus_trials(problem.clusters);
+  shape.weighted = problem.weighted;
+  shape.listed = !problem.space.host_readable() && problem.sampled_rows < problem.rows;
+  shape.in_place = !problem.space.host_readable() && problem.dtype == DType::f32 && !shape.listed;
+  return PlusPlusWorkspace(shape).bytes;
 }
 
 // What a plan needs in all; INT64_MAX where that cannot be counted.
@@ -143,6 +162,13 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
         plan.device_bytes);
   }
 
+  // Where there is no room for k-means++ the host does it, with the same centres.
+  const int64_t plus_plus = problem.sampled_rows > 0 ? plus_plus_bytes(problem) : INT64_MAX;
+  plan.cuda.plus_plus = plus_plus <= budget.device;
+  const auto count_device_bytes = [&] {
+    plan.device_bytes = std::max(device_bytes(problem, plan), plan.cuda.plus_plus ? plus_plus : 0);
+  };
+  count_device_bytes();
   for (;;) {
     plan.host_bytes = host_bytes(problem, plan, budget.threads);
     if (plan.host_bytes <= budget.host) return plan;
@@ -150,7 +176,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
       plan.cuda.pinned_bytes = 0;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_blocks(plan.piece_rows / 2);
-      plan.device_bytes = device_bytes(problem, plan);
+      count_device_bytes();
     } else {
       throw OutOfMemory(
           fmt::format("k-means of {} x {} vectors to {} centres on a GPU needs at least {} of host memory, and the "
