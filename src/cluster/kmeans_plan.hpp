@@ -30,6 +30,7 @@ struct KMeansProblem {
 // Of a GPU.
 struct KMeansCudaPlan {
   bool rows_stay = false;      // rows from the host are copied once and stay on the device
+  bool rows_ahead = false;     // else: a piece of them comes while the one before it is worked on
   bool operands_stay = false;  // so do the operands of all rows
   bool plus_plus = false;      // k-means++ chooses there
   bool products = true;        // matrix units choose candidates; else every row is searched for by `rest`

@@ -1,9 +1,10 @@
 // The plan of k-means on a GPU.
 //
 // Rows from the host stay on the device if they fit, so that they are copied once; else they come piece by piece in
-// every pass. So do the operands that products are made of: where there is no room for those of all rows they are made
-// anew for each piece. Under a tight budget first the pieces shrink to a size that still fills the machine, then the
-// operands go, then the rows, then the pieces shrink to the smallest that work.
+// every pass, each while the one before it is worked on. So do the operands that products are made of: where there is
+// no room for those of all rows they are made anew for each piece. Under a tight budget first the pieces shrink to a
+// size that still fills the machine, then the operands go, then the rows, then the pieces shrink to the smallest that
+// work.
 #include "cluster/kmeans_plan.hpp"
 
 #include <kith/error.hpp>
@@ -120,9 +121,10 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
       plan.cuda.rest = plan_knn_cuda(search, device, {budget.host, error.bytes_needed(), budget.threads});
     }
   };
-  const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay) {
+  const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_blocks(rows + kSumBlock - 1));
     plan.cuda.rows_stay = from_host && rows_stay;
+    plan.cuda.rows_ahead = ahead && plan.piece_rows < rows;
     plan.cuda.operands_stay = operands_stay;
     plan.device_bytes = device_bytes(problem, plan);
     return plan.device_bytes <= budget.device;
@@ -135,13 +137,14 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
     for (const auto& [rows_stay, operands_stay] : {std::pair{true, true}, {true, false}}) {
       if (!can_stay) break;
       for (int64_t piece = problem.in_memory ? largest : streamed;; piece = whole_blocks(piece / 2)) {
-        if (fits(piece, rows_stay, operands_stay)) return true;
+        if (fits(piece, rows_stay, operands_stay, false)) return true;
         if (piece <= kGoodPiece) break;
       }
     }
+    const bool ahead = from_host && problem.adds_up;
     for (int64_t piece = from_host ? streamed : largest;; piece = whole_blocks(piece / 2)) {
-      if (fits(piece, false, false)) return true;
-      if (piece == kSumBlock) return false;
+      if (fits(piece, false, false, ahead)) return true;
+      if (piece == kSumBlock) return ahead && fits(piece, false, false, false);
     }
   };
   bool found = false;

@@ -41,6 +41,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   int64_t weights = 0;     // f32, where given
   int64_t objectives = 0;  // f64, one for each kSumBlock
   int64_t rows = 0;        // as they came: all, or a piece
+  int64_t rows_ahead = 0;  // every other piece, where they come ahead
   int64_t operands = 0;    // of all rows, or of a piece
   int64_t facts = 0;       // QueryFacts, likewise
 
@@ -89,6 +90,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     weights = take(problem.weighted ? all : 0, 4);
     objectives = take(all / kSumBlock + 1, 8);
     rows = take(!host_rows ? 0 : cuda.rows_stay ? all : piece_capacity, row_bytes);
+    rows_ahead = take(cuda.rows_ahead ? piece_capacity : 0, row_bytes);
     const int64_t with_operands = !cuda.products ? 0 : cuda.operands_stay ? all : piece_capacity;
     operands = take(operand_tiles(with_operands), saturating_multiply(chunks, kBlockBytes));
     facts = take(with_operands, sizeof(QueryFacts));
