@@ -1,7 +1,8 @@
 // How fast k-means is on a GPU: a mixture with the distribution of mixture.hpp's, but other numbers, since it is made
 // on the device; beside the floor of the hardware and what other libraries take.
 //
-//   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--device cuda|cpu] [--out FILE]
+//   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--clusters N] [--device-memory-limit BYTES]
+//                     [--device cuda|cpu] [--out FILE]
 //
 // Cases: data on the device, from random rows or by k-means++ ("++"); data on the host that do not fit a device memory
 // limit ("limit"). Times are those of whole fits, the check for NaN included and the labels' pass not, the best of the
@@ -149,15 +150,18 @@ double best_by_clock(int64_t runs, const Call& call) {
   return best;
 }
 
-double floor_milliseconds(const Case& one, int64_t iterations, double copy_rate) {
+double floor_milliseconds(const Case& one, double copy_rate) {
   const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
   const double product = 2 * values * static_cast<double>(one.clusters) / kHalfFlops;
   const double bytes = values * static_cast<double>(size_of(one.dtype));
   const double read = bytes / (copy_rate > 0 ? copy_rate : kReadBytes);
-  return 1e3 * std::max(product, read) * static_cast<double>(iterations);
+  return 1e3 * std::max(product, read) * static_cast<double>(one.iterations);
 }
 
-void run(const std::string& only, int64_t runs, int64_t iterations, bool by_cpu, const Table& table) {
+void run(const Options& options_given, const Table& table) {
+  const std::string only = options_given.text("--only");
+  const int64_t runs = std::max<int64_t>(1, options_given.number("--runs", 1));
+  const bool by_cpu = options_given.text("--device", "cuda") == "cpu";
   const StreamTimer timer;
   const Peers peers("kmeans");
   std::string log;
@@ -166,9 +170,13 @@ void run(const std::string& only, int64_t runs, int64_t iterations, bool by_cpu,
   table.line(
       "what                      iterations      best  each one     floor   ratio     FAISS      cuVS      goal   "
       "objective");
-  for (const Case& one : kCases) {
+  for (Case one : kCases) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
     const bool streamed = one.device_limit != kNoLimit;
+    const int64_t usual_iterations = one.iterations;
+    one.iterations = options_given.number("--iterations", one.iterations);
+    one.clusters = options_given.number("--clusters", one.clusters);
+    one.device_limit = options_given.number("--device-memory-limit", one.device_limit);
     const int64_t bytes = one.rows * one.cols * (size_of(one.dtype) + 2);  // with the operands that stay
     if (bytes > cuda_devices().front().memory_free / 10 * 8) {
       table.line(std::string(one.name) + " does not fit here");
@@ -191,15 +199,15 @@ void run(const std::string& only, int64_t runs, int64_t iterations, bool by_cpu,
     const Resources resources(options);
     KMeansParams params;
     params.clusters = one.clusters;
-    params.iterations = iterations > 0 ? iterations : one.iterations;
+    params.iterations = one.iterations;
     params.tol = 0;
     params.init = one.init;
     params.compute_labels = false;
     KMeans model(params);
     const auto fit = [&] { model.fit(view, {}, resources); };
     const double best = host.empty() ? timer.of(runs, fit).best : best_by_clock(runs, fit);
-    const double floor = floor_milliseconds(one, params.iterations, copy_rate);
-    const PeerTimes others = params.iterations == one.iterations ? peers.of(one.name) : PeerTimes();
+    const double floor = floor_milliseconds(one, copy_rate);
+    const PeerTimes others = one.iterations == usual_iterations ? peers.of(one.name) : PeerTimes();
     char text[240];
     std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx %9.0f %9.0f %9.0f   %.8g", one.name,
                   static_cast<long long>(model.iterations()), best, best / static_cast<double>(model.iterations()),
@@ -218,14 +226,14 @@ void run(const std::string& only, int64_t runs, int64_t iterations, bool by_cpu,
 
 int main(int argc, char** argv) {
   try {
-    const Options options(argc, argv, {"--only", "--runs", "--iterations", "--device", "--out"});
+    const Options options(
+        argc, argv, {"--only", "--runs", "--iterations", "--clusters", "--device-memory-limit", "--device", "--out"});
     if (cuda_devices().empty()) {
       std::fprintf(stderr, "kmeans_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
     const Table table(options.text("--out"));
-    run(options.text("--only"), std::max<int64_t>(1, options.number("--runs", 1)), options.number("--iterations", 0),
-        options.text("--device", "cuda") == "cpu", table);
+    run(options, table);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kmeans_cuda_bench: %s\n", error.what());

@@ -95,8 +95,9 @@ void CentreSearchCuda::assign(const DeviceRowsView& rows, int64_t first, const W
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
   auto* const facts = at<QueryFacts>(layout_.facts) + kept;
   auto* const counts = at<SearchCounts>(layout_.status);
-  const SearchCounts none{0, 0, kNoBadRow};
-  copy(counts, &none, sizeof none, stream());
+  // Not by a copy, which would wait for rows on their way to the device.
+  KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
+  KITH_CUDA_CHECK(cudaMemsetAsync(&counts->first_bad, 0xFF, sizeof counts->first_bad, stream()));  // kNoBadRow
   if (!operands_kept_) {
     uint32_t* const first_bad = problem_.check_finite ? &counts->first_bad : nullptr;
     launch_query_operands(operand_task(rows, operands), {facts, first_bad, 0}, stream());

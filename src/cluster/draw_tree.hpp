@@ -63,13 +63,15 @@ template <typename Load>
 KITH_HOST_DEVICE inline int pass_children(const Load& load, int count, double target, double& before) {
   double children[kDrawFan];
   for (int i = 0; i < kDrawFan; ++i) children[i] = i < count ? load(i) : 0.0;
+  double reached[kDrawFan];  // before each child
+  reached[0] = before;
+  for (int i = 1; i < kDrawFan; ++i) reached[i] = reached[i - 1] + children[i - 1];
   int at = 0;
   bool passes = true;
-  for (int i = 0; i + 1 < kDrawFan; ++i) {
-    const double next = before + children[i];
-    passes = passes && i + 1 < count && next <= target;  // a NaN ends it
-    before = passes ? next : before;
-    at = passes ? i + 1 : at;
+  for (int i = 1; i < kDrawFan; ++i) {
+    passes = passes && i < count && reached[i] <= target;  // a NaN ends it
+    before = passes ? reached[i] : before;
+    at = passes ? i : at;
   }
   return at;
 }

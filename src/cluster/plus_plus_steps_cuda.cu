@@ -6,6 +6,11 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/product/operand_layout.hpp"
 
+#include <cuda_pipeline_primitives.h>
+
+#include <algorithm>
+#include <cstddef>
+
 namespace kith {
 namespace {
 
@@ -40,83 +45,138 @@ __device__ __forceinline__ void join_lanes(const double (&values)[kCount], int f
   }
 }
 
-// A block has kGroups x kRows rows. Past the last row the last one is read again, and nothing of it is kept.
+// A tile of rows has kGroups x kRows of them.
 template <int kTrials, int kRows>
-__global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound round) {
-  constexpr int kTileRows = kGroups * kRows;
-  __shared__ double trials[kTrials][kChunk];
-  __shared__ float found[kTrials][kTileRows + 1];
-  __shared__ float nearest[kTileRows];
-  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
-  const int group = static_cast<int>(threadIdx.x) / kCanonicalLanes;
-  const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTileRows;
-  const int64_t last = round.tree.rows - 1;
-  const int rows = static_cast<int>(last + 1 - first < kTileRows ? last + 1 - first : kTileRows);
-  for (int i = static_cast<int>(threadIdx.x); i < rows; i += kThreads) {
-    nearest[i] =
-        round.first ? __int_as_float(0x7F800000) : round.distances[round.state->best * round.stride + first + i];
-  }
-  const float* mine[kRows];
-  KITH_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    const int64_t row = first + group * kRows + r;
-    mine[r] = round.rows + (row < last ? row : last) * round.row_stride;
-  }
-  double sums[kTrials * kRows] = {};
-  for (int64_t chunk = 0; chunk < round.cols; chunk += kChunk) {
-    const int width = static_cast<int>(round.cols - chunk < kChunk ? round.cols - chunk : kChunk);
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kTrials * kChunk; i += kThreads) {
-      const int t = i / kChunk;
-      const int c = i % kChunk;
-      const bool real = t < round.trials && c < width;
-      trials[t][c] =
-          real ? static_cast<double>(round.rows[round.state->trials[t] * round.row_stride + chunk + c]) : 0.0;
-    }
-    __syncthreads();
-#pragma unroll 2
-    for (int c = lane; c < width; c += kCanonicalLanes) {
-      double values[kRows];
-      KITH_UNROLL
-      for (int r = 0; r < kRows; ++r) values[r] = static_cast<double>(mine[r][chunk + c]);
-      KITH_UNROLL
-      for (int t = 0; t < kTrials; ++t) {
-        const double trial = trials[t][c];
-        KITH_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          sums[t * kRows + r] = canonical_step<KeyKind::squared_l2>(sums[t * kRows + r], values[r], trial, 0, 0);
-        }
-      }
+struct TryShared {
+  static constexpr int kTileRows = kGroups * kRows;
+  static constexpr int kRowRoom = kChunk + 4;  // so that the two groups of a warp read other banks
+
+  float rows[2][kTileRows][kRowRoom];  // a chunk of a tile's columns; the next one is on its way
+  float nearest[2][kTileRows];         // of a tile, and of the next
+  double trials[kTrials][kChunk];
+  float found[kTrials][kTileRows + 1];
+};
+
+// Begins to copy a chunk of a tile's columns and, with the first, what the rows' distances are. Past the last row the
+// last one is read again, and nothing of it is kept.
+template <int kTrials, int kRows>
+__device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int buffer, int tile_buffer,
+                      TryShared<kTrials, kRows>& shared) {
+  constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
+  const int64_t first = tile * kTileRows;
+  const int last =
+      static_cast<int>(round.tree.rows - 1 - first < kTileRows - 1 ? round.tree.rows - 1 - first : kTileRows - 1);
+  const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
+  const int at_once = round.whole_vectors ? 4 : 1;
+  const int in_row = width / at_once;
+  const float* const from = round.rows + first * round.row_stride + col;
+  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * in_row; i += kThreads) {
+    const int row = i / in_row;
+    const int c = i % in_row * at_once;
+    const float* const value = from + (row < last ? row : last) * round.row_stride + c;
+    if (round.whole_vectors) {
+      __pipeline_memcpy_async(&shared.rows[buffer][row][c], value, 4 * sizeof(float));
+    } else {
+      __pipeline_memcpy_async(&shared.rows[buffer][row][c], value, sizeof(float));
     }
   }
-  join_lanes<kCanonicalLanes / 2>(sums, 0, kTrials * kRows, threads, [&](int i, double sum) {
-    found[i / kRows][group * kRows + i % kRows] =
-        key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(sum, 0, 0)));
-  });
-  __syncthreads();
+  if (col != 0 || round.first) return;
+  const float* const nearest = round.distances + round.state->best * round.stride + first;
+  for (int i = static_cast<int>(threadIdx.x); i <= last; i += kThreads) {
+    __pipeline_memcpy_async(&shared.nearest[tile_buffer][i], nearest + i, sizeof(float));
+  }
+}
+
+// What a tile's keys make of the distances, and the sums of its segments.
+template <int kTrials, int kRows>
+__device__ void finish_tile(const PlusPlusRound& round, int64_t tile, const float* nearest,
+                            TryShared<kTrials, kRows>& shared) {
+  constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
+  const int64_t first = tile * kTileRows;
+  const int rows = static_cast<int>(round.tree.rows - first < kTileRows ? round.tree.rows - first : kTileRows);
   for (int i = static_cast<int>(threadIdx.x); i < round.trials * kTileRows; i += kThreads) {
     const int t = i / kTileRows;
     const int row = i % kTileRows;
     if (row >= rows) continue;
-    const float distance = found[t][row] < nearest[row] ? found[t][row] : nearest[row];
-    found[t][row] = distance;
+    const float key = shared.found[t][row];
+    const float before = round.first ? HUGE_VALF : nearest[row];
+    const float distance = key < before ? key : before;
+    shared.found[t][row] = distance;
     round.distances[t * round.stride + first + row] = distance;
   }
   __syncthreads();
   const int segments = static_cast<int>(divide_rounding_up(rows, kDrawFan));
-  for (int i = static_cast<int>(threadIdx.x); i < round.trials * segments; i += kThreads) {
-    const int t = i / segments;
-    const int part = i % segments;
-    const int64_t segment = first / kDrawFan + part;
-    const float* const distances = found[t] + part * kDrawFan;
-    const float* const weights = round.weights == nullptr ? nullptr : round.weights + segment * kDrawFan;
-    const auto step = [&](int j) {
-      const auto distance = static_cast<double>(distances[j]);
-      return weights == nullptr ? distance : static_cast<double>(weights[j]) * distance;
-    };
-    round.segments[(t * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
-        sum_children(step, DrawTree::children_of(segment, round.tree.rows));
+  const int i = static_cast<int>(threadIdx.x);
+  if (i >= round.trials * segments) return;
+  const int t = i / segments;
+  const int64_t segment = first / kDrawFan + i % segments;
+  const float* const distances = shared.found[t] + i % segments * kDrawFan;
+  const float* const weights = round.weights == nullptr ? nullptr : round.weights + segment * kDrawFan;
+  const auto step = [&](int j) {
+    const auto distance = static_cast<double>(distances[j]);
+    return weights == nullptr ? distance : static_cast<double>(weights[j]) * distance;
+  };
+  round.segments[(t * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
+      sum_children(step, DrawTree::children_of(segment, round.tree.rows));
+}
+
+// A block takes every gridDim.x-th tile, chunk of columns after chunk.
+template <int kTrials, int kRows>
+__global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound round) {
+  extern __shared__ __align__(16) std::byte memory[];
+  auto& shared = *reinterpret_cast<TryShared<kTrials, kRows>*>(memory);
+  const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
+  const int group = static_cast<int>(threadIdx.x) / kCanonicalLanes;
+  const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
+  const int64_t tiles = divide_rounding_up(round.tree.rows, TryShared<kTrials, kRows>::kTileRows);
+  int buffer = 0;
+  int tile_buffer = 0;
+  bool has_trials = false;
+  fetch(round, blockIdx.x, 0, buffer, tile_buffer, shared);
+  __pipeline_commit();
+  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x, tile_buffer ^= 1) {
+    double sums[kTrials * kRows] = {};
+    for (int64_t col = 0; col < round.cols; col += kChunk, buffer ^= 1) {
+      if (col + kChunk < round.cols) {
+        fetch(round, tile, col + kChunk, buffer ^ 1, tile_buffer, shared);
+      } else if (tile + gridDim.x < tiles) {
+        fetch(round, tile + gridDim.x, 0, buffer ^ 1, tile_buffer ^ 1, shared);
+      }
+      __pipeline_commit();
+      const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
+      if (!has_trials) {
+        for (int i = static_cast<int>(threadIdx.x); i < kTrials * kChunk; i += kThreads) {
+          const int t = i / kChunk;
+          const int c = i % kChunk;
+          const bool real = t < round.trials && c < width;
+          shared.trials[t][c] =
+              real ? static_cast<double>(round.rows[round.state->trials[t] * round.row_stride + col + c]) : 0.0;
+        }
+        has_trials = round.cols <= kChunk;
+      }
+      __pipeline_wait_prior(1);
+      __syncthreads();
+      for (int c = lane; c < width; c += kCanonicalLanes) {
+        double values[kRows];
+        KITH_UNROLL
+        for (int r = 0; r < kRows; ++r) values[r] = static_cast<double>(shared.rows[buffer][group * kRows + r][c]);
+        KITH_UNROLL
+        for (int t = 0; t < kTrials; ++t) {
+          const double trial = shared.trials[t][c];
+          KITH_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            sums[t * kRows + r] = canonical_step<KeyKind::squared_l2>(sums[t * kRows + r], values[r], trial, 0, 0);
+          }
+        }
+      }
+      if (col + kChunk < round.cols) __syncthreads();
+    }
+    join_lanes<kCanonicalLanes / 2>(sums, 0, kTrials * kRows, threads, [&](int i, double sum) {
+      shared.found[i / kRows][group * kRows + i % kRows] =
+          key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(sum, 0, 0)));
+    });
+    __syncthreads();
+    finish_tile(round, tile, shared.nearest[tile_buffer], shared);
   }
 }
 
@@ -179,14 +239,20 @@ __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound r
 
 template <int kTrials, int kRows>
 void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(round.tree.rows, kGroups * kRows));
-  try_rows_kernel<kTrials, kRows><<<blocks, kThreads, 0, stream>>>(round);
+  constexpr int kMostBlocks = 132 * 2;  // they take tiles until none are left
+  constexpr size_t kBytes = sizeof(TryShared<kTrials, kRows>);
+  const int64_t tiles = divide_rounding_up(round.tree.rows, kGroups * kRows);
+  const auto kernel = try_rows_kernel<kTrials, kRows>;
+  KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes)));
+  kernel<<<static_cast<unsigned>(std::min<int64_t>(tiles, kMostBlocks)), kThreads, kBytes, stream>>>(round);
   KITH_CUDA_CHECK_LAUNCH("try_rows_kernel");
 }
 
 }  // namespace
 
-void launch_try_rows(const PlusPlusRound& round, cudaStream_t stream) {
+void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
+  round.whole_vectors =
+      reinterpret_cast<uintptr_t>(round.rows) % 16 == 0 && round.row_stride % 4 == 0 && round.cols % 4 == 0;
   if (round.trials <= 4) return launch_try<4, 4>(round, stream);
   if (round.trials <= 8) return launch_try<8, 4>(round, stream);
   if (round.trials <= 10) return launch_try<10, 4>(round, stream);

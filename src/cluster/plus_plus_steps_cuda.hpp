@@ -2,8 +2,8 @@
 // rows to try next. Both enqueue and return; rounds follow each other without the host.
 //
 // Sixteen threads share some rows, a lane of the canonical sum each, and keep the sums of these rows and all trials in
-// registers. Sums and draws have the order of draw_tree.hpp. Cost of a round: one read of the rows, 2 rows x columns x
-// trials double operations, and some ten microseconds.
+// registers; the next rows are on their way to shared memory meanwhile. Sums and draws have the order of draw_tree.hpp.
+// Cost of a round: one read of the rows, 2 rows x columns x trials double operations, and some ten microseconds.
 #pragma once
 
 #include "cluster/draw_tree.hpp"
@@ -21,6 +21,7 @@ struct PlusPlusRound {
   int64_t cols = 0;
   DrawTree tree{1};                // of the rows
   const float* weights = nullptr;  // or null
+  bool whole_vectors = false;      // rows are copied by four values; launch_try_rows knows
   bool first = false;              // no centre has been chosen before
   int trials = 0;                  // in this round
   int next_trials = 0;             // in the next; 0 where this is the last
@@ -33,7 +34,7 @@ struct PlusPlusRound {
   PlusPlusState* state = nullptr;
 };
 
-void launch_try_rows(const PlusPlusRound& round, cudaStream_t stream);
+void launch_try_rows(PlusPlusRound round, cudaStream_t stream);
 void launch_take_best(const PlusPlusRound& round, cudaStream_t stream);
 
 }  // namespace kith

@@ -89,7 +89,6 @@ __device__ HalfSums convert_half(const OperandRows<T>& rows, int64_t row, const 
   const T* const from = real ? rows.row(row) : nullptr;
   double inverse_norm = 1;
   if constexpr (kForm == Form::unit) inverse_norm = real ? rows.inverse_norms[row] : 0.0;
-#pragma unroll 4
   for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
     __half halves[4] = {};
     if (real) {
