@@ -92,7 +92,7 @@ KITH_HOST_DEVICE inline double tree_total(const DrawTree& tree, const double* su
   return sum_children([&](int i) { return top[i]; }, DrawTree::children_of(0, tree.sizes[tree.top()]));
 }
 
-// The row at `target` of the total. segment(s) is the sum of a segment, step(i) what a row adds to it.
+// The row at `target` of the total. segment(block, i) is the sum of a block's segment, step(i) what a row adds to it.
 template <typename Segment, typename Step>
 KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* sums, double target,
                                           const Segment& segment, const Step& step) {
@@ -104,7 +104,7 @@ KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* su
     node = node * kDrawFan + pass_children([&](int i) { return children[i]; }, count, target, before);
   }
   const int64_t block = node;
-  node = node * kDrawFan + pass_children([&](int i) { return segment(block * kDrawFan + i); },
+  node = node * kDrawFan + pass_children([&](int i) { return segment(block, i); },
                                          DrawTree::children_of(block, tree.segments), target, before);
   const int64_t first = node * kDrawFan;
   const int64_t row = first + pass_children([&](int i) { return step(first + i); },

@@ -40,13 +40,14 @@ uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, co
   const auto step = [&](int64_t i) {
     return weights.empty() ? 1.0 : static_cast<double>(weights[static_cast<size_t>(i)]);
   };
-  const auto segment = [&](int64_t s) {
+  const auto segment = [&](int64_t block, int place) {
+    const int64_t s = block * kDrawFan + place;
     return sum_children([&](int i) { return step(s * kDrawFan + i); }, DrawTree::children_of(s, rows));
   };
   std::vector<double> sums(static_cast<size_t>(tree.size));
   for (int64_t block = 0; block < tree.blocks(); ++block) {
     sums[static_cast<size_t>(block)] =
-        sum_children([&](int i) { return segment(block * kDrawFan + i); }, DrawTree::children_of(block, tree.segments));
+        sum_children([&](int i) { return segment(block, i); }, DrawTree::children_of(block, tree.segments));
   }
   add_up_tree(tree, sums.data());
   return draw_row(tree, sums.data(), plus_plus_share(rng, 0) * tree_total(tree, sums.data()), segment, step);
@@ -125,7 +126,7 @@ uint32_t KMeansPlusPlus::draw(double share) const {
   const float* const nearest = nearest_.as<float>();
   return draw_row(
       tree_, sums_.data(), share * tree_total(tree_, sums_.data()),
-      [&](int64_t segment) { return segment_sum(nearest, segment); },
+      [&](int64_t block, int i) { return segment_sum(nearest, block * kDrawFan + i); },
       [&](int64_t i) { return weight(i) * static_cast<double>(nearest[i]); });
 }
 

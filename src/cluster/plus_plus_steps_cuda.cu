@@ -54,7 +54,8 @@ struct TryShared {
   float rows[2][kTileRows][kRowRoom];  // a chunk of a tile's columns; the next one is on its way
   float nearest[2][kTileRows];         // of a tile, and of the next
   double trials[kTrials][kChunk];
-  float found[kTrials][kTileRows + 1];
+  float keys[kTrials][kTileRows];
+  double steps[kTrials][kTileRows + 1];  // what each row adds to its segment
 };
 
 // Begins to copy a chunk of a tile's columns and, with the first, what the rows' distances are. Past the last row the
@@ -67,17 +68,15 @@ __device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int
   const int last =
       static_cast<int>(round.tree.rows - 1 - first < kTileRows - 1 ? round.tree.rows - 1 - first : kTileRows - 1);
   const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
-  const int at_once = round.whole_vectors ? 4 : 1;
-  const int in_row = width / at_once;
-  const float* const from = round.rows + first * round.row_stride + col;
-  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * in_row; i += kThreads) {
-    const int row = i / in_row;
-    const int c = i % in_row * at_once;
-    const float* const value = from + (row < last ? row : last) * round.row_stride + c;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int row = static_cast<int>(threadIdx.x) / 32; row < kTileRows; row += kThreads / 32) {
+    const float* const from = round.rows + (first + (row < last ? row : last)) * round.row_stride + col;
+    float* const to = shared.rows[buffer][row];
     if (round.whole_vectors) {
-      __pipeline_memcpy_async(&shared.rows[buffer][row][c], value, 4 * sizeof(float));
+      static_assert(kChunk == 32 * 4);
+      if (4 * lane < width) __pipeline_memcpy_async(to + 4 * lane, from + 4 * lane, 4 * sizeof(float));
     } else {
-      __pipeline_memcpy_async(&shared.rows[buffer][row][c], value, sizeof(float));
+      for (int c = lane; c < width; c += 32) __pipeline_memcpy_async(to + c, from + c, sizeof(float));
     }
   }
   if (col != 0 || round.first) return;
@@ -87,37 +86,35 @@ __device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int
   }
 }
 
-// What a tile's keys make of the distances, and the sums of its segments.
+// What a tile's keys make of the distances, and the sums of its segments. Past the last row zeros are added, which
+// changes nothing.
 template <int kTrials, int kRows>
 __device__ void finish_tile(const PlusPlusRound& round, int64_t tile, const float* nearest,
                             TryShared<kTrials, kRows>& shared) {
   constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
+  constexpr int kSegments = kTileRows / kDrawFan;
   const int64_t first = tile * kTileRows;
-  const int rows = static_cast<int>(round.tree.rows - first < kTileRows ? round.tree.rows - first : kTileRows);
   for (int i = static_cast<int>(threadIdx.x); i < round.trials * kTileRows; i += kThreads) {
     const int t = i / kTileRows;
     const int row = i % kTileRows;
-    if (row >= rows) continue;
-    const float key = shared.found[t][row];
-    const float before = round.first ? HUGE_VALF : nearest[row];
-    const float distance = key < before ? key : before;
-    shared.found[t][row] = distance;
-    round.distances[t * round.stride + first + row] = distance;
+    double step = 0;
+    if (first + row < round.tree.rows) {
+      const float key = shared.keys[t][row];
+      const float before = round.first ? HUGE_VALF : nearest[row];
+      const float distance = key < before ? key : before;
+      round.distances[t * round.stride + first + row] = distance;
+      step = static_cast<double>(distance);
+      if (round.weights != nullptr) step *= static_cast<double>(round.weights[first + row]);
+    }
+    shared.steps[t][row] = step;
   }
   __syncthreads();
-  const int segments = static_cast<int>(divide_rounding_up(rows, kDrawFan));
   const int i = static_cast<int>(threadIdx.x);
-  if (i >= round.trials * segments) return;
-  const int t = i / segments;
-  const int64_t segment = first / kDrawFan + i % segments;
-  const float* const distances = shared.found[t] + i % segments * kDrawFan;
-  const float* const weights = round.weights == nullptr ? nullptr : round.weights + segment * kDrawFan;
-  const auto step = [&](int j) {
-    const auto distance = static_cast<double>(distances[j]);
-    return weights == nullptr ? distance : static_cast<double>(weights[j]) * distance;
-  };
-  round.segments[(t * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
-      sum_children(step, DrawTree::children_of(segment, round.tree.rows));
+  const int64_t segment = first / kDrawFan + i % kSegments;
+  if (i >= round.trials * kSegments || segment >= round.tree.segments) return;
+  const double* const steps = shared.steps[i / kSegments] + i % kSegments * kDrawFan;
+  round.segments[(i / kSegments * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
+      sum_children([&](int j) { return steps[j]; }, kDrawFan);
 }
 
 // A block takes every gridDim.x-th tile, chunk of columns after chunk.
@@ -172,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
       if (col + kChunk < round.cols) __syncthreads();
     }
     join_lanes<kCanonicalLanes / 2>(sums, 0, kTrials * kRows, threads, [&](int i, double sum) {
-      shared.found[i / kRows][group * kRows + i % kRows] =
+      shared.keys[i / kRows][group * kRows + i % kRows] =
           key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(sum, 0, 0)));
     });
     __syncthreads();
@@ -181,19 +178,18 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
 }
 
 // One block.
+template <bool kWeighted>
 __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound round) {
   __shared__ double totals[kMostTrials];
   __shared__ int best;
   const DrawTree& tree = round.tree;
   const int64_t blocks = tree.blocks();
-  const auto segment_of = [&](int t, int64_t segment) {
-    return round.segments[(t * kDrawFan + segment % kDrawFan) * blocks + segment / kDrawFan];
-  };
   for (int64_t i = threadIdx.x; i < round.trials * blocks; i += kTakeThreads) {
-    const int t = static_cast<int>(i / blocks);
+    const int64_t t = i / blocks;
     const int64_t block = i % blocks;
-    round.sums[t * tree.size + block] = sum_children([&](int j) { return segment_of(t, block * kDrawFan + j); },
-                                                     DrawTree::children_of(block, tree.segments));
+    const double* const segments = round.segments + t * kDrawFan * blocks + block;
+    round.sums[t * tree.size + block] =
+        sum_children([&](int j) { return segments[j * blocks]; }, DrawTree::children_of(block, tree.segments));
   }
   for (int level = 1; level < tree.levels; ++level) {
     __syncthreads();
@@ -228,13 +224,15 @@ __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound r
   const int draw = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 != 0 || draw >= round.next_trials) return;
   const float* const nearest = round.distances + best * round.stride;
+  const double* const segments = round.segments + int64_t{best} * kDrawFan * blocks;
   const auto step = [&](int64_t i) {
     const auto distance = static_cast<double>(nearest[i]);
-    return round.weights == nullptr ? distance : static_cast<double>(round.weights[i]) * distance;
+    if constexpr (kWeighted) return static_cast<double>(round.weights[i]) * distance;
+    return distance;
   };
   round.state->trials[draw] = draw_row(
       tree, round.sums + best * tree.size, round.shares[draw] * totals[best],
-      [&](int64_t segment) { return segment_of(best, segment); }, step);
+      [&](int64_t block, int i) { return segments[i * blocks + block]; }, step);
 }
 
 template <int kTrials, int kRows>
@@ -261,7 +259,8 @@ void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
 }
 
 void launch_take_best(const PlusPlusRound& round, cudaStream_t stream) {
-  take_best_kernel<<<1, kTakeThreads, 0, stream>>>(round);
+  const auto kernel = round.weights != nullptr ? take_best_kernel<true> : take_best_kernel<false>;
+  kernel<<<1, kTakeThreads, 0, stream>>>(round);
   KITH_CUDA_CHECK_LAUNCH("take_best_kernel");
 }
 

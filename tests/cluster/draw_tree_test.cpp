@@ -33,7 +33,7 @@ struct Steps {
   double total() const { return tree_total(tree, sums.data()); }
   uint32_t draw(double target) const {
     return draw_row(
-        tree, sums.data(), target, [&](int64_t s) { return segment(s); },
+        tree, sums.data(), target, [&](int64_t block, int i) { return segment(block * kDrawFan + i); },
         [&](int64_t i) { return steps[static_cast<size_t>(i)]; });
   }
 };
