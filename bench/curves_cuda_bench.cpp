@@ -11,6 +11,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -34,8 +35,6 @@ namespace {
 
 using namespace kith;
 
-constexpr double kHalfFlops = 731e12;
-constexpr double kReadBytes = 4.2e12;
 constexpr int64_t kTileBytes = int64_t{5} << 30;
 
 struct Settings {
@@ -157,9 +156,10 @@ void run(const Settings& settings) {
   options.stream = timer.stream();
   const Resources resources(options);
 
-  const double pairs = static_cast<double>(settings.queries) * static_cast<double>(settings.rows);
-  const double product = 2e3 * pairs * static_cast<double>(settings.cols) / kHalfFlops;
-  const double read = 1e3 * 4 * pairs / kReadBytes;
+  const auto rows = static_cast<double>(settings.rows);
+  const auto query_rows = static_cast<double>(settings.queries);
+  const double product = product_ms(query_rows, rows, static_cast<double>(settings.cols));
+  const double read = read_ms(4 * query_rows * rows);
   table.line(cuda_devices().front().name + ": exact search of " + std::to_string(settings.rows) + " x " +
              std::to_string(settings.cols) + " f32, " + std::to_string(settings.queries) + " queries; milliseconds");
   table.line("    k     fused   unfused     ratio   product      read");
@@ -169,11 +169,9 @@ void run(const Settings& settings) {
     const DeviceArray distances(results * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings.queries, k, MemorySpace::cuda(0)};
     const KnnParams params{.k = k, .metric = Metric::sqeuclidean};
-    // Beyond 1,024 neighbours every distance is computed directly, which takes long.
-    const int64_t runs = k > 1024 ? 1 : settings.runs;
     const double fused =
         timer
-            .of(runs,
+            .of(settings.runs,
                 [&] {
                   knn(view(device_queries, settings.queries), view(device_base, settings.rows), out, params, resources);
                 })

@@ -9,6 +9,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
 #include "peers.hpp"
@@ -29,11 +30,6 @@
 namespace {
 
 using namespace kith;
-
-constexpr double kHalfFlops = 731e12;
-constexpr double kByteFlops = 1462e12;
-constexpr double kReadBytes = 4.2e12;
-constexpr double kCopyBytes = 55e9;  // from the host
 
 struct Settings {
   int64_t rows = 1000000;
@@ -70,13 +66,13 @@ class Bench {
     table_.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " +
                 std::to_string(settings.cols) + " by sqeuclidean, " + std::to_string(settings.queries) +
                 " queries; milliseconds");
-    table_.line("what                     best    median     floor   ratio     FAISS      cuVS      goal");
+    table_.line("what                       best    median     floor   ratio     FAISS      cuVS      goal");
   }
 
   void run() {
     const std::vector<float> base = mixture_.points(settings_.rows, 11);
     const std::vector<float> queries = mixture_.points(settings_.queries, 12);
-    floats("", base, queries, {10, 100, 1000});
+    floats("", base, queries, {10, 100, 1000, 2048, 4096, 8192});
     from_host(base, queries);
     cosine(base, queries);
     if (wanted("f32 far mean k=10")) {
@@ -104,15 +100,15 @@ class Bench {
     const Times times = timer_.of(settings_.runs, call);
     const PeerTimes peers = peers_.of(name);
     char text[200];
-    std::snprintf(text, sizeof text, "%-20s %9.3f %9.3f %9.3f %6.1fx %9.1f %9.2f %9.1f  %s", name.c_str(), times.best,
+    std::snprintf(text, sizeof text, "%-22s %9.3f %9.3f %9.3f %6.1fx %9.1f %9.2f %9.1f  %s", name.c_str(), times.best,
                   times.median, floor, times.median / floor, peers.faiss, peers.cuvs, peers.goal, log_.c_str());
     table_.line(text);
     log_.clear();
   }
 
   double product_floor(int64_t queries, double rate) const {
-    return 2e3 * static_cast<double>(queries) * static_cast<double>(settings_.rows) *
-           static_cast<double>(settings_.cols) / rate;
+    return product_ms(static_cast<double>(queries), static_cast<double>(settings_.rows),
+                      static_cast<double>(settings_.cols), rate);
   }
 
   MatrixView on_device(const DeviceArray& array, DType dtype, int64_t rows) const {
@@ -127,6 +123,14 @@ class Bench {
     measure(name, floor, [&] { knn(queries, base, out, params, resources_); });
   }
 
+  void graph(const std::string& name, double floor, const MatrixView& rows) {
+    const KnnGraphParams params{.k = 10, .metric = Metric::sqeuclidean};
+    const DeviceArray ids(static_cast<size_t>(rows.rows() * params.k) * 8);
+    const DeviceArray distances(static_cast<size_t>(rows.rows() * params.k) * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), rows.rows(), params.k, MemorySpace::cuda(0)};
+    measure(name, floor, [&] { knn_graph(rows, out, params, resources_); });
+  }
+
   void floats(const std::string& what, const std::vector<float>& base, const std::vector<float>& queries,
               const std::vector<int64_t>& ks) {
     const DeviceArray device_base(base);
@@ -138,13 +142,15 @@ class Bench {
              base_view, {.k = k, .metric = Metric::sqeuclidean});
     }
     if (!what.empty() || !settings_.graph) return;
-    search("f32 graph k=10", product_floor(settings_.rows, kHalfFlops), base_view, base_view,
-           {.k = 11, .metric = Metric::sqeuclidean});
+    const double floor = product_floor(settings_.rows, kHalfFlops);
+    graph("f32 graph k=10", floor, base_view);
+    measure("f32 graph k=10 to host", floor,
+            [&] { knn_graph(base_view, {.k = 10, .metric = Metric::sqeuclidean}, resources_); });
   }
 
   // All of it in ordinary host memory: the floor is the copy.
   void from_host(const std::vector<float>& base, const std::vector<float>& queries) {
-    const double floor = 1e3 * static_cast<double>(base.size() * sizeof(float)) / kCopyBytes;
+    const double floor = copy_ms(static_cast<double>(base.size() * sizeof(float)));
     measure("f32 k=10 from host", floor, [&] {
       knn({queries.data(), settings_.queries, settings_.cols}, {base.data(), settings_.rows, settings_.cols},
           {.k = 10, .metric = Metric::sqeuclidean}, resources_);
@@ -183,13 +189,12 @@ class Bench {
     const DeviceArray device_queries(rounded(queries));
     const MatrixView base_view = on_device(device_base, DType::u8, settings_.rows);
     const MatrixView query_view = on_device(device_queries, DType::u8, settings_.queries);
-    for (const int64_t k : {10, 100, 1000}) {
+    for (const int64_t k : {10, 100, 1000, 2048, 4096}) {
       search("u8 k=" + std::to_string(k), product_floor(settings_.queries, kByteFlops), query_view, base_view,
              {.k = k, .metric = Metric::sqeuclidean});
     }
     if (!settings_.graph) return;
-    search("u8 graph k=10", product_floor(settings_.rows, kByteFlops), base_view, base_view,
-           {.k = 11, .metric = Metric::sqeuclidean});
+    graph("u8 graph k=10", product_floor(settings_.rows, kByteFlops), base_view);
   }
 
   void one_query(const std::vector<float>& base, const std::vector<float>& queries) {
@@ -200,7 +205,7 @@ class Bench {
     const DeviceArray ids(10 * 8);
     const DeviceArray distances(10 * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), 1, 10, MemorySpace::cuda(0)};
-    const double read = 1e3 * static_cast<double>(settings_.rows * settings_.cols) * 2 / kReadBytes;
+    const double read = read_ms(static_cast<double>(settings_.rows * settings_.cols) * 2);
     measure("f32 1 query index", read,
             [&] { index.search(on_device(device_queries, DType::f32, 1), out, {}, resources_); });
   }

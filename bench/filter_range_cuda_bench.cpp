@@ -5,10 +5,13 @@
 //
 // Times are medians of CUDA events around whole calls. A filter is packed bits of random rows; "device" is a base in
 // device memory, "index" a prepared one, "host" one in ordinary host memory. Radii are those of the 10th, 100th and
-// 1000th neighbour of a middling query; results of ranges come to the host.
+// 1000th neighbour of a middling query; results of ranges come to the host. Under each line stands the floor, with the
+// times above as multiples of it: the product of the queries and the kept rows, or one read of these (of halves, where
+// an index has them), their copy from the host, or that of the results to it, whichever takes longest.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -28,6 +31,16 @@ using namespace kith;
 constexpr int64_t kCols = 128;
 constexpr int64_t kNeighbors = 10;
 constexpr double kShares[] = {0.001, 0.01, 0.1, 0.5, 0.9, 0.999};
+
+// Where the base is, and what one of its rows must go through at least.
+struct Where {
+  const char* name;
+  double row_floor;
+};
+constexpr double kRowBytes = kCols * sizeof(float);
+const Where kDevice{"device", read_ms(kRowBytes)};
+const Where kIndex{"index", read_ms(kRowBytes / 2)};
+const Where kHost{"host", copy_ms(kRowBytes)};
 
 struct Settings {
   int64_t rows = 1000000;
@@ -76,15 +89,15 @@ class Bench {
 
   void run() {
     for (const int64_t queries : {settings_.queries, int64_t{100}, int64_t{1}}) {
-      filters("device", queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+      filters(kDevice, queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
         knn(q, on_device(device_base_, settings_.rows), out, {kNeighbors, Metric::sqeuclidean, true, filter},
             resources_);
       });
-      filters("index", queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+      filters(kIndex, queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
         index_.search(q, out, {kNeighbors, filter}, resources_);
       });
     }
-    filters("host", settings_.queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
+    filters(kHost, settings_.queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
       knn(q, host_base(), out, {kNeighbors, Metric::sqeuclidean, true, filter}, resources_);
     });
     ranges();
@@ -100,24 +113,43 @@ class Bench {
     return timer_.of(settings_.runs, call).median;
   }
 
+  // Of a search of so many rows.
+  static double floor_of(const Where& where, int64_t queries, double rows) {
+    return std::max(product_ms(static_cast<double>(queries), rows, kCols), rows * where.row_floor);
+  }
+
   template <typename Search>
-  void filters(const std::string& where, int64_t queries, const Search& search) {
+  void filters(const Where& where, int64_t queries, const Search& search) {
     const DeviceArray ids(static_cast<size_t>(queries * kNeighbors) * 8);
     const DeviceArray distances(static_cast<size_t>(queries * kNeighbors) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), queries, kNeighbors, MemorySpace::cuda(0)};
     const MatrixView q = on_device(device_queries_, queries);
     const double all = median([&] { search(q, out, RowFilter()); });
+    const auto rows = static_cast<double>(settings_.rows);
+    const double all_floor = floor_of(where, queries, rows);
     char text[160];
-    std::snprintf(text, sizeof text, "%-7s %6lld queries, all rows %9.3f", where.c_str(),
-                  static_cast<long long>(queries), all);
+    std::snprintf(text, sizeof text, "%-7s %6lld queries, all rows %9.3f", where.name, static_cast<long long>(queries),
+                  all);
     std::string line = text;
+    std::snprintf(text, sizeof text, "%-31s %9.3f (%.1fx)", "  floor", all_floor, all / all_floor);
+    std::string floors = text;
     for (const double share : kShares) {
       const std::vector<uint8_t> bits = random_bits(settings_.rows, share);
       const double time = median([&] { search(q, out, RowFilter::bits(bits.data(), settings_.rows)); });
       std::snprintf(text, sizeof text, "  %g: %.3f (%.2f)", share, time, time / all);
       line += text;
+      const double floor = floor_of(where, queries, share * rows);
+      std::snprintf(text, sizeof text, "  %g: %.3f (%.1fx)", share, floor, time / floor);
+      floors += text;
     }
     table_.line(line);
+    table_.line(floors);
+  }
+
+  // Of a search whose results come to the host.
+  double range_floor(int64_t results) const {
+    const double copied = copy_ms(static_cast<double>(results) * (sizeof(int64_t) + sizeof(float)));
+    return std::max(floor_of(kDevice, settings_.queries, static_cast<double>(settings_.rows)), copied);
   }
 
   void ranges() {
@@ -125,7 +157,9 @@ class Bench {
     const MatrixView base = on_device(device_base_, settings_.rows);
     const double nearest = median([&] { knn(q, base, {kNeighbors, Metric::sqeuclidean}, resources_); });
     char text[160];
-    std::snprintf(text, sizeof text, "10 nearest, results on the host %9.3f", nearest);
+    const double nearest_floor = range_floor(settings_.queries * kNeighbors);
+    std::snprintf(text, sizeof text, "10 nearest, results on the host %9.3f  floor %.3f (%.1fx)", nearest,
+                  nearest_floor, nearest / nearest_floor);
     table_.line(text);
     const int64_t some = std::min<int64_t>(settings_.queries, 101);
     const Neighbors far = knn(on_device(device_queries_, some), base, {1000, Metric::sqeuclidean}, resources_);
@@ -137,8 +171,9 @@ class Bench {
       int64_t found = 0;
       const double time = median([&] { found = range_search(q, base, params, resources_).size(); });
       const double prepared = median([&] { found = index_.range_search(q, params.radius, {}, resources_).size(); });
-      std::snprintf(text, sizeof text, "range, %9lld found: device %9.3f (%.2f)  index %9.3f",
-                    static_cast<long long>(found), time, time / nearest, prepared);
+      const double floor = range_floor(found);
+      std::snprintf(text, sizeof text, "range, %9lld found: device %9.3f (%.2f)  index %9.3f  floor %.3f (%.1fx)",
+                    static_cast<long long>(found), time, time / nearest, prepared, floor, time / floor);
       table_.line(text);
     }
   }

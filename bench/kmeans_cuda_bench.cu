@@ -13,6 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "floor.hpp"
 #include "options.hpp"
 #include "peers.hpp"
 #include "table.hpp"
@@ -33,9 +34,6 @@
 namespace {
 
 using namespace kith;
-
-constexpr double kHalfFlops = 731e12;
-constexpr double kReadBytes = 4.2e12;
 
 __device__ uint64_t mixed(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u + 0x9E3779B97F4A7C15u;

@@ -8,6 +8,7 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "floor.hpp"
 #include "options.hpp"
 #include "peers.hpp"
 #include "table.hpp"
@@ -31,7 +32,6 @@ namespace {
 
 using namespace kith;
 
-constexpr double kBytesPerSecond = 4.2e12;
 constexpr int64_t kCacheBytes = 256 << 20;  // several times the L2
 
 enum class Fill { random, sorted, reversed, equal };
@@ -162,7 +162,7 @@ class SelectTable {
     const SelectPlan plan = plan_select({work.rows, work.cols, work.k}, multiprocessors_, work.path);
     const double ms = median_ms(work, data_, multiprocessors_);
     const double bytes = 4.0 * static_cast<double>(work.rows) * static_cast<double>(work.cols + 2 * work.k);
-    const double floor = 1e3 * bytes / kBytesPerSecond;
+    const double floor = read_ms(bytes);
     PeerTimes peers;
     if (fill == Fill::random && work.path == SelectPath::automatic) {
       peers = peers_.of(std::to_string(work.rows) + " x " + std::to_string(work.cols) + " k=" + std::to_string(work.k));

@@ -57,7 +57,7 @@ struct KMeansInput {
   MatrixView centres;               // for KMeansInit::given: clusters x cols
 };
 
-// What fitting has left, to be kept and given back to KMeans::restore(). All in host memory.
+// What one fit has left, all in host memory: KMeans::snapshot() gives it and restore() takes it back.
 struct KMeansSnapshot {
   MatrixView centres;                // clusters x cols, f32
   VectorView<const double> counts;   // one for each centre
@@ -65,10 +65,12 @@ struct KMeansSnapshot {
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
+  std::shared_ptr<const void> owner = nullptr;  // of what the views show; none where it is the caller's
 };
 
 // A prediction that runs while another thread fits uses the centres that were there when it began. What centres(),
-// labels(), counts() and history() return is valid until the next fit.
+// labels(), counts() and history() return is valid until the next fit, or whatever else replaces it: where another
+// thread may fit meanwhile, take a snapshot().
 class KITH_EXPORT KMeans {
  public:
   // Throws InvalidArgument for parameters that make no sense.
@@ -99,8 +101,12 @@ class KITH_EXPORT KMeans {
   // Takes centres that were made before, clusters x cols.
   void set_centres(const MatrixView& centres, const Resources& resources = Resources());
 
-  // Takes, bit for bit, what centres(), counts() and the others of a KMeans with the same parameters returned: whatever
-  // is called next gives what it would have given there, partial_fit() too. InvalidArgument for what no fit leaves.
+  // What the last fit has left, all of the same one. It stays as it is, and is kept alive, whatever is fitted or let go
+  // meanwhile. InvalidState before the first fit.
+  KMeansSnapshot snapshot() const;
+
+  // Takes, bit for bit, what snapshot() of a KMeans with the same parameters returned: whatever is called next gives
+  // what it would have given there, partial_fit() too. InvalidArgument for what no fit leaves.
   void restore(const KMeansSnapshot& snapshot, const Resources& resources = Resources());
 
   const KMeansParams& params() const;

@@ -1,8 +1,9 @@
 // The k-NN graph of a collection: for every row its k nearest other rows.
 //
 // Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are
-// its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors. Vectors may lie in the memory
-// of a CUDA device; the graph is on the host.
+// its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors. Vectors, and the arrays
+// that the second function fills, may lie in host memory or, each for itself, in that of the CUDA device that searches,
+// as in knn(), on resources.stream. A KnnGraph is on the host.
 #pragma once
 
 #include <kith/export.hpp>

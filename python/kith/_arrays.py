@@ -8,7 +8,8 @@ library as its bits in uint16. Arrays in a GPU's memory stay there (`_device_arr
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol, Union
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ class SupportsDLPack(Protocol):
 
 
 VectorsLike = Union[npt.ArrayLike, SupportsDLPack]
+# What comes back: an array of the caller's library (numpy, torch, cupy, jax) or a DeviceArray. They have no type in
+# common, and Kith knows none but numpy's, so that a checker takes it for what the caller says.
+Array: TypeAlias = Any
 Matrix = npt.NDArray[Any]
 Vectors = Union[Matrix, _kith.DeviceArray]
 
@@ -43,6 +47,7 @@ BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 _EXACT_INTEGERS = frozenset({np.dtype(np.int16), np.dtype(np.uint16)})
 
 
+@lru_cache(maxsize=128)  # numpy takes microseconds to name a dtype
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype is ml_dtypes' bfloat16 (that package need not be installed) or `BFLOAT16`."""
     return dtype == BFLOAT16 or (dtype.name == "bfloat16" and dtype.itemsize == 2)

@@ -6,13 +6,13 @@ import os
 import threading
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, SupportsIndex, Union, cast
+from typing import Any, SupportsIndex, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_vectors, to_numpy
+from kith._arrays import Array, Vectors, VectorsLike, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
@@ -23,7 +23,6 @@ from kith._progress import Progress
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
-_Fit = tuple[Floats, npt.NDArray[np.float64], Labels, float, list[float], int]
 
 # What a pickle leaves out, since it is made anew from the parameters and the fit.
 _MADE_ANEW = frozenset(
@@ -226,7 +225,7 @@ class KMeans:
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
-    ) -> Labels:
+    ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first."""
         return self.assign(
             x, threads=threads, memory_limit=memory_limit, device_memory_limit=device_memory_limit, progress=progress
@@ -240,7 +239,7 @@ class KMeans:
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
-    ) -> tuple[Labels, Floats]:
+    ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             if isinstance(x, (str, os.PathLike)):
@@ -257,26 +256,26 @@ class KMeans:
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
-    ) -> Floats:
+    ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             rows = as_vectors(x, "x", options.stream)[0]
             if isinstance(rows, _kith.DeviceArray):
-                wanted = (rows.shape[0], len(self._model.centres()))
+                wanted = (rows.shape[0], self._clusters)
                 fill = partial(self._model.transform, rows, options)
-                return cast(Floats, fill_on_device(x, wanted, rows.device, options.stream, fill))
-            return cast(Floats, library_of(x).from_host(self._model.transform(rows, options, None), x))
+                return fill_on_device(x, wanted, rows.device, options.stream, fill)
+            return library_of(x).from_host(self._model.transform(rows, options, None), x)
 
     def fit_predict(
         self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
-    ) -> Labels:
+    ) -> Array:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
         if not self.labels_.size:
             return self.predict(x, **options)
-        return cast(Labels, library_of(x).from_host(self.labels_.copy(), x))
+        return library_of(x).from_host(self.labels_.copy(), x)
 
-    def fit_transform(self, x: VectorsLike, sample_weight: npt.ArrayLike | None = None, **options: Any) -> Floats:
+    def fit_transform(self, x: VectorsLike, sample_weight: npt.ArrayLike | None = None, **options: Any) -> Array:
         """`fit`, and the distances of `x` to every centre."""
         return self.fit(x, sample_weight, **options).transform(x, **options)
 
@@ -290,14 +289,9 @@ class KMeans:
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
-    def _fit(self) -> _Fit:
-        """What `restore` of the compiled half takes."""
-        model = self._model
-        centres, counts, labels = model.centres(), model.counts(), model.labels()
-        return centres, counts, labels, model.objective(), model.history(), model.iterations()
-
     def _take_results(self) -> None:
-        self.cluster_centers_, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = self._fit()
+        found = self._model.snapshot()
+        self.cluster_centers_, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = found
         self.objective_history_ = np.array(history, dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -307,7 +301,7 @@ class KMeans:
         with self._fitting:
             state = {name: value for name, value in self.__dict__.items() if name not in _MADE_ANEW}
             if self._model.fitted:
-                state["_fit"] = self._fit()
+                state["_fit"] = self._model.snapshot()
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

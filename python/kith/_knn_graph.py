@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import VectorsLike, as_vectors
+from kith._arrays import Array, Vectors, VectorsLike, as_vectors
+from kith._device_arrays import on_device
+from kith._libraries import library_of
 from kith._options import calling, flag, text, whole_number
 from kith._progress import Progress
+from kith._search import Found, Given, fresh_neighbors
 
 
 class KnnGraph:
@@ -20,30 +23,33 @@ class KnnGraph:
 
     Parameters
     ----------
-    ids : numpy.ndarray of int64, (rows, k)
-        Row numbers, nearest first and never the row itself; -1 at the end where there are fewer than k.
-    distances : numpy.ndarray of float32, (rows, k)
-        In the metric's unit.
+    ids : array of int64, (rows, k)
+        Row numbers, nearest first and never the row itself; -1 at the end where there are fewer than k. Arrays of torch,
+        cupy and jax (which may be int32) and those in a GPU's memory are kept as they are; of all else numpy's are made.
+    distances : array of float32, (rows, k)
+        In the metric's unit; of the same library and in the same place.
     metric : str, default "l2"
         What was measured.
     """
 
-    def __init__(self, ids: npt.NDArray[np.int64], distances: npt.NDArray[np.float32], metric: str = "l2") -> None:
-        self._ids = np.asarray(ids, dtype=np.int64)
-        self._distances = np.asarray(distances, dtype=np.float32)
+    def __init__(self, ids: Array, distances: Array, metric: str = "l2") -> None:
+        self._ids = _kept(ids, "ids", "int64")
+        self._distances = _kept(distances, "distances", "float32")
         self._metric = text(metric, "metric")
-        if self._ids.ndim != 2 or self._ids.shape != self._distances.shape:
-            raise ValueError(
-                f"ids are {self._ids.shape} and distances {self._distances.shape}; both must be (rows, k)"
-            )
+        if len(self._ids.shape) != 2 or tuple(self._ids.shape) != tuple(self._distances.shape):
+            shapes = tuple(self._ids.shape), tuple(self._distances.shape)
+            raise ValueError(f"ids are {shapes[0]} and distances {shapes[1]}; both must be (rows, k)")
+        same_library = library_of(self._ids) is library_of(self._distances)
+        if not same_library or on_device(self._ids) != on_device(self._distances):
+            raise TypeError("ids and distances are of two libraries, or one lies in a GPU's memory and one on the host")
 
     @property
-    def ids(self) -> npt.NDArray[np.int64]:
+    def ids(self) -> Array:
         """(rows, k): the numbers of the neighbouring rows, nearest first; -1 where there are fewer than k."""
         return self._ids
 
     @property
-    def distances(self) -> npt.NDArray[np.float32]:
+    def distances(self) -> Array:
         """(rows, k): how far they are, in the metric's unit."""
         return self._distances
 
@@ -61,8 +67,13 @@ class KnnGraph:
         """How many rows there are."""
         return int(self._ids.shape[0])
 
+    def to_host(self) -> KnnGraph:
+        """The same graph with numpy's arrays: a copy where it lies in a GPU's memory."""
+        ids, distances = self._on_host()
+        return KnnGraph(ids, distances, self._metric)
+
     def to_csr(self) -> Any:
-        """The graph as a sparse matrix of distances.
+        """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
 
         Returns
         -------
@@ -79,21 +90,23 @@ class KnnGraph:
             from scipy.sparse import csr_array  # type: ignore[import-untyped]
         except ImportError:
             raise ImportError("to_csr makes a sparse matrix of scipy, which is missing: pip install scipy") from None
-        order = np.argsort(self._ids, axis=1)
-        ids = np.take_along_axis(self._ids, order, axis=1)
+        ids, distances = self._on_host()
+        order = np.argsort(ids, axis=1)
+        ids = np.take_along_axis(ids, order, axis=1)
         there = ids >= 0
         offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        distances = np.take_along_axis(self._distances, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
         return csr_array((distances[there], ids[there], offsets), shape=(len(self), len(self)))
 
-    def to_umap(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def to_umap(self) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
 
         Returns
         -------
         (indices, distances)
             Fresh int64 and float32 arrays, (rows, k + 1): the row itself first at distance 0, as UMAP counts it among
-            its neighbours, then the k others.
+            its neighbours, then the k others. Numpy's, since umap-learn takes no others; but of a graph of torch, cupy
+            or jax in a GPU's memory theirs, there, for cuML. ``graph.to_host().to_umap()`` is always numpy's.
 
         Raises
         ------
@@ -102,12 +115,23 @@ class KnnGraph:
         """
         if self._metric == "inner_product":
             raise ValueError("inner_product is no distance, and UMAP wants one; build the graph with cosine or l2")
-        if (self._ids < 0).any():
-            row = int((self._ids < 0).any(axis=1).argmax())
+        ids, distances = (self._ids, self._distances) if self._stays_on_device() else self._on_host()
+        missing = ids < 0
+        if bool(missing.any()):
+            row = int(np.argmax(library_of(missing).to_host(missing).any(axis=1)))
             raise ValueError(f"row {row} has fewer than k = {self.k} neighbours; UMAP wants a full graph: lower k")
-        itself = np.arange(len(self), dtype=np.int64)[:, np.newaxis]
-        nothing = np.zeros((len(self), 1), np.float32)
-        return np.hstack([itself, self._ids]), np.hstack([nothing, self._distances])
+        library = library_of(ids)
+        itself = library.from_host(np.arange(len(self), dtype=np.int64)[:, np.newaxis], ids)
+        nothing = library.from_host(np.zeros((len(self), 1), np.float32), distances)
+        return library.beside(itself, ids), library.beside(nothing, distances)
+
+    def _stays_on_device(self) -> bool:
+        """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
+        return on_device(self._ids) and library_of(self._ids).computes
+
+    def _on_host(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        library = library_of(self._ids)
+        return np.asarray(library.to_host(self._ids), np.int64), library.to_host(self._distances)
 
     def __repr__(self) -> str:
         return f"kith.KnnGraph(rows={len(self)}, k={self.k}, metric={self.metric!r})"
@@ -134,7 +158,7 @@ def knn_graph(
     Parameters
     ----------
     x : array_like, (rows, dimension)
-        Vectors, as in `knn`, on the host or in a GPU's memory. The graph is on the host.
+        Vectors, as in `knn`, on the host or in a GPU's memory.
     k : int, default 15
         How many neighbours. Where there are fewer other rows, the rest is id -1 at distance inf (-inf for
         ``inner_product``).
@@ -148,7 +172,8 @@ def knn_graph(
     Returns
     -------
     KnnGraph
-        With ``ids`` and ``distances``, (rows, k), and `KnnGraph.to_csr` and `KnnGraph.to_umap`.
+        With ``ids`` and ``distances``, (rows, k), of the kind of array that `x` is, where `x` lies, and `KnnGraph.to_csr`
+        and `KnnGraph.to_umap`.
 
     Raises
     ------
@@ -172,7 +197,21 @@ def knn_graph(
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         rows, _ = as_vectors(x, "x", options.stream)
-        found = _kith.knn_graph(rows, number, name, way, finite, options)
-    assert found is not None
-    ids, distances = found
-    return KnnGraph(ids.view(np.int64), distances, name)
+
+        def step(matrix: Vectors, given: Given | None) -> Found | None:
+            return _kith.knn_graph(matrix, number, name, way, finite, options, given)
+
+        found = fresh_neighbors(step, x, rows, number, options)
+    return KnnGraph(found.ids, found.distances, name)
+
+
+def _kept(x: Array, name: str, dtype: str) -> Array:
+    library = library_of(x)
+    if not library.computes:
+        if not library.on_device(x):
+            return np.asarray(x, dtype=dtype)
+        x = library.export(x, 0, name)
+    given = str(x.dtype).rpartition(".")[2]  # torch's are called torch.int64
+    if given != dtype and (given, dtype) != ("int32", "int64"):
+        raise TypeError(f"{name} are {given}; they must be {dtype}")
+    return library.plain(x, name)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from kith._interface import from_interface
-from kith._kith import DeviceArray, empty_on_device, first_row, import_dlpack, wait_for_device
+from kith._kith import DeviceArray, copy_to_host, empty_on_device, first_row, import_dlpack, wait_for_device
 
 # CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
 LEGACY_STREAM = 1
@@ -37,48 +40,66 @@ def dlpack_device(x: Any) -> int | None:
     return kind if kind != _CUDA or 0 <= number < 2**31 else NO_MEMORY
 
 
-class Library(Protocol):
-    """What Kith asks of one. `x` is always an array of that library."""
+class Library(ABC):
+    """What Kith asks of one, and what most have in common. `x` is always an array of that library."""
 
-    writable: bool  # whether Kith may fill an array of it in a GPU's memory
+    writable = True  # whether Kith may fill an array of it in a GPU's memory
+    computes = True  # whether its arrays can be compared and joined, also there
 
+    @abstractmethod
     def on_device(self, x: Any) -> bool:
         """Whether `x` lies in a CUDA device's memory."""
 
     def plain(self, x: Any, name: str) -> Any:
         """`x`, or the same values where they can be read; TypeError for an array that is none to read."""
+        return x
 
     def stream(self, x: Any) -> int:
         """The stream on which the library works where `x` lies; 0 where it has none to tell."""
+        return 0
 
+    @abstractmethod
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         """`x`, which lies in a GPU's memory, with its values in place for work on that stream.
 
         TypeError or ValueError, with the argument's name, where it does not lie there as it says.
         """
 
+    @abstractmethod
     def to_float32(self, x: Any, name: str) -> Any:
         """A converted copy."""
 
+    @abstractmethod
     def packed(self, x: Any, name: str) -> Any:
         """A C-contiguous copy."""
 
     def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
-        """An array for a result, which `export` takes."""
+        """An array for a result, of one row or of several, which `export` takes; here in Kith's own memory."""
+        rows = empty_on_device(1 if len(shape) == 1 else shape[0], shape[-1], dtype, device)
+        return first_row(rows) if len(shape) == 1 else rows
 
     def finished(self, result: Any) -> Any:
         """What `empty` made, filled, as the user gets it."""
+        return result
 
+    @abstractmethod
     def from_host(self, array: Any, like: Any) -> Any:
         """A fresh numpy array as one of this library, where `like` lies."""
 
+    @abstractmethod
+    def to_host(self, x: Any) -> npt.NDArray[Any]:
+        """`x` as a numpy array; a copy where it lies in a GPU's memory."""
+
+    @abstractmethod
+    def beside(self, left: Any, right: Any) -> Any:
+        """The columns of two matrices as one."""
+
     def lent(self, x: Any, name: str) -> Any:
         """`x`, which lies on the host, as a numpy array to be filled; None where that cannot be."""
+        return None
 
 
-class Torch:
-    writable = True
-
+class Torch(Library):
     def on_device(self, x: Any) -> bool:
         return bool(x.is_cuda)
 
@@ -106,24 +127,23 @@ class Torch:
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=f"cuda:{device}")
 
-    def finished(self, result: Any) -> Any:
-        return result
-
     def from_host(self, array: Any, like: Any) -> Any:
         return sys.modules["torch"].from_numpy(array).to(like.device)
+
+    def to_host(self, x: Any) -> npt.NDArray[Any]:
+        host: npt.NDArray[Any] = x.cpu().numpy()
+        return host
+
+    def beside(self, left: Any, right: Any) -> Any:
+        return sys.modules["torch"].hstack((left, right))
 
     def lent(self, x: Any, name: str) -> Any:
         return self.plain(x, name).numpy()
 
 
-class Cupy:
-    writable = True
-
+class Cupy(Library):
     def on_device(self, x: Any) -> bool:
         return True
-
-    def plain(self, x: Any, name: str) -> Any:
-        return x
 
     def stream(self, x: Any) -> int:
         with x.device:
@@ -144,30 +164,26 @@ class Cupy:
         with cupy.cuda.Device(device):
             return cupy.empty(shape, dtype)
 
-    def finished(self, result: Any) -> Any:
-        return result
-
     def from_host(self, array: Any, like: Any) -> Any:
         with like.device:
             return sys.modules["cupy"].asarray(array)
 
-    def lent(self, x: Any, name: str) -> Any:
-        return None
+    def to_host(self, x: Any) -> npt.NDArray[Any]:
+        host: npt.NDArray[Any] = x.get()
+        return host
+
+    def beside(self, left: Any, right: Any) -> Any:
+        with right.device:
+            return sys.modules["cupy"].hstack((left, right))
 
 
-class Jax:
+class Jax(Library):
     """jax tells nobody its streams: what is read is waited for, and Kith works on a stream of its own, to the end."""
 
     writable = False
 
     def on_device(self, x: Any) -> bool:
         return dlpack_device(x) == _CUDA
-
-    def plain(self, x: Any, name: str) -> Any:
-        return x
-
-    def stream(self, x: Any) -> int:
-        return 0
 
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         if isinstance(x, DeviceArray):
@@ -181,36 +197,30 @@ class Jax:
     def packed(self, x: Any, name: str) -> Any:
         return x.copy()
 
-    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
-        return _own(shape, dtype, device)
-
     def finished(self, result: Any) -> Any:
         return sys.modules["jax"].numpy.from_dlpack(result)
 
     def from_host(self, array: Any, like: Any) -> Any:
         return sys.modules["jax"].device_put(array, next(iter(like.devices())))
 
-    def lent(self, x: Any, name: str) -> Any:
-        return None
+    def to_host(self, x: Any) -> npt.NDArray[Any]:
+        return np.asarray(x)
+
+    def beside(self, left: Any, right: Any) -> Any:
+        return sys.modules["jax"].numpy.hstack((left, right))
 
 
-class Other:
+class Other(Library):
     """numpy, and every library that Kith does not know: results on the host are numpy's, on a GPU `DeviceArray`.
 
     What it enqueued on streams of its own is waited for.
     """
 
-    writable = True
+    computes = False
 
     def on_device(self, x: Any) -> bool:
         told = dlpack_device(x)
         return told == _CUDA if told is not None else hasattr(x, "__cuda_array_interface__")
-
-    def plain(self, x: Any, name: str) -> Any:
-        return x
-
-    def stream(self, x: Any) -> int:
-        return 0
 
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         if isinstance(x, DeviceArray):
@@ -229,25 +239,20 @@ class Other:
     def packed(self, x: Any, name: str) -> Any:
         raise ValueError(f"{name}: the columns must be contiguous; copy this {type(x).__name__} first")
 
-    def empty(self, shape: tuple[int, ...], dtype: str, device: int) -> Any:
-        return _own(shape, dtype, device)
-
-    def finished(self, result: Any) -> Any:
-        return result
-
     def from_host(self, array: Any, like: Any) -> Any:
         return array
+
+    def to_host(self, x: Any) -> npt.NDArray[Any]:
+        return copy_to_host(x) if isinstance(x, DeviceArray) else np.asarray(x)
+
+    def beside(self, left: Any, right: Any) -> Any:
+        return np.hstack((left, right))
 
     def lent(self, x: Any, name: str) -> Any:
         return x if isinstance(x, np.ndarray) else None
 
 
-def _own(shape: tuple[int, ...], dtype: str, device: int) -> DeviceArray:
-    """Kith's own memory, for one row too."""
-    rows = empty_on_device(1 if len(shape) == 1 else shape[0], shape[-1], dtype, device)
-    return first_row(rows) if len(shape) == 1 else rows
-
-
+_SEEN: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
 _OTHER: Library = Other()
 _JAX: Library = Jax()
 _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
@@ -255,7 +260,15 @@ _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "ja
 
 def library_of(x: Any) -> Library:
     """By the module of its class, or of a class that it derives from."""
-    for base in type(x).__mro__:
+    cls = type(x)
+    library = _SEEN.get(cls)
+    if library is None:
+        library = _SEEN[cls] = _library_of_class(cls)
+    return library
+
+
+def _library_of_class(cls: type) -> Library:
+    for base in cls.__mro__:
         known = _KNOWN.get(base.__module__.partition(".")[0])
         if known is not None:
             return known

@@ -8,14 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, Vectors, VectorsLike, as_vectors, share_memory
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_vectors, share_memory
 from kith._device_arrays import fill_on_device, on_device, writable_on_device
 from kith._kith import DeviceArray
 from kith._libraries import library_of
 from kith._options import calling, flag, text
 from kith._progress import Progress
-
-Distances = npt.NDArray[np.float32]
 
 
 def pairwise_distances(
@@ -29,8 +27,8 @@ def pairwise_distances(
     device_memory_limit: SupportsIndex | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    out: Any = None,
-) -> Distances:
+    out: Array | None = None,
+) -> Array:
     """Compute the distance of every vector of `x` and every vector of `y`.
 
     The distances are those that `knn` reports, bit by bit: computed in float64 and rounded once. Where only the
@@ -81,11 +79,11 @@ def pairwise_distances(
             if share_memory(given, rows) or share_memory(given, columns):
                 raise ValueError("out shares memory with x or y; give another array")
             step(given)
-            return cast(Distances, out)
+            return out
         if isinstance(rows, DeviceArray):
             wanted = (rows.shape[0], columns.shape[0])
-            return cast(Distances, fill_on_device(x, wanted, rows.device, options.stream, step))
-        return cast(Distances, library_of(x).from_host(step(None), x))
+            return fill_on_device(x, wanted, rows.device, options.stream, step)
+        return library_of(x).from_host(step(None), x)
 
 
 def _checked_output(out: Any, stream: int) -> Vectors:

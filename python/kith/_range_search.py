@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import VectorsLike, as_queries, as_vectors
+from kith._arrays import Array, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._libraries import library_of
@@ -37,9 +37,9 @@ class RangeNeighbors(NamedTuple):
         As many, in the metric's unit.
     """
 
-    offsets: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
-    distances: npt.NDArray[np.float32]
+    offsets: Array
+    ids: Array
+    distances: Array
 
 
 def as_range_neighbors(found: RangeArrays, queries: object = None) -> RangeNeighbors:

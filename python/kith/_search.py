@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from kith._arrays import Matrix, Vectors, VectorsLike, as_queries, share_memory
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, share_memory
 from kith._device_arrays import on_device, writable_on_device
 from kith._files import PathLike, path_bytes
 from kith._kith import CallOptions, DeviceArray, check_result_size
 from kith._libraries import library_of
 
-# (ids, distances), the caller's: of any library.
-Output = tuple[Any, Any]
+# (ids, distances), the caller's.
+Output = tuple[Array, Array]
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 Given = Union[Found, tuple[DeviceArray, DeviceArray]]
 # (queries, out) -> fresh arrays, or None after filling out
@@ -39,8 +39,8 @@ class Neighbors(NamedTuple):
         Of the same shape, in the metric's unit.
     """
 
-    ids: npt.NDArray[np.int64]
-    distances: npt.NDArray[np.float32]
+    ids: Array
+    distances: Array
 
 
 def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> tuple[bytes, bytes]:
@@ -68,7 +68,14 @@ def search_with(
                 raise ValueError(f"out: {name} share memory with the vectors that are searched; give other arrays")
         step(matrix, given)
         return Neighbors(*out)
-    library = library_of(queries)
+    return fresh_neighbors(step, queries, matrix, k, options, single=single)
+
+
+def fresh_neighbors(
+    step: SearchStep, given: VectorsLike, matrix: Vectors, k: int, options: CallOptions, *, single: bool = False
+) -> Neighbors:
+    """Runs `step` for `matrix`, which is `given` made readable, into fresh arrays of its library, where it lies."""
+    library = library_of(given)
     if isinstance(matrix, DeviceArray):
         check_result_size(1 if single else matrix.shape[0], k)
         shape = (k,) if single else (matrix.shape[0], k)
@@ -77,7 +84,7 @@ def search_with(
         step(matrix, (library.export(ids, options.stream, "ids"), library.export(distances, options.stream, "distances")))
         return Neighbors(library.finished(ids), library.finished(distances))
     found = as_neighbors(step(matrix, None), None, single=single)
-    return Neighbors(library.from_host(found.ids, queries), library.from_host(found.distances, queries))
+    return Neighbors(library.from_host(found.ids, given), library.from_host(found.distances, given))
 
 
 def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = False) -> Neighbors:

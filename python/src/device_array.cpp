@@ -6,6 +6,7 @@
 #include "cuda/device_memory.hpp"
 
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -245,6 +246,20 @@ nb::dict DeviceArray::interface() const {
   return described;
 }
 
+nb::object DeviceArray::to_host() const {
+  if (!c_contiguous()) throw InvalidArgument("only a C-contiguous array is copied to the host");
+  const std::vector<size_t> shape(shape_.begin(), shape_.end());
+  int64_t bytes = dtype_.bits / 8;
+  for (const int64_t length : shape_) bytes *= length;
+  auto* const kept = new HostBuffer(bytes, "a copy on the host", Resources());
+  const nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<HostBuffer*>(pointer); });
+  {
+    const nb::gil_scoped_release released;
+    if (bytes > 0) copy_to_host(data_, bytes, device_, kept->data());
+  }
+  return nb::ndarray<nb::numpy>(kept->data(), shape.size(), shape.data(), owner, nullptr, dtype_).cast();
+}
+
 DeviceArray DeviceArray::first_row() const {
   DeviceArray row = *this;
   row.shape_ = {shape_.back()};
@@ -288,6 +303,8 @@ void bind_device_array(nb::module_& module) {
       nb::arg("owner"), nb::arg("name"), "What __cuda_array_interface__ says, checked before; strides in bytes.");
   module.def("empty_on_device", &DeviceArray::empty, nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"),
              nb::arg("device"));
+  module.def("copy_to_host", &DeviceArray::to_host, nb::arg("array"),
+             nb::sig("def copy_to_host(array: DeviceArray) -> numpy.typing.NDArray[typing.Any]"));
   module.def("first_row", &DeviceArray::first_row, nb::arg("array"));
   module.def("overlap", &DeviceArray::overlaps, nb::arg("a"), nb::arg("b"));
   module.def("readable_in_place", &DeviceArray::readable_in_place, nb::arg("array"));

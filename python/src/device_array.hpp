@@ -61,6 +61,8 @@ class DeviceArray {
 
   nb::object dlpack(const nb::kwargs& arguments) const;
   nb::dict interface() const;
+  // A copy as a numpy array, once all work on the device is done. InvalidArgument where it is not C-contiguous.
+  nb::object to_host() const;
   // The first of its rows, as an array of one axis in the same memory.
   DeviceArray first_row() const;
 

@@ -11,12 +11,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace kith::python {
 namespace {
@@ -125,17 +128,28 @@ std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, co
                                     const std::optional<GivenDistances>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixOutput output(rows.rows(), self.centres().rows(), out, call.resources());
+  MatrixOutput output(rows.rows(), self.params().clusters, out, call.resources());
   call.run([&] { self.transform(rows, output.view(), call.resources()); });
   return output.take();
 }
 
-nb::object centres(const KMeans& self) {
-  const MatrixView from = self.centres();
+nb::object copied_matrix(const MatrixView& from) {
   MatrixBuffer copy(DType::f32, from.rows(), from.cols(), "a copy for Python", Resources());
   std::copy_n(static_cast<const float*>(from.data()), from.rows() * from.cols(),
               static_cast<float*>(copy.mutable_view().data()));
   return vectors_array(std::move(copy));
+}
+
+// All of one fit, also where another thread fits meanwhile: the snapshot keeps it alive.
+using Snapshot = std::tuple<nb::object, nb::object, nb::object, double, std::vector<double>, int64_t>;
+Snapshot snapshot(const KMeans& self) {
+  const KMeansSnapshot taken = self.snapshot();
+  return {copied_matrix(taken.centres),
+          copied_vector(taken.counts),
+          copied_vector(taken.labels),
+          taken.objective,
+          taken.history,
+          taken.iterations};
 }
 
 using CountArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -187,18 +201,12 @@ void bind_kmeans(nb::module_& module) {
            nb::sig("def restore(self, centres: numpy.typing.NDArray[numpy.float32], "
                    "counts: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.int32], "
                    "objective: float, history: collections.abc.Sequence[float], iterations: int) -> None"),
-           "Takes what the functions below returned.")
-      .def_prop_ro("fitted", &KMeans::fitted)
-      .def("centres", &centres, nb::sig("def centres(self) -> numpy.typing.NDArray[numpy.float32]"))
-      .def(
-          "labels", [](const KMeans& self) { return copied_vector(self.labels()); },
-          nb::sig("def labels(self) -> numpy.typing.NDArray[numpy.int32]"))
-      .def(
-          "counts", [](const KMeans& self) { return copied_vector(self.counts()); },
-          nb::sig("def counts(self) -> numpy.typing.NDArray[numpy.float64]"))
-      .def("objective", &KMeans::objective)
-      .def("history", [](const KMeans& self) { return std::vector<double>(self.history()); })
-      .def("iterations", &KMeans::iterations);
+           "Takes what snapshot returned.")
+      .def("snapshot", &snapshot,
+           nb::sig("def snapshot(self) -> tuple[numpy.typing.NDArray[numpy.float32], "
+                   "numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int32], float, list[float], int]"),
+           "Copies of centres, counts and labels, the objective, its history, and the iterations: all of one fit.")
+      .def_prop_ro("fitted", &KMeans::fitted);
 }
 
 }  // namespace kith::python

@@ -1,4 +1,4 @@
-// The k-NN graph of an array: its neighbours, which the package's KnnGraph keeps as numpy arrays.
+// The k-NN graph of an array: the neighbours of its rows, in the caller's arrays or fresh ones.
 #include <kith/knn_graph.hpp>
 
 #include "array.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int64_t k, const std::string& metric,
                                                        const std::string& method, bool check_finite,
-                                                       const CallOptions& options) {
+                                                       const CallOptions& options, const GivenOutput& out) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
@@ -25,7 +25,7 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
   params.validate();
   const MatrixView view = view_of(x, "x");
   Call call(options);
-  NeighborsOutput output(view.rows(), k, std::nullopt, call.resources());
+  NeighborsOutput output(view.rows(), k, out, call.resources());
   call.run([&] { knn_graph(view, output.view(), params, call.resources()); });
   return output.take();
 }
@@ -34,10 +34,10 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
 
 void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("options"),
+             nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "options: CallOptions) -> " KITH_PY_NEIGHBORS),
-             "(ids, distances), never None.");
+                     "options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
+             "Returns (ids, distances), or None after filling out.");
 }
 
 }  // namespace kith::python

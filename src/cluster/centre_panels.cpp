@@ -26,27 +26,33 @@ bool CentrePanels::takes_bytes(int64_t cols) {
 }
 
 int64_t CentrePanels::bytes_for(int64_t clusters, int64_t cols) {
-  return (padded(clusters) * (cols + 4) + 5 * 64 + kWidestPanel * cols) * static_cast<int64_t>(sizeof(float));
+  return (padded(clusters) * (cols + 5) + 6 * 64 + kWidestPanel * cols) * static_cast<int64_t>(sizeof(float));
 }
 
 CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const Resources& resources)
     : kind_(kind),
       bytes_(takes_bytes(cols)),
       cols_(cols),
-      width_(bytes_ ? kRoundedPanelRows : f32_panel_shape().rows_per_panel) {
+      width_((bytes_ ? rounded_panel_shape() : f32_panel_shape()).rows_per_panel) {
   constexpr int64_t kFloat = sizeof(float);
   const int64_t rows = padded(clusters);
   values_ = HostBuffer(bytes_ ? rows * rounded_words(cols) * 4 : rows * cols * kFloat, "the packed centres", resources);
   terms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   norms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   scales_ = HostBuffer(rows * kFloat, "the packed centres", resources);
+  sums_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   residuals_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   scratch_ = HostBuffer(kWidestPanel * cols * kFloat, "packing the centres", resources);
 }
 
 RoundedBase CentrePanels::rounded_panels() const {
-  return {values_.as<int8_t>(), terms_.as<float>(),     scales_.as<float>(),
-          norms_.as<float>(),   residuals_.as<float>(), cols_};
+  return {values_.as<int8_t>(),
+          terms_.as<float>(),
+          scales_.as<float>(),
+          sums_.as<int32_t>(),
+          norms_.as<float>(),
+          residuals_.as<float>(),
+          cols_};
 }
 
 void CentrePanels::pack(const MatrixView& centres, const std::vector<float>& origin) {
@@ -61,6 +67,7 @@ void CentrePanels::pack_one(int64_t panel) {
   float* const scratch = scratch_.as<float>();
   float* const terms = terms_.as<float>() + first;
   float* const scales = scales_.as<float>() + first;
+  int32_t* const sums = sums_.as<int32_t>() + first;
   int8_t* const bytes = values_.as<int8_t>() + first * rounded_words(cols_) * 4;
   float largest = 0;
   float residual = 0;
@@ -73,14 +80,17 @@ void CentrePanels::pack_one(int64_t panel) {
     }
     const double squared = canonical_squared_norm_cpu(row, cols_);
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
-    largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
+    const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
+    largest = std::max(largest, norm);
     if (!bytes_) continue;
-    const RoundedRow rounded = round_to_bytes(row, cols_, width_, bytes + i * 4);
+    const RoundedVector rounded = round_row(row, cols_, width_, bytes + i * 4);
     scales[i] = rounded.scale;
-    residual = std::max(residual, std::isfinite(rounded.residual) ? rounded.residual : kInfinity);
+    sums[i] = rounded.sum;
+    residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
   }
   std::fill(terms + count, terms + width_, kInfinity);
   std::fill(scales + count, scales + width_, 0.0f);
+  std::fill(sums + count, sums + width_, 0);
   norms_.as<float>()[panel] = largest;
   residuals_.as<float>()[panel] = residual;
   if (bytes_) return;

@@ -54,6 +54,7 @@ class CentrePanels {
   HostBuffer terms_;      // |c|^2, or 0 for inner products; +inf for those that only fill up
   HostBuffer norms_;      // the largest norm in each panel
   HostBuffer scales_;     // of bytes: what one step stands for, for each centre
+  HostBuffer sums_;       // of bytes: their sum, for each centre
   HostBuffer residuals_;  // of bytes: the largest norm of what rounding took away, in each panel
   HostBuffer scratch_;    // one panel's centres before they are packed
 };

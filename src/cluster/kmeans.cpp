@@ -48,6 +48,13 @@ struct KMeans::State {
 
 namespace {
 
+VectorView<const int32_t> labels_of(const KMeansModel& model) {
+  return {model.labels.as<int32_t>(), model.label_count, {}};
+}
+VectorView<const double> counts_of(const KMeansModel& model) {
+  return {model.counts.as<double>(), model.centres.rows(), {}};
+}
+
 // From keys to what is reported: the distance, or the inner product.
 float distance_of(float key, bool spherical) { return spherical ? 0.0f - key : std::sqrt(key); }
 
@@ -266,6 +273,19 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   state_->publish(std::move(model));
 }
 
+KMeansSnapshot KMeans::snapshot() const {
+  const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
+  KMeansSnapshot taken;
+  taken.centres = model->centres.view();
+  taken.counts = counts_of(*model);
+  taken.labels = labels_of(*model);
+  taken.objective = model->objective;
+  taken.history = model->history;
+  taken.iterations = model->iterations;
+  taken.owner = model;
+  return taken;
+}
+
 void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources) {
   const int64_t clusters = params().clusters;
   check_snapshot(snapshot, clusters);
@@ -288,14 +308,8 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
 const KMeansParams& KMeans::params() const { return state_->params; }
 bool KMeans::fitted() const { return state_->current()->centres.rows() > 0; }
 MatrixView KMeans::centres() const { return state_->current_fitted()->centres.view(); }
-VectorView<const int32_t> KMeans::labels() const {
-  const std::shared_ptr<const KMeansModel> model = state_->current();
-  return {model->labels.as<int32_t>(), model->label_count, {}};
-}
-VectorView<const double> KMeans::counts() const {
-  const std::shared_ptr<const KMeansModel> model = state_->current();
-  return {model->counts.as<double>(), model->centres.rows(), {}};
-}
+VectorView<const int32_t> KMeans::labels() const { return labels_of(*state_->current()); }
+VectorView<const double> KMeans::counts() const { return counts_of(*state_->current()); }
 double KMeans::objective() const { return state_->current()->objective; }
 const std::vector<double>& KMeans::history() const { return state_->current()->history; }
 int64_t KMeans::iterations() const { return state_->current()->iterations; }

@@ -33,7 +33,7 @@ RowPanels::RowPanels(KeyKind kind, int64_t capacity, int64_t cols, const Resourc
     : kind_(kind),
       bytes_(CentrePanels::takes_bytes(cols)),
       cols_(cols),
-      width_(bytes_ ? kRoundedPanelQueries : f32_panel_shape().queries_per_panel),
+      width_((bytes_ ? rounded_panel_shape() : f32_panel_shape()).queries_per_panel),
       packed_(bytes_packed(capacity, cols), "the packed rows", resources),
       moved_(kAlignment * cols * kFloat, "packing rows", resources),
       arrays_(padded(capacity) * kArrays * kFloat, "the packed rows", resources) {
@@ -74,8 +74,8 @@ void RowPanels::pack_panel_of(const float* rows, int64_t first, int64_t count, c
     if (!(squared < kLargestSquaredNorm)) bound.constant = kInfinity;
     factors_[at] = tilt_[at] = 0;
     if (bytes_) {
-      const RoundedRow rounded = round_to_bytes(moved, cols_, width_, bytes + i * 4);
-      const float twice = (differences ? 2 : 1) * (1 + 0x1p-18f);
+      const RoundedVector rounded = round_query(moved, cols_, width_, bytes + i * 4);
+      const float twice = (differences ? 2.0f : 1.0f) * (1 + 0x1p-18f);
       factors_[at] = scale * rounded.scale;
       bound.linear += twice * rounded.residual;
       tilt_[at] = twice * (static_cast<float>(norm) + rounded.residual);

@@ -28,6 +28,12 @@ void copy_to_device(const MatrixView& from, std::byte* to, int device, const Res
   meter.finish();
 }
 
+void copy_to_host(const void* from, int64_t bytes, int device, void* to) {
+  wait_for_device(device);
+  const DeviceGuard guard(device);
+  KITH_CUDA_CHECK(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost));
+}
+
 void wait_for_stream(int device, const Resources& resources) {
   const DeviceGuard guard(device);
   DeviceContext(device, resources.options().stream).synchronize();

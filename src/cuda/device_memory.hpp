@@ -20,6 +20,9 @@ std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view pu
 // Copies rows, from wherever they lie, to packed rows there, on the resources' stream; returns when that is done.
 void copy_to_device(const MatrixView& from, std::byte* to, int device, const Resources& resources);
 
+// Copies bytes from that device's memory, all work on it being done before; returns when that is done.
+void copy_to_host(const void* from, int64_t bytes, int device, void* to);
+
 // Until all that was enqueued on the resources' stream of that device, on any stream of it, is done.
 void wait_for_stream(int device, const Resources& resources);
 void wait_for_device(int device);

@@ -13,6 +13,7 @@ DeviceInfo cuda_device(int) { return {}; }
 
 std::shared_ptr<std::byte> allocate_on_device(int64_t, std::string_view, int, const Resources&) { throw_no_cuda(); }
 void copy_to_device(const MatrixView&, std::byte*, int, const Resources&) { throw_no_cuda(); }
+void copy_to_host(const void*, int64_t, int, void*) { throw_no_cuda(); }
 void wait_for_stream(int, const Resources&) { throw_no_cuda(); }
 void wait_for_device(int) {}  // nothing was enqueued
 int device_of(const void*) { throw_no_cuda(); }

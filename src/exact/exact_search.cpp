@@ -1,5 +1,6 @@
 #include "exact/exact_search.hpp"
 
+#include "core/cpu_target.hpp"
 #include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/metric_unit.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
 double mask_from(const KnnProblem& problem) {
-  if (cpu_engine(problem) == CpuEngine::panels) return 0.6;
+  if (cpu_engine(problem, cpu_extensions()) == CpuEngine::panels) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
   constexpr double kCopy = 10;
   const auto queries = static_cast<double>(problem.queries);
@@ -42,7 +43,7 @@ FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, b
     return prepared && most ? FilterPath::mask : FilterPath::list;
   }
   // What is not prepared is packed for the search anyway: better only those rows that count.
-  const bool scans_as_it_lies = prepared || cpu_engine(problem) == CpuEngine::direct;
+  const bool scans_as_it_lies = prepared || cpu_engine(problem, cpu_extensions()) == CpuEngine::direct;
   return scans_as_it_lies && keeps_more(mask_from(problem), kept, problem.rows) ? FilterPath::mask : FilterPath::gather;
 }
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -48,8 +49,10 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
  private:
   float threshold(int64_t query) const override {
     const uint64_t kth = best(query)[k_ - 1];
-    const float key = kth == kPadding ? kInfinity : key_of_ordered(ordered_of(kth));
-    return key < kInfinity ? key : kInfinity;  // a NaN excludes nothing
+    if (kth == kPadding) return kInfinity;
+    const float key = key_of_ordered(ordered_of(kth));
+    if (std::isnan(key)) return kInfinity;  // it excludes nothing
+    return key;
   }
   bool ties_may_count() const override { return false; }
   void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {

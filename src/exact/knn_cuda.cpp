@@ -42,6 +42,7 @@ class KnnCuda final : public KnnBackend {
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(device());
     queries_ = rows_.load_queries(queries, first_query);
+    first_query_ = first_query;
     rows_seen_ = 0;
     if (products()) return;  // which write every list
     const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
@@ -72,7 +73,11 @@ class KnnCuda final : public KnnBackend {
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
-    launch_write_neighbors(problem_.metric, sorted_lists(), out, rows_.stream());
+    if (problem_.without_self) {
+      launch_write_others(problem_.metric, sorted_lists(), first_query_, out, rows_.stream());
+    } else {
+      launch_write_neighbors(problem_.metric, sorted_lists(), out, rows_.stream());
+    }
     if (rows_seen_ == 0)
       (void)rows_.read_status(nullptr);  // a search of nothing has looked at its queries all the same
   }
@@ -144,6 +149,7 @@ class KnnCuda final : public KnnBackend {
   SearchRows rows_;
   ProductSearch products_;
   DeviceRowsView queries_;
+  int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
 };
 

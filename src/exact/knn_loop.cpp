@@ -7,6 +7,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/metric_unit.hpp"
+#include "kernels/select/other_neighbors.hpp"
 
 #include <fmt/format.h>
 
@@ -17,12 +18,15 @@
 namespace kith {
 namespace {
 
-void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const uint32_t* numbers,
+// The packed neighbours of queries first_query, first_query + 1, ...
+void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
                      const NeighborsView& out) {
   const float nothing = distance_of_nothing(problem.metric);
   for (int64_t q = 0; q < out.queries; ++q) {
+    const uint32_t itself = problem.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
+    OtherNeighbors others{neighbors + q * problem.k, problem.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
-      const uint64_t neighbor = i < problem.k ? neighbors[q * problem.k + i] : kPadding;
+      const uint64_t neighbor = others.next();
       const bool real = neighbor != kPadding;
       const uint32_t row = row_of(neighbor);
       out.ids[q * out.k + i] = !real ? -1 : static_cast<int64_t>(numbers == nullptr ? row : numbers[row]);
@@ -105,7 +109,7 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
     const NeighborsView out = output.destination(first, count);
     if (out.space.host_readable()) {
       backend->finish(neighbors.as<uint64_t>());
-      write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, out);
+      write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, first, out);
     } else {
       backend->finish_on_device(out);
     }

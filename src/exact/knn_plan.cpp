@@ -17,6 +17,9 @@ namespace {
 
 // From so many queries on a matrix product is faster than a pass over the rows for each.
 constexpr int64_t kProductFrom = 6;
+constexpr int64_t kPreparedProductFrom = 2;  // of rows that are packed already
+// From so many on it pays to round the rows to bytes first.
+constexpr int64_t kScreenFrom = 48;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
@@ -34,9 +37,18 @@ constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the l
 constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 
+// What a base is packed in. A screen, which few queries would not make up for, only if it is there.
+PanelFormat packed_format(const KnnProblem& problem, const CpuExtensions& cpu) {
+  const PanelFormat format =
+      choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, cpu);
+  const bool screens = problem.base_prepared || problem.queries >= kScreenFrom;
+  return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
 // The most queries of a task.
 int64_t largest_block(const KnnProblem& problem, const KnnPlan& plan) {
-  const int64_t row_bytes = packed_bytes(plan.format, problem.cols);
+  const int64_t row_bytes =
+      plan.format == PanelFormat::screened ? problem.cols : packed_bytes(plan.format, problem.cols);
   if (plan.format == PanelFormat::f32) return kBlockBytes / row_bytes >= kQueryBlock ? kQueryBlock : kSmallestBlock;
   constexpr int64_t kWidth = kMostQueriesPerPanel;
   return std::clamp<int64_t>(kFastBlockBytes / row_bytes / kWidth * kWidth, kWidth, kFastQueryBlock);
@@ -116,8 +128,7 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
   KnnPlan plan;
   plan.device = Device::cpu();
   plan.engine = engine;
-  plan.format =
-      choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, budget.cpu);
+  plan.format = packed_format(problem, budget.cpu);
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, problem.queries);
   plan.base_chunk =
@@ -150,14 +161,16 @@ std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
   return plan.engine == CpuEngine::panels ? std::optional(plan.format) : std::nullopt;
 }
 
-CpuEngine cpu_engine(const KnnProblem& problem) {
-  // Packed bits take fewer operations also for one query.
-  if (problem.base_prepared && problem.metric == Metric::hamming) return CpuEngine::panels;
-  return problem.queries < kProductFrom ? CpuEngine::direct : CpuEngine::panels;
+CpuEngine cpu_engine(const KnnProblem& problem, const CpuExtensions& cpu) {
+  if (problem.queries >= (problem.base_prepared ? kPreparedProductFrom : kProductFrom)) return CpuEngine::panels;
+  // Packed bits take fewer operations also for one query, and a screen of bytes fewer reads.
+  const PanelFormat format = packed_format(problem, cpu);
+  const bool better = format == PanelFormat::bits || format == PanelFormat::screened;
+  return problem.base_prepared && better ? CpuEngine::panels : CpuEngine::direct;
 }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
-  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem));
+  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem, budget.cpu));
   if (plan.host_bytes <= budget.host) return plan;
   plan = fit_plan(problem, budget, CpuEngine::direct);  // slower for many queries, but packs nothing
   if (plan.host_bytes <= budget.host) return plan;

@@ -29,7 +29,7 @@ struct KnnProblem {
   int64_t queries = 0;
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t k = 0;         // neighbours looked for: no more than rows
+  int64_t k = 0;         // neighbours looked for: no more than rows; one more than given out, without_self
   int64_t result_k = 0;  // neighbours given out, padded
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
@@ -45,6 +45,7 @@ struct KnnProblem {
   bool base_checked = false;      // an index has looked at the rows when they were added
   FilterPath filter = FilterPath::none;
   int64_t unfiltered_rows = 0;  // of the base, where `rows` are those that a list keeps
+  bool without_self = false;    // the queries are the base's rows, and none is its own neighbour
   bool range = false;           // all rows within a radius: k has no meaning for a GPU
   bool every_key = false;       // all keys are wanted, or the caller's code computes them: no products
 };
@@ -70,9 +71,11 @@ struct ProductPlan {
   int64_t queries = 0;          // searched at a time
   int64_t rows = 0;             // of the base, at a time
   int tiles_per_group = 2;
-  int64_t selected = 0;  // groups looked at for each query
   int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
-  int64_t retry_capacity = 0;  // the same for queries that have failed with whole groups; 0: they are not tried again
+  int64_t room = 0;      // of these, as near as a neighbour can be
+  int64_t retry_capacity = 0;  // the same of a query that has failed, when it is tried again
+  int64_t retry_room = 0;
+  int64_t selected = 0;  // groups selected for each query; 0: only their k-th minimum is found
   int64_t select_bytes = 0;
   int multiprocessors = 0;
 };
@@ -111,8 +114,8 @@ struct CudaChoice {
 // What its queries are packed in, if at all.
 std::optional<PanelFormat> panel_format(const KnnPlan& plan);
 
-// What the metric, the number of queries and whether the base is prepared decide on the CPU.
-CpuEngine cpu_engine(const KnnProblem& problem);
+// What the metric, the number of queries and whether the base is prepared decide on such a CPU.
+CpuEngine cpu_engine(const KnnProblem& problem, const CpuExtensions& cpu);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget);

@@ -38,8 +38,7 @@ constexpr int64_t kGatherBytes = int64_t{4} << 20;
 constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
 constexpr int64_t kProductFewRows = 512;                // unless queries are many: from so few rows on,
 constexpr int64_t kProductFewPairs = int64_t{1} << 21;  // where there are so many keys to compute
-constexpr int64_t kProductLargestK = 1024;
-constexpr int64_t kProductQueries = 16384;  // one or two gigabytes of minima with a full piece
+constexpr int64_t kProductQueries = 16384;              // one or two gigabytes of minima with a full piece
 constexpr int64_t kProductGoodQueries = 2048;
 constexpr int64_t kProductLeastQueries = 256;
 constexpr int64_t kProductRows = int64_t{1} << 20;
@@ -47,14 +46,22 @@ constexpr int64_t kProductLeastRows = 16384;
 constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters
 constexpr int64_t kSpareGroups = 22;
+constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
 constexpr int64_t kSpareCandidates = 128;
-constexpr int64_t kMostCandidates = 2048;
+constexpr int64_t kCandidatesPerNeighbor = 2;
+constexpr double kLikelyCandidates = 1.2;   // these must be so many times what is likely
+constexpr int64_t kRetryCandidates = 2048;  // at least; for large k
+constexpr int64_t kRetryCandidatesPerNeighbor = 8;
 
 // Range search.
 constexpr int64_t kRangeQueries = 4096;  // their candidates take 32 MiB
 constexpr int64_t kHitsPerQuery = 1024;  // that products have room for, on the average
+constexpr int64_t kRangeCandidates = 2048;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The length of the fewest equal pieces that are no longer than `most`: a short rest would have few groups.
+int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_up(rows, most)); }
 
 // What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
 // pieces.
@@ -133,9 +140,27 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
 
 int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
-void choose_selection(const KnnProblem& problem, const CudaChoice& choice, ProductPlan& product) {
+// Whether a piece of so many rows has the groups for a threshold that leaves no more candidates than there is room for.
+bool enough_groups(int64_t k, int64_t rows, int64_t room) {
+  const double likely = kLikelyCandidates * rows_below_kth(k, group_count(rows, 1));
+  return likely <= static_cast<double>(std::min(kCandidatesPerNeighbor * k, room));
+}
+
+// Of candidates, and of those that re-ranking sorts: where that suffices, so many that two blocks share a
+// multiprocessor, one of which reads rows while the other sorts.
+void choose_room(const KnnProblem& problem, int64_t most_shared, ProductPlan& product) {
+  const int64_t most = rerank_room(problem.cols, most_shared);
+  product.capacity = kCandidatesPerNeighbor * problem.k + kSpareCandidates;
+  product.room = std::min(product.capacity, most);
+  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * problem.k);
+  product.retry_room = std::min(product.retry_capacity, most);
+  const int64_t of_two = rerank_room(problem.cols, half_shared_bytes(most_shared));
+  if (product.room > of_two && enough_groups(problem.k, product.rows, of_two)) product.room = of_two;
+}
+
+void choose_selection(const KnnProblem& problem, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (problem.range) {
-    product.capacity = kMostCandidates;
+    product.capacity = product.room = kRangeCandidates;
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
@@ -143,9 +168,12 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, Produ
   const bool wide = whole_groups && product.operands == OperandType::half;
   product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
   const int64_t groups = group_count(product.rows, product.tiles_per_group);
-  product.selected = std::min(groups, whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k);
-  product.capacity = whole_groups ? 0 : std::min(2 * problem.k + kSpareCandidates, kMostCandidates);
-  product.retry_capacity = product.capacity < kMostCandidates ? kMostCandidates : 0;
+  choose_room(problem, most_shared, product);
+  if (whole_groups) product.capacity = product.room = 0;
+  const int64_t wanted = whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k;
+  product.selected = wanted <= kSelectLargestK ? std::min(groups, wanted) : 0;
+  product.select_bytes = 0;
+  if (product.selected == 0) return;
   // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
   const int64_t sliced =
       int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
@@ -159,15 +187,18 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
                   const CudaChoice& choice, KnnPlan& plan) {
   if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || problem.every_key) return false;
   if (!has_operands(problem.metric, problem.cols)) return false;
-  if (!problem.range && problem.k > kProductLargestK) return false;
+  const int64_t rows = std::max<int64_t>(problem.rows, 1);
+  const int64_t piece = divide_up(cut_evenly(rows, kProductRows), kQueryTile) * kQueryTile;
+  const int64_t most_shared = most_shared_bytes(device.compute_capability);
+  const int64_t room = rerank_room(problem.cols, most_shared);
+  if (!problem.range && problem.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  const bool few_groups = !problem.range && group_count(problem.rows, 1) < 2 * problem.k;
+  const bool few_groups = !problem.range && !enough_groups(problem.k, std::min(rows, piece), room);
   const bool many_pairs =
       problem.rows >= kProductFewRows && saturating_multiply(problem.queries, problem.rows) >= kProductFewPairs;
   const bool enough = problem.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
-  const int64_t rows = std::max<int64_t>(problem.rows, 1);
   const KeyKind kind = key_kind(problem.metric);
   plan = KnnPlan();
   plan.device = device.device;
@@ -179,8 +210,13 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   product.operands_ready = problem.base_prepared && problem.filter != FilterPath::list &&
                            product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
   product.multiprocessors = device.multiprocessors;
+  // The lists of very many queries would leave products no room.
+  const int64_t list_bytes = problem.range ? 0 : saturating_multiply(problem.k, 8);
+  while (plan.query_batch > kProductQueries && saturating_multiply(plan.query_batch, list_bytes) > budget.device / 2) {
+    plan.query_batch = halve(plan.query_batch, kProductQueries);
+  }
   product.queries = std::min(plan.query_batch, problem.range ? kRangeQueries : kProductQueries);
-  product.rows = std::min(rows, kProductRows);
+  product.rows = std::min(rows, piece);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
   const int64_t k = problem.range ? 1 : problem.k;
@@ -188,7 +224,7 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
-    choose_selection(problem, choice, product);
+    choose_selection(problem, choice, most_shared, product);
     settle_workspace(problem, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
@@ -235,7 +271,11 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
   };
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
-  plan.base_chunk = problem.base_in_memory ? rows : std::min(rows, std::max<int64_t>(kFileChunkBytes / row_bytes, 1));
+  // For products a chunk is a piece, and wants groups for a large k.
+  const bool in_groups = plan.cuda_engine == CudaEngine::product && !problem.range;
+  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * problem.k, kProductRows) : 1;
+  const int64_t most_chunk = std::max(kFileChunkBytes / row_bytes, least_chunk);
+  plan.base_chunk = problem.base_in_memory ? rows : cut_evenly(rows, most_chunk);
   const bool comes_from_host = !problem.base_prepared && problem.base_space.kind == MemoryKind::host;
   const int64_t all_bytes = saturating_multiply(rows, row_bytes);
   plan.pinned_bytes = comes_from_host && all_bytes >= kPinnedFrom ? kPinnedBytes : 0;

@@ -14,6 +14,7 @@ struct KnnWorkspace : SearchWorkspace {
 
   // Of products.
   int64_t minima = 0;             // batch x groups, f32
+  int64_t kth = 0;                // batch, f32: each query's k-th smallest minimum, for a second product
   int64_t selected = 0;           // batch x selected, f32
   int64_t groups = 0;             // batch x selected, i32
   int64_t select = 0;             // for selection
@@ -32,6 +33,7 @@ struct KnnWorkspace : SearchWorkspace {
     const ProductPlan& product = plan.product;
     const int64_t batch = product.queries;
     minima = take(batch, saturating_multiply(group_count(product.rows, product.tiles_per_group), 4));
+    kth = take(batch, 4);
     selected = take(batch, saturating_multiply(product.selected, 4));
     groups = take(batch, saturating_multiply(product.selected, 4));
     select = take(1, product.select_bytes);

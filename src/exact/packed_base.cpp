@@ -55,10 +55,12 @@ PackedBase::PackedBase(KeyKind kind, PanelFormat format, std::vector<float> cent
   if (!holds_bytes(format)) {
     norms_ = HostBuffer(rows / shape_.rows_per_panel * kFloat, "the packed base's norms", resources);
   }
+  if (format == PanelFormat::screened) screen_ = BaseScreen(rows, cols, resources);
 }
 
 int64_t PackedBase::bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads) {
-  return (rows + kWidestPanel) * (packed_bytes(format, cols) + 2 * kFloat) +
+  const int64_t screen = format == PanelFormat::screened ? BaseScreen::bytes_for(rows + kWidestPanel, cols) : 0;
+  return (rows + kWidestPanel) * (packed_bytes(format, cols) + 2 * kFloat) + screen +
          threads * scratch_bytes(format, cols, kWidestPanel);
 }
 
@@ -137,6 +139,7 @@ bool PackedBase::pack_floats(const MatrixView& base, int64_t panel, float* row, 
   float* terms = terms_.as<float>() + first;
   float largest = 0;
   bool finite = true;
+  if (format_ == PanelFormat::screened) screen_.clear_panel(panel, count);
   for (int64_t i = 0; i < count; ++i) {
     widen_row(base, first + i, row);
     if (has_differences(kind_)) {
@@ -152,6 +155,7 @@ bool PackedBase::pack_floats(const MatrixView& base, int64_t panel, float* row, 
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
     largest = std::max(largest, norm);
+    if (format_ == PanelFormat::screened) screen_.put(panel, i, row);
     encode_floats(format_, row, cols, 1.0f, scratch + i * packed_bytes(format_, cols) / kFloat);
   }
   std::fill(terms + count, terms + width, kInfinity);

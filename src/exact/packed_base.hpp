@@ -11,6 +11,7 @@
 
 #include "core/parallel_for.hpp"
 #include "exact/knn_backend.hpp"
+#include "exact/screen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/product/byte_product.hpp"
 #include "kernels/product/panel_product.hpp"
@@ -47,6 +48,8 @@ class PackedBase : public PreparedBase {
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;
+  // Beside panels() where the format is screened.
+  RoundedBase screen_panels() const { return screen_.panels(terms_.as<float>(), norms_.as<float>()); }
 
  private:
   // `scratch` has room for a vector of floats, and for a panel of packed ones.
@@ -63,6 +66,7 @@ class PackedBase : public PreparedBase {
   HostBuffer panels_;
   HostBuffer terms_;
   HostBuffer norms_;
+  BaseScreen screen_;
 };
 
 }  // namespace kith

@@ -1,6 +1,7 @@
 #include "exact/product_search_cuda.hpp"
 
 #include "cuda/error.hpp"
+#include "kernels/select/kth_value_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
 #include <algorithm>
@@ -29,7 +30,6 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
   launch_product_minima(product.engine, operands, schedule,
                         {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
-  select_groups(count, groups);
 
   WindowTask window;
   window.kind = kind_;
@@ -37,14 +37,20 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   window.cols = problem_.cols;
   window.queries = count;
   window.k = problem_.k;
-  window.minima = at<float>(layout_.selected);
-  window.selected = product.selected;
   window.groups = groups;
   window.query_facts = at<QueryFacts>(layout_.query_facts);
   window.base_facts = base.operands.facts;
   window.thresholds = at<float>(layout_.thresholds);
   window.key_limits = at<uint32_t>(layout_.key_limits);
-  window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
+  if (product.selected > 0) {
+    select_groups(count, groups);
+    window.minima = at<float>(layout_.selected);
+    window.selected = product.selected;
+    window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
+  } else {
+    launch_kth_value({at<float>(layout_.minima), count, groups, problem_.k, at<float>(layout_.kth)}, stream_);
+    window.kth = at<float>(layout_.kth);
+  }
   launch_windows(window, stream_);
 
   RerankTask rerank = rerank_task(queries, base);
@@ -57,7 +63,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     rerank.tiles_per_group = product.tiles_per_group;
   } else {
     collect({window.thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), product.capacity},
-            base, rerank);
+            product.room, base, rerank);
   }
   launch_rerank(rerank, failed(), stream_);
 }
@@ -69,16 +75,11 @@ int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& querie
     const int64_t tile = std::min(plan_.query_tile, count - first);
     const DeviceRowsView gathered = gather_failed(queries, first, tile);
     auto* const lists = at<uint64_t>(layout_.failed_lists);
-    if (plan_.product.retry_capacity == 0) {
-      search_directly(gathered, base, {lists, at<uint32_t>(layout_.bounds), tile, problem_.k});
-      searched_directly += tile;
-    } else {
-      const int64_t remaining = try_again(gathered, base);
-      const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.bounds), remaining, problem_.k};
-      search_directly(gather_left(gathered, remaining), base, found);
-      launch_scatter_failed(left(), 0, remaining, found.neighbors, problem_.k, lists, stream_);
-      searched_directly += remaining;
-    }
+    const int64_t remaining = try_again(gathered, base);
+    const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.bounds), remaining, problem_.k};
+    search_directly(gather_left(gathered, remaining), base, found);
+    launch_scatter_failed(left(), 0, remaining, found.neighbors, problem_.k, lists, stream_);
+    searched_directly += remaining;
     launch_scatter_failed(failed(), first, tile, lists, problem_.k, neighbors, stream_);
   }
   return searched_directly;
@@ -93,7 +94,7 @@ int64_t ProductSearch::try_again(const DeviceRowsView& queries, const ProductBas
   rerank.neighbors = at<uint64_t>(layout_.failed_lists);
   collect({at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_counts),
            at<uint32_t>(layout_.failed_candidates), plan_.product.retry_capacity},
-          base, rerank);
+          plan_.product.retry_room, base, rerank);
   launch_rerank(rerank, left(), stream_);
   return read(left().count);
 }

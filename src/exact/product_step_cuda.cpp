@@ -49,7 +49,8 @@ RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const Product
   return task;
 }
 
-void ProductStep::collect(const ProductCandidates& candidates, const ProductBase& base, RerankTask& rerank) const {
+void ProductStep::collect(const ProductCandidates& candidates, int64_t room, const ProductBase& base,
+                          RerankTask& rerank) const {
   const int64_t queries = rerank.queries.count;
   KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
   launch_product_candidates(plan_.product.engine, operands_of(queries, base),
@@ -58,6 +59,7 @@ void ProductStep::collect(const ProductCandidates& candidates, const ProductBase
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;
   rerank.capacity = candidates.capacity;
+  rerank.room = room;
 }
 
 DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {

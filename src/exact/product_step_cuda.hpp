@@ -33,8 +33,8 @@ class ProductStep {
   void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
   RerankTask rerank_task(const DeviceRowsView& queries, const ProductBase& base) const;
-  // Collects the rows below the thresholds and gives them to `rerank`.
-  void collect(const ProductCandidates& candidates, const ProductBase& base, RerankTask& rerank) const;
+  // Collects the rows below the thresholds and gives them to `rerank`, which will have room for so many.
+  void collect(const ProductCandidates& candidates, int64_t room, const ProductBase& base, RerankTask& rerank) const;
   // Of the queries that have failed those from `first` on, with thresholds and limits; of those left after another try
   // all, without.
   DeviceRowsView gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const;

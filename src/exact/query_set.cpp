@@ -27,7 +27,8 @@ int64_t scratch_bytes(PanelFormat format, int64_t cols) {
 int64_t QuerySet::bytes_for(int64_t queries, int64_t cols, std::optional<PanelFormat> format, int threads) {
   const int64_t plain = queries * (kFloat * cols + static_cast<int64_t>(sizeof(Facts)));
   if (!format) return plain;
-  return plain + padded(queries) * (packed_bytes(*format, cols) + kCoefficients * kFloat) +
+  const int64_t screen = *format == PanelFormat::screened ? QueryScreen::bytes_for(padded(queries), cols) : 0;
+  return plain + padded(queries) * (packed_bytes(*format, cols) + kCoefficients * kFloat) + screen +
          threads * scratch_bytes(*format, cols);
 }
 
@@ -42,6 +43,7 @@ QuerySet::QuerySet(KeyKind kind, int64_t capacity, int64_t cols, std::optional<P
   padded_ = padded(capacity);
   panels_ = HostBuffer(padded_ * packed_bytes(format_, cols), "the packed queries", resources);
   bounds_ = HostBuffer(padded_ * kCoefficients * kFloat, "the queries' error bounds", resources);
+  if (format_ == PanelFormat::screened) screen_ = QueryScreen(padded_, cols, resources);
 }
 
 void QuerySet::load(const MatrixView& queries, bool check_finite, int64_t first_query) {
@@ -147,8 +149,10 @@ void QuerySet::pack_floats(int64_t panel, const std::vector<float>& centre, floa
         bound.constant = static_cast<float>(underflow_error(cols_));
       }
       if (!(squared < kLargestSquaredNorm)) bound.constant = wide.constant = std::numeric_limits<float>::infinity();
+      if (format_ == PanelFormat::screened) screen_.put(first + i, moved, squared, has_differences(kind_));
       encode_floats(format_, moved, cols_, scale, scratch + i * packed_bytes(format_, cols_) / kFloat);
     }
+    if (format_ == PanelFormat::screened && i >= count) screen_.clear(first + i);
     coefficients[i] = bound.constant;
     coefficients[padded_ + i] = bound.linear;
     coefficients[2 * padded_ + i] = bound.quadratic;

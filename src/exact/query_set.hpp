@@ -5,6 +5,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "exact/screen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/product/byte_product.hpp"
@@ -38,6 +39,10 @@ class QuerySet {
   float offset(int64_t i) const { return facts()[i].offset; }
   // Those from `first`, the first of a panel, on. The limits are the caller's.
   PanelQueries panels(int64_t first, int64_t count, float* limits) const;
+  // Beside panels() where the format is screened.
+  RoundedQueries screen_panels(int64_t first, int64_t count, float* limits) const {
+    return screen_.panels(first, count, limits);
+  }
   // The same for bytes: the exact sum = value + offset.
   int32_t byte_offset(int64_t i) const { return facts()[i].byte_offset; }
   BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
@@ -66,6 +71,7 @@ class QuerySet {
   HostBuffer panels_;
   HostBuffer bounds_;  // arrays of padded_ coefficients: three, and two for the wide bounds
   int64_t padded_ = 0;
+  QueryScreen screen_;
 };
 
 }  // namespace kith

@@ -5,7 +5,6 @@
 // gone over again in slices of the piece; what still has too many there, or has no sure window, goes through the direct
 // engine, as all queries do by metrics without products: every canonical key of a tile, of which those in range are
 // collected. Time grows with what is found; memory is the plan's workspace.
-#include "kernels/product/range_cuda.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
@@ -14,6 +13,8 @@
 #include "exact/range_runs.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
+#include "kernels/product/range_tile_cuda.hpp"
+#include "kernels/product/range_windows_cuda.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -145,7 +146,7 @@ class RangeSearch : private ProductStep {
     rerank.key_limits = limits;
     rerank.range = delivery_.target();
     collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), plan_.product.capacity},
-            base, rerank);
+            plan_.product.room, base, rerank);
     launch_rerank(rerank, not_found, stream_);
   }
 

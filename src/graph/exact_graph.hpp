@@ -1,7 +1,7 @@
 // The exact k-NN graph, by searching every row for k + 1 neighbours and leaving itself out.
 //
 // The k + 1 first of all rows hold the k first of all others whether or not the row itself, which its duplicates may
-// precede, is among them. Cost: rows^2 distances; memory is that of the search and one batch of k + 1 neighbours.
+// precede, is among them. Cost: rows^2 distances; memory is that of the search.
 #pragma once
 
 #include <kith/knn_graph.hpp>

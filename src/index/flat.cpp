@@ -3,6 +3,7 @@
 // The rows lie in blocks. An add makes a block and merges it with the small ones before it, so that n single adds cost
 // n log n copies and leave log n blocks. Blocks are immutable and shared between versions. All lie on the host, or all
 // in the memory of one device: where the first rows did. Rows on a device are checked when they are prepared.
+#include "core/cpu_target.hpp"
 #include "core/dispatch.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
@@ -71,7 +72,8 @@ class FlatBase final : public BlocksBase {
   bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
     KnnProblem prepared = problem;
     prepared.base_prepared = true;
-    const bool make = params_.prepare && !(device == Device::cpu() && cpu_engine(prepared) == CpuEngine::direct);
+    const bool make =
+        params_.prepare && !(device == Device::cpu() && cpu_engine(prepared, cpu_extensions()) == CpuEngine::direct);
     bool all = true;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];

@@ -29,6 +29,17 @@ inline Fitted taken(const KMeans& model) {
           model.iterations()};
 }
 
+inline Fitted taken(const KMeansSnapshot& snapshot) {
+  const MatrixView& c = snapshot.centres;
+  const auto* values = static_cast<const float*>(c.data());
+  return {{values, values + c.rows() * c.cols()},
+          {snapshot.labels.data, snapshot.labels.data + snapshot.labels.size},
+          {snapshot.counts.data, snapshot.counts.data + snapshot.counts.size},
+          snapshot.history,
+          snapshot.objective,
+          snapshot.iterations};
+}
+
 inline Resources cpu_resources(int threads, int64_t limit = kNoLimit) {
   ResourceOptions options;
   options.device = Device::cpu();

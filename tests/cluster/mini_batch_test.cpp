@@ -1,14 +1,11 @@
 #include <kith/kmeans.hpp>
 
-#include <kith/error.hpp>
-
 #include "cluster/fitted.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <vector>
 
 namespace kith {
@@ -97,51 +94,6 @@ TEST(PartialFit, GoesOnFromCentresThatWereSet) {
   EXPECT_EQ(labels, taken(fitted).labels);
   other.partial_fit(rows.view().slice(0, 1));  // fewer rows than centres
   EXPECT_EQ(other.iterations(), 1);
-}
-
-TEST(Restore, GoesOnBitForBit) {
-  const auto rows = groups(500, 4);
-  for (const bool spherical : {false, true}) {
-    KMeansParams params;
-    params.clusters = 4;
-    params.spherical = spherical;
-    KMeans fitted(params);
-    fitted.fit(rows.view());
-    const KMeansSnapshot snapshot{fitted.centres(),   fitted.counts(),  fitted.labels(),
-                                  fitted.objective(), fitted.history(), fitted.iterations()};
-    KMeans other(params);
-    other.restore(snapshot);
-    EXPECT_EQ(taken(other), taken(fitted));
-    other.partial_fit(rows.view().slice(0, 7));
-    fitted.partial_fit(rows.view().slice(0, 7));
-    EXPECT_EQ(taken(other), taken(fitted));
-  }
-}
-
-TEST(Restore, RefusesWhatNoFitLeaves) {
-  const auto rows = groups(50, 4);
-  KMeansParams params;
-  params.clusters = 4;
-  KMeans fitted(params);
-  fitted.fit(rows.view());
-  KMeansSnapshot good;
-  good.centres = fitted.centres();
-  good.counts = fitted.counts();
-  KMeans other(params);
-  for (const auto& spoil : std::vector<std::function<void(KMeansSnapshot&)>>{
-           [](KMeansSnapshot& s) { s.centres = s.centres.slice(0, 3); }, [](KMeansSnapshot& s) { s.counts.size = 3; },
-           [](KMeansSnapshot& s) { s.iterations = -1; },
-           [](KMeansSnapshot& s) {
-             static constexpr int32_t kLabels[] = {0, 4};
-             s.labels = {kLabels, 2, {}};
-           }}) {
-    KMeansSnapshot broken = good;
-    spoil(broken);
-    EXPECT_THROW(other.restore(broken), InvalidArgument);
-    EXPECT_FALSE(other.fitted());
-  }
-  other.restore(good);
-  EXPECT_TRUE(other.fitted());
 }
 
 }  // namespace

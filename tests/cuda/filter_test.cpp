@@ -80,6 +80,14 @@ TEST_F(CudaFilter, EveryMetricDtypeAndShareThroughProducts) {
   }
 }
 
+TEST_F(CudaFilter, LargeKThroughProducts) {
+  const Vectors base = random_vectors(DType::f32, 120000, 8, 17);
+  for (const double share : {0.7, 0.98}) {
+    expect_filter_parity(random_vectors(DType::f32, 20, 8, 18).view(), base.view(), 1400, Metric::sqeuclidean,
+                         Filters(120000, share, 19));
+  }
+}
+
 TEST_F(CudaFilter, AnyKAndNumberOfQueries) {
   const Vectors base = random_vectors(DType::f32, 40000, 24, 10);
   for (const int64_t queries : {1, 300}) {

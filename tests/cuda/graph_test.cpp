@@ -1,4 +1,5 @@
-// The exact k-NN graph on the GPU against the CPU, and what looks for signs in device memory.
+// The exact k-NN graph on the GPU against the CPU, its results on the host and in device memory, and what looks for
+// signs there.
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
 
@@ -20,6 +21,11 @@ void expect_graph_parity(const MatrixView& x, const KnnGraphParams& params) {
   const DeviceMatrix device(x);
   expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, on_cuda()).neighbors());
   expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, Resources()).neighbors());
+  for (const MatrixView& rows : {device.view(), x}) {
+    const DeviceResult result(x.rows(), params.k);
+    knn_graph(rows, result.view, params, on_cuda());
+    expect_same_bytes(expected.neighbors(), result.on_host());
+  }
 }
 
 TEST_F(CudaGraphSmall, OddShapes) {
@@ -47,10 +53,51 @@ TEST_F(CudaGraph, DuplicatesAndProducts) {
   expect_graph_parity(random_vectors(DType::u8, 6000, 20, 3).view(), {.k = 12});
 }
 
-TEST_F(CudaGraph, ResultsOnTheDeviceAreRefused) {
+TEST_F(CudaGraphSmall, DuplicatesBeforeTheRowItself) {
+  const Vectors x = make_vectors(300, 4, [](int64_t i, int64_t) { return static_cast<float>(i % 3); });
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+    expect_graph_parity(x.view(), {.k = 5, .metric = metric});
+    expect_graph_parity(x.view(), {.k = 310, .metric = metric});
+  }
+}
+
+// In batches, of which all but the first begin amid the rows.
+TEST_F(CudaGraph, UnderALimit) {
+  const Vectors x = random_vectors(DType::f32, 9000, 16, 7);
+  const DeviceMatrix device(x);
+  for (const Metric metric : {Metric::l2, Metric::l1}) {
+    const KnnGraph expected = knn_graph(x.view(), {.k = 10, .metric = metric}, on_cpu());
+    ResourceOptions options = cuda_options();
+    options.device_memory_limit = int64_t{4} << 20;
+    const DeviceResult result(9000, 10);
+    knn_graph(device.view(), result.view, {.k = 10, .metric = metric}, Resources(options));
+    expect_same_bytes(expected.neighbors(), result.on_host());
+  }
+}
+
+TEST_F(CudaGraphSmall, OnTheCallersStream) {
+  cudaStream_t stream = nullptr;
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const Vectors x = random_vectors(DType::f32, 700, 8, 8);
+  const KnnGraph expected = knn_graph(x.view(), {.k = 6}, on_cpu());
+  const size_t bytes = 700 * 8 * 4;
+  const DeviceArray late(bytes);  // filled on the stream, just before the search, and emptied after it
+  const MatrixView rows(late.data(), DType::f32, {700, 8, 8}, MemorySpace::cuda(0));
+  const DeviceResult result(700, 6);
+  for (int i = 0; i < 3; ++i) {
+    KITH_CUDA_CHECK(cudaMemcpyAsync(late.data(), x.floats.data(), bytes, cudaMemcpyHostToDevice, stream));
+    knn_graph(rows, result.view, {.k = 6}, on_cuda().with_stream(stream));
+    KITH_CUDA_CHECK(cudaMemsetAsync(late.data(), 0, bytes, stream));
+    KITH_CUDA_CHECK(cudaStreamSynchronize(stream));
+    expect_same_bytes(expected.neighbors(), result.on_host());
+  }
+  KITH_CUDA_CHECK(cudaStreamDestroy(stream));
+}
+
+TEST_F(CudaGraph, DeviceMemoryIsNotForTheCpu) {
   const Vectors x = random_vectors(DType::f32, 20, 4, 4);
-  DeviceResult result(20, 3);
-  EXPECT_THROW(knn_graph(x.view(), result.view, {.k = 3}, on_cuda()), Unsupported);
+  const DeviceResult result(20, 3);
+  EXPECT_THROW(knn_graph(x.view(), result.view, {.k = 3}, on_cpu()), Unsupported);
 }
 
 TEST_F(CudaGraph, ChiSquareLooksForSignsInDeviceMemory) {

@@ -51,8 +51,19 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
     EXPECT_GE(product.queries, 1);
     EXPECT_LE(product.queries, plan.query_batch);
     EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
-    EXPECT_GE(product.selected, std::min(problem.k, group_count(product.rows, product.tiles_per_group)));
-    EXPECT_LE(product.capacity, 2048);
+    const int64_t groups = group_count(product.rows, product.tiles_per_group);
+    EXPECT_LE(groups, 32768);  // what the k-th minimum is found among
+    if (product.selected > 0) {
+      EXPECT_GE(product.selected, std::min(problem.k, groups));
+    }
+    if (product.capacity > 0) {
+      EXPECT_GE(product.capacity, 2 * problem.k);
+      EXPECT_GE(product.room, problem.k);
+    }
+    EXPECT_LE(product.room, product.capacity);
+    EXPECT_GE(product.retry_capacity, 2048);
+    EXPECT_GE(product.retry_room, product.room);
+    EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), 227 << 10);
   }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
@@ -88,7 +99,7 @@ TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
 
 TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
-    for (const int64_t k : {int64_t{1}, int64_t{10}, int64_t{1000}, int64_t{1000000}}) {
+    for (const int64_t k : {1, 10, 1000, 2048, 8192, 1000000}) {
       KnnProblem problem = million();
       problem.metric = metric;
       problem.k = problem.result_k = k;
@@ -155,9 +166,6 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   problem.metric = Metric::l1;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
-  problem.k = problem.result_k = 5000;
-  EXPECT_EQ(engine(problem), CudaEngine::direct);
-  problem = million();
   problem.rows = 300;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem.rows = 1000;
@@ -178,9 +186,86 @@ TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   KnnProblem problem = million();
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
   EXPECT_GT(plan_within(problem, 138 * kGiB).product.selected, 10);
+  problem.k = problem.result_k = 100;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 328);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 100);
   problem.k = problem.result_k = 1000;
   EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 1000);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 0);
+}
+
+TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
+  const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
+    KnnProblem problem = million();
+    problem.k = problem.result_k = k;
+    problem.rows = rows;
+    problem.cols = cols;
+    DeviceInfo device = h200();
+    device.compute_capability = compute_capability;
+    const KnnPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
+    expect_sound(problem, plan);
+    return plan.cuda_engine;
+  };
+  for (const int64_t k : {1024, 1025, 2048, 4096, 8192, 16384}) EXPECT_EQ(engine(k, 1000000), CudaEngine::product) << k;
+  EXPECT_EQ(engine(30000, 100000000), CudaEngine::direct);  // no block can sort so many
+  EXPECT_EQ(engine(2048, 100000), CudaEngine::product);
+  EXPECT_EQ(engine(2048, 90000), CudaEngine::direct);  // three groups for two neighbours
+  EXPECT_EQ(engine(8192, 1000000, 89), CudaEngine::product);
+  EXPECT_EQ(engine(16384, 1000000, 89), CudaEngine::direct);
+  EXPECT_EQ(engine(8192, 1000000, 89, 8000), CudaEngine::direct);  // the query takes most of the memory
+  EXPECT_EQ(engine(1024, 1000000, 89, 8000), CudaEngine::product);
+}
+
+TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
+  KnnProblem problem = million();
+  problem.k = problem.result_k = 8192;
+  const ProductPlan product = plan_within(problem, 138 * kGiB).product;
+  EXPECT_GT(product.capacity, 16384);
+  EXPECT_LE(2 * (rerank_bytes(product.room, 128) + 1024), 228 << 10);
+  EXPECT_GT(product.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
+  EXPECT_GT(product.retry_room, 28000);
+  problem.k = problem.result_k = 2048;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.room, 2 * 2048 + 128);
+  problem.k = problem.result_k = 16384;
+  EXPECT_GT(plan_within(problem, 138 * kGiB).product.room, 28000);
+}
+
+TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
+  for (const int64_t rows : {1048577, 1100000, 2500000, 5000000}) {
+    KnnProblem problem = million();
+    problem.rows = rows;
+    problem.k = problem.result_k = 4096;
+    const KnnPlan plan = plan_within(problem, 138 * kGiB);
+    expect_sound(problem, plan);
+    EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
+    const int64_t pieces = divide_rounding_up(rows, plan.product.rows);
+    EXPECT_EQ(pieces, divide_rounding_up(rows, int64_t{1} << 20));
+    EXPECT_GE(rows - (pieces - 1) * plan.product.rows, plan.product.rows * 9 / 10) << "the last piece";
+  }
+}
+
+TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
+  KnnProblem problem = million();
+  problem.base_in_memory = false;
+  EXPECT_LE(plan_within(problem, 138 * kGiB).base_chunk * 128 * 4, int64_t{64} << 20);
+  problem.k = problem.result_k = 8192;
+  const KnnPlan plan = plan_within(problem, 138 * kGiB);
+  EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
+  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.k / 2);
+  EXPECT_EQ(plan.base_chunk, 500000);
+  const int64_t limit = plan.host_bytes / 2;  // which comes before
+  EXPECT_LE(plan_within(problem, 138 * kGiB, limit).host_bytes, limit);
+}
+
+TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
+  KnnProblem problem = million();
+  problem.queries = 1000000;
+  problem.k = problem.result_k = 4096;
+  const KnnPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
+  expect_sound(problem, plan);
+  EXPECT_LE(plan.device_bytes, 20 * kGiB);
+  EXPECT_GE(plan.product.queries, 2048);
+  EXPECT_EQ(plan.product.rows, 1000000);
 }
 
 TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
@@ -241,6 +326,7 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.query_operands, batch * 128 * 2},
       {layout.query_facts, batch * 32},
       {layout.minima, batch * piece / 64 * 4},
+      {layout.kth, batch * 4},
       {layout.selected, batch * 100 * 4},
       {layout.groups, batch * 100 * 4},
       {layout.select, plan.product.select_bytes},

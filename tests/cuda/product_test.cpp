@@ -1,55 +1,14 @@
 // The product engine against the CPU, bit for bit: both implementations, whole groups and a second product, every
 // metric and dtype, shapes around its tiles, and data on which it must leave queries to the direct engine.
 #include "cuda/parity.hpp"
-
-#include "exact/knn_checks.hpp"
-#include "exact/knn_loop.hpp"
-#include "exact/knn_output.hpp"
+#include "cuda/products.hpp"
 
 #include <cmath>
-#include <initializer_list>
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace kith {
 namespace {
-
-Neighbors search_as(const CudaChoice& choice, const Vectors& queries, const Vectors& base, const KnnParams& params,
-                    int64_t device_bytes = kNoLimit, const Resources& resources = on_cuda()) {
-  const MatrixView q = queries.view();
-  const MatrixView b = base.view();
-  const KnnProblem problem = check_knn(RowsInfo(q), RowsInfo(b), params);
-  const DeviceInfo device = cuda_devices().front();
-  const PlanBudget budget{kNoLimit, std::min(device_bytes, device.memory_free / 2), 1};
-  PlannedKnn planned;
-  planned.plan = plan_knn_cuda(problem, device, budget, choice);
-  planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, resources);
-  EXPECT_EQ(planned.plan.cuda_engine, CudaEngine::product);
-  Neighbors result(q.rows(), params.k, resources);
-  ViewSource query_rows(q);
-  BlocksBase base_rows(b);
-  ArrayOutput output(result.view());
-  const auto walk = [&](const BaseSet::Step& step) { base_rows.walk(planned.plan.base_chunk, resources, step); };
-  run_knn(problem, planned, {query_rows, walk}, output);
-  return result;
-}
-
-void expect_products_parity(const Vectors& queries, const Vectors& base, const KnnParams& params) {
-  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
-                                  << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
-                                  << " columns, k " << params.k << ", " << name_of(params.metric));
-  const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
-  const bool hopper = cuda_devices().front().compute_capability == 90;
-  for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
-    if (engine == ProductEngine::wgmma && !hopper) continue;
-    for (const bool second : {false, true}) {
-      SCOPED_TRACE(testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
-                                      << (second ? ", second product" : ""));
-      expect_same_bytes(expected, search_as({CudaEngine::product, engine, second}, queries, base, params));
-    }
-  }
-}
 
 class CudaProductSmall : public OnCuda {};
 class CudaProduct : public OnCuda {};
@@ -112,16 +71,6 @@ TEST_F(CudaProduct, HardData) {
   });
 }
 
-// What a search says of queries that its products were not sure of.
-std::string said(const Vectors& queries, const Vectors& base, const KnnParams& params) {
-  ResourceOptions options = cuda_options();
-  std::string text;
-  options.log = [&](LogLevel, std::string_view line) { text += line; };
-  const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
-  expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, kNoLimit, Resources(options)));
-  return text;
-}
-
 TEST_F(CudaProduct, OrdinaryDataIsSearchedByProductsAlone) {
   for (const DType dtype : {DType::f32, DType::u8}) {
     for (const Metric metric : kAllMetrics) {
@@ -176,7 +125,7 @@ TEST_F(CudaProduct, EveryBudgetGivesTheSameBytes) {
     const KnnParams params{.k = 25, .metric = metric};
     const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
     for (const int64_t budget : {int64_t{24} << 20, int64_t{48} << 20, int64_t{128} << 20}) {
-      expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, budget));
+      expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, {.device_bytes = budget}));
     }
   }
 }

@@ -163,6 +163,21 @@ TEST(CudaSortModel, SortsLongLists) {
   }
 }
 
+TEST(CudaSortModel, SortsListsOfSortedRuns) {
+  std::mt19937_64 random(6);
+  for (const int64_t n : {63, 64, 65, 200, 1000}) {
+    std::vector<uint64_t> list(static_cast<size_t>(n));
+    for (uint64_t& value : list) value = random();
+    std::vector<uint64_t> sorted = list;
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t start = 0; start < n; start += 64) {
+      std::sort(list.begin() + start, list.begin() + std::min(start + 64, n));
+    }
+    run_block(8, [&](ThreadBlock& block) { sort_block(block, list.data(), n, 64); });
+    ASSERT_EQ(list, sorted) << n;
+  }
+}
+
 TEST(CudaSortModel, LeavesTheRestOfTheListAlone) {
   std::vector<uint64_t> list = {3, 2, 1, kPadding, 0};
   run_block(2, [&](ThreadBlock& block) { sort_block(block, list.data(), 3); });

@@ -1,14 +1,17 @@
 // The bound of every pair, as the search itself computes it: packed, centred or normalised rows, packed queries, the
-// panel product of every instruction set.
+// panel product of every instruction set, and the screen of bytes before it where there is one.
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/select/candidate_list.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -20,12 +23,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Checks every value that comes, and counts them.
 class BoundCheck final : public PanelHits {
  public:
+  using Bound = std::function<float(int64_t query, int64_t panel)>;
   BoundCheck(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<float>& base,
-             const QuerySet& set, const PackedBase& packed, const PanelQueries& panels)
-      : metric_(metric), queries_(queries), base_(base), set_(set), packed_(packed), panels_(panels) {}
+             const QuerySet& set, const PackedBase& packed, Bound bound)
+      : metric_(metric), queries_(queries), base_(base), set_(set), packed_(packed), bound_(std::move(bound)) {}
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
-    const float bound = panels_.bound(query).at(packed_.panels().norms[panel]);
+    const float bound = bound_(query, panel);
     const int64_t first = panel * packed_.rows_per_panel();
     for (int64_t i = first; i < std::min(first + packed_.rows_per_panel(), base_.rows); ++i) {
       const float truth = reference::canonical(metric_, queries_.row(query), base_.row(i), base_.cols);
@@ -43,7 +47,7 @@ class BoundCheck final : public PanelHits {
   const reference::Matrix<float>& base_;
   const QuerySet& set_;
   const PackedBase& packed_;
-  const PanelQueries& panels_;
+  const Bound bound_;
 };
 
 TEST(PackedProduct, EveryValueIsWithinItsBound) {
@@ -67,9 +71,27 @@ TEST(PackedProduct, EveryValueIsWithinItsBound) {
           set.pack(packed.centre(), meter, resources);
           std::vector<float> limits(64, kInfinity);
           const PanelQueries panels = set.panels(0, queries.rows, limits.data());
-          BoundCheck check(metric, queries, base, set, packed, panels);
-          scan_panels(panels, packed.panels(), 0, packed.panel_count(), check);
+          const PanelBase rows = packed.panels();
+          BoundCheck check(metric, queries, base, set, packed,
+                           [&](int64_t query, int64_t panel) { return panels.bound(query).at(rows.norms[panel]); });
+          scan_panels(panels, rows, 0, packed.panel_count(), check);
           EXPECT_EQ(check.pairs, queries.rows * base.rows);
+          if (format != PanelFormat::screened) continue;
+
+          for (int64_t query = 0; query < queries.rows; ++query) {
+            alignas(64) float values[CandidateList::kLargestGroup];
+            panel_values(panels, rows, query, 0, values);
+            check.on_hit(query, 0, values);
+          }
+          const RoundedBase rounded = packed.screen_panels();
+          for (const int64_t count : {int64_t{1}, int64_t{3}, queries.rows}) {
+            const RoundedQueries some = set.screen_panels(0, count, limits.data());
+            BoundCheck screen(metric, queries, base, set, packed, [&](int64_t query, int64_t panel) {
+              return some.bound(query, rounded.norms[panel], rounded.residuals[panel]);
+            });
+            scan_rounded_panels(some, rounded, 0, packed.panel_count(), screen);
+            EXPECT_EQ(screen.pairs, count * base.rows);
+          }
         }
       }
     }

@@ -4,6 +4,7 @@
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/product/rounded_panels.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -191,11 +192,28 @@ TEST(PanelFormat, BytesOfOneTypeAreMultipliedAsBytes) {
   };
   EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::u8, 128), PanelFormat::u8);
   EXPECT_EQ(choose(KeyKind::inner_product, DType::i8, DType::i8, 128), PanelFormat::i8);
-  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::i8, 128), PanelFormat::f32);
-  EXPECT_EQ(choose(KeyKind::cosine, DType::u8, DType::u8, 128), PanelFormat::f32);
-  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::u8, kMostByteColumns + 1), PanelFormat::f32);
+  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::i8, 128), PanelFormat::screened);
+  EXPECT_EQ(choose(KeyKind::cosine, DType::u8, DType::u8, 128), PanelFormat::screened);
+  EXPECT_EQ(choose(KeyKind::l2, DType::u8, DType::u8, kMostByteColumns + 1), PanelFormat::screened);
   EXPECT_EQ(choose_panel_format(KeyKind::l2, DType::u8, DType::u8, 128, {}), PanelFormat::f32);
   EXPECT_EQ(choose_panel_format(KeyKind::l2, DType::f32, DType::f32, 128, {false, true, true}), PanelFormat::bf16);
+}
+
+TEST(PanelFormat, FloatsAreScreenedWhereBytesAreMultiplied) {
+  const auto choose = [](KeyKind kind, int64_t cols, const CpuExtensions& cpu) {
+    return choose_panel_format(kind, DType::f32, DType::f32, cols, cpu);
+  };
+  for (const CpuExtensions& cpu : {CpuExtensions{true, false, false}, CpuExtensions{false, true, false}}) {
+    for (const KeyKind kind : {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine}) {
+      EXPECT_EQ(choose(kind, 128, cpu), PanelFormat::screened);
+    }
+    EXPECT_EQ(choose(KeyKind::l1, 128, cpu), PanelFormat::f32);
+    EXPECT_EQ(choose(KeyKind::l2, 8, cpu), PanelFormat::f32);
+    EXPECT_EQ(choose(KeyKind::l2, kMostRoundedColumns, cpu), PanelFormat::screened);
+    EXPECT_EQ(choose(KeyKind::l2, kMostRoundedColumns + 1, cpu), PanelFormat::f32);
+  }
+  EXPECT_EQ(choose(KeyKind::l2, 128, {}), PanelFormat::f32);
+  EXPECT_EQ(choose(KeyKind::l2, 128, {false, true, true}), PanelFormat::bf16);
 }
 
 TEST(PanelFormat, ColumnsAreFilledUpToEqualSteps) {

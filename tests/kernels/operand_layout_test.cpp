@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 namespace kith {
@@ -72,6 +74,38 @@ TEST(ProductPlan, WarpgroupsAreForHopperAlone) {
   EXPECT_EQ(product_engine(120), ProductEngine::mma);
   EXPECT_EQ(product_engine(90, ProductEngine::mma), ProductEngine::mma);
   EXPECT_THROW(product_engine(80, ProductEngine::wgmma), Unsupported);
+}
+
+TEST(ProductPlan, RerankingFillsTheSharedMemoryOfABlock) {
+  for (const int compute_capability : {80, 86, 90, 120, 999}) {
+    const int64_t most = most_shared_bytes(compute_capability);
+    for (const int64_t cols : {1, 128, 8000}) {
+      const int64_t room = rerank_room(cols, most);
+      EXPECT_EQ(room % 2, 0);
+      EXPECT_GE(room, 4096);
+      EXPECT_LT(rerank_bytes(room, cols), most);
+      EXPECT_GT(rerank_bytes(room, cols), most - 2048);
+    }
+  }
+  EXPECT_EQ(rerank_room(8000, 1000), 0);
+}
+
+// As many rows as it takes until k of the groups have one.
+TEST(ProductPlan, RowsBelowTheKthMinimumOfRandomGroups) {
+  std::mt19937 random(1);
+  for (const int64_t groups : {1000, 15625}) {
+    for (const int64_t k : {groups / 20, groups / 2, groups * 2 / 3}) {
+      std::vector<bool> seen(static_cast<size_t>(groups));
+      int64_t rows = 0;
+      for (int64_t filled = 0; filled < k; ++rows) {
+        const size_t group = random() % static_cast<size_t>(groups);
+        filled += seen[group] ? 0 : 1;
+        seen[group] = true;
+      }
+      EXPECT_NEAR(rows_below_kth(k, groups), static_cast<double>(rows), 0.08 * static_cast<double>(rows)) << k;
+    }
+  }
+  EXPECT_TRUE(std::isinf(rows_below_kth(5, 5)));
 }
 
 TEST(ProductPlan, BytesWhereTheyAreExact) {

@@ -30,6 +30,7 @@ class OnGpu:
 
     def __init__(self, array, device=0):
         self.array, self.device, self.streams = array, device, []
+        self.shape, self.dtype = array.shape, array.dtype
 
     def __dlpack_device__(self):
         return (2, self.device)
@@ -270,6 +271,8 @@ def test_shown(vectors):
 class MadeUp(_libraries.Other):
     """A library with a stream, whose arrays are OnGpu."""
 
+    computes = True
+
     def stream(self, x):
         return 7
 
@@ -297,11 +300,15 @@ def made_up(monkeypatch):
             return None
         return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
 
+    def knn_graph(x, k, metric, method, finite, options, out):
+        return knn(x, x, k, metric, finite, None, options, out)
+
     def pairwise_distances(x, y, metric, finite, options, out):
         calls.append((x, y, options, out))
         filled(out, np.float32, 0.25)
 
     monkeypatch.setattr(_kith, "knn", knn)
+    monkeypatch.setattr(_kith, "knn_graph", knn_graph)
     monkeypatch.setattr(_kith, "pairwise_distances", pairwise_distances)
     return calls
 
@@ -323,6 +330,31 @@ def test_answered_in_kind(base, made_up, vectors):
     assert (kith.pairwise_distances(queries, base(x)).array == np.full((4, 9), 0.25, np.float32)).all()
     with pytest.raises(ValueError, match="k = 0"):
         kith.knn(queries, base(x), k=0)
+
+
+def test_a_graph_in_kind(made_up, vectors):
+    x = OnGpu(vectors(9, 3), device=2)
+    graph = kith.knn_graph(x, k=4, metric="l1")
+    assert graph.ids.array.shape == (9, 4) and (graph.ids.array == 5).all() and (graph.distances.array == 0.5).all()
+    assert graph.ids.device == graph.distances.device == 2 and len(graph) == 9 and graph.k == 4
+    assert made_up[0][2].stream == 7 and x.streams == graph.ids.streams == graph.distances.streams == [7]
+    assert repr(graph) == "kith.KnnGraph(rows=9, k=4, metric='l1')"
+    with pytest.raises(ValueError, match="k = 0"):
+        kith.knn_graph(x, k=0)
+
+
+def test_a_graph_of_your_own():
+    ids, distances = np.zeros((4, 2), np.int64), np.zeros((4, 2), np.float32)
+    of_device = [_kith.import_dlpack(OnGpu(array).__dlpack__()) for array in (ids, distances)]
+    graph = kith.KnnGraph(*of_device)
+    assert isinstance(graph.ids, kith.DeviceArray) and len(graph) == 4 and graph.k == 2
+    for call in (graph.to_host, graph.to_csr, graph.to_umap):
+        with pytest.raises(NO_DEVICE):  # it is not here to be copied
+            call()
+    with pytest.raises(TypeError, match="one lies in a GPU's memory"):
+        kith.KnnGraph(of_device[0], distances)
+    with pytest.raises(TypeError, match="distances are int64"):
+        kith.KnnGraph(of_device[0], of_device[0])
 
 
 def test_several_libraries_are_waited_for(made_up, vectors, monkeypatch):

@@ -16,7 +16,9 @@ def torch():
 
 @pytest.fixture
 def jax():
-    return pytest.importorskip("jax")
+    jax = pytest.importorskip("jax")
+    with jax.default_device(jax.devices("cpu")[0]):  # also where it sees a GPU
+        yield jax
 
 
 def test_torch_in_torch_out(torch, vectors):
@@ -111,7 +113,16 @@ def test_torch_elsewhere(torch, vectors):
     for mine, theirs in zip(found, true):
         assert isinstance(mine, torch.Tensor) and (mine.numpy() == theirs).all()
     assert isinstance(kith.pairwise_distances(x), torch.Tensor)
-    assert (kith.knn_graph(x, k=3).ids == kith.knn_graph(base, k=3).ids).all()
+    graph, same = kith.knn_graph(x, k=3), kith.knn_graph(base, k=3)
+    assert isinstance(graph.ids, torch.Tensor) and (graph.ids.numpy() == same.ids).all()
+    assert isinstance(graph.distances, torch.Tensor) and (graph.distances.numpy() == same.distances).all()
+    assert isinstance(graph.to_host().ids, np.ndarray) and (graph.to_csr() != same.to_csr()).nnz == 0
+    for mine, theirs in zip(graph.to_umap(), same.to_umap()):
+        assert isinstance(mine, np.ndarray) and mine.dtype == theirs.dtype and (mine == theirs).all()
+    with pytest.raises(TypeError, match="int16"):
+        kith.KnnGraph(graph.ids.to(torch.int16), graph.distances)
+    with pytest.raises(TypeError, match="two libraries"):
+        kith.KnnGraph(graph.ids, same.distances)
     model = kith.KMeans(3).fit(x)
     labels, distances = model.assign(x)
     assert isinstance(labels, torch.Tensor) and (labels.numpy() == model.labels_).all()

@@ -164,8 +164,44 @@ def test_refused(kind, vectors):
 
 def test_graph(kind, vectors):
     x = vectors(9000, 16)
-    true, found = kith.knn_graph(x, k=5, device="cpu"), kith.knn_graph(kind.give(x), k=5)
-    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    given = kind.give(x)
+    for metric in ("l2", "l1"):
+        true, found = kith.knn_graph(x, k=5, metric=metric, device="cpu"), kith.knn_graph(given, k=5, metric=metric)
+        same(kind, found, true)
+        assert (len(found), found.k, found.metric) == (9000, 5, metric)
+        for mine, theirs in zip(found.to_umap(), true.to_umap()):
+            assert (kind.take(mine) == theirs).all()
+        host = found.to_host()
+        assert isinstance(host.ids, np.ndarray) and host.ids.dtype == np.int64 and (host.ids == true.ids).all()
+    few = kith.knn_graph(given[:3], k=5)
+    assert (kind.take(few.ids)[:, 2:] == -1).all() and np.isinf(kind.take(few.distances)[:, 2:]).all()
+    with pytest.raises(ValueError, match="row 0.*lower k"):
+        few.to_umap()
+    assert tuple(kith.knn_graph(given[:0], k=2).ids.shape) == (0, 2)
+
+
+def test_a_graph_as_a_sparse_matrix(kind, vectors):
+    pytest.importorskip("scipy")
+    x = vectors(500, 16)
+    matrix = kith.knn_graph(kind.give(x), k=5).to_csr()
+    assert (matrix != kith.knn_graph(x, k=5, device="cpu").to_csr()).nnz == 0
+
+
+def test_a_graph_on_a_stream_of_torch(vectors):
+    """Made late on a stream of its own, and used on it without waiting."""
+    kind, x = Torch(), vectors(9000, 16)
+    torch = kind.library
+    true, host = kith.knn_graph(x, k=5, device="cpu"), torch.from_numpy(x).pin_memory()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        late = torch.zeros(9000, 16, device="cuda")
+        torch.cuda._sleep(100_000_000)  # tens of milliseconds
+        late.copy_(host, non_blocking=True)
+        graph = kith.knn_graph(late, k=5)
+        late.zero_()
+        ids = graph.ids + 1
+        torch.cuda.current_stream().synchronize()
+    assert (ids.cpu().numpy() == true.ids + 1).all()
 
 
 def test_ranges(kind, vectors):
@@ -278,6 +314,10 @@ def test_a_library_without_dlpack(vectors):
     assert isinstance(found.ids, kith.DeviceArray) and found.ids.shape == (20, 3) and found.ids.dtype == "int64"
     assert (kind.library.asarray(found.ids).get() == true.ids).all()
     assert (kind.library.from_dlpack(found.distances).get() == true.distances).all()
+    graph, alone = kith.knn_graph(InterfaceAlone(kind.give(base)), k=3), kith.knn_graph(base, k=3, device="cpu")
+    assert isinstance(graph.ids, kith.DeviceArray) and (graph.to_host().ids == alone.ids).all()
+    for mine, theirs in zip(graph.to_umap(), alone.to_umap()):  # numpy's: nobody could compute with the others
+        assert isinstance(mine, np.ndarray) and (mine == theirs).all()
 
 
 def test_torch_refused(vectors):

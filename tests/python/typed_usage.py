@@ -1,8 +1,12 @@
-"""A user's program, for the type checker: every public name, with the types that a user may rely on."""
+"""A user's program, for the type checker: every public name, with the types that a user may rely on.
+
+What comes back is an array of the caller's library, which only the caller knows: who wants it checked says what it is.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +16,33 @@ from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
 
 
 def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    ids: npt.NDArray[np.int64]
     ids, distances = kith.knn(queries, base, k=10, metric="cosine", memory_limit=1 << 30, progress=True)
     nearest: np.float32 = distances[0, 0]
     print(nearest)
     return ids
+
+
+class Tensor(Protocol):
+    """What torch, cupy and jax have in common."""
+
+    def __dlpack__(self, *, stream: int | None = None) -> object: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def cpu(self) -> Tensor: ...
+
+
+def tensors(x: Tensor, model: kith.KMeans) -> list[Tensor]:
+    """Answered in kind: no cast is needed."""
+    ids: Tensor
+    ids, distances = kith.knn(x, x, k=3)
+    graph = kith.knn_graph(x, k=3)
+    found = kith.range_search(x, x, radius=1.0)
+    labels: Tensor = model.predict(x)
+    every: Tensor = kith.pairwise_distances(x, out=ids)
+    print(distances.cpu(), found.offsets.cpu(), model.transform(x).cpu(), graph.to_host().ids.mean())
+    return [ids, labels, every, graph.ids, graph.distances, *graph.to_umap(), kith.KnnGraph(ids, x).ids.cpu()]
 
 
 def report(stage: str, done: int, total: int) -> None:
@@ -35,6 +62,7 @@ def from_index(base: npt.NDArray[np.float32], folder: Path) -> kith.Neighbors:
 
 
 def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    ids: npt.NDArray[np.int64]
     offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)
     nearest: np.float32 = distances[offsets[0]]
     index = kith.Index(metric="linf")
@@ -77,9 +105,10 @@ def clusters(base: npt.NDArray[np.uint8], folder: Path) -> npt.NDArray[np.int32]
     distances: npt.NDArray[np.float32] = model.transform(base)
     inertia: float = model.inertia_ + float(distances[0, 0]) + float(model.objective_history_[-1])
     print(inertia, model.n_iter_ + 1, model.cluster_centers_.shape)
+    labels: npt.NDArray[np.int32]
     labels, nearest = model.assign(base)
     print(nearest[0] + model.counts_[0])
-    return labels if labels.size else model.fit_predict(base)
+    return labels if labels.size else model.labels_
 
 
 def on_a_gpu(queries: kith.DeviceArray, index: kith.Index) -> tuple[int, ...]:

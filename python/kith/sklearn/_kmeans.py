@@ -151,8 +151,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """The distance of each vector to every centre: (samples, n_clusters)."""
         check_is_fitted(self)
-        rows = self._validated(X)
-        return pairwise_distances(rows, self.cluster_centers_, threads=threads_of(self.n_jobs), check_finite=False)
+        rows, threads = self._validated(X), threads_of(self.n_jobs)
+        distances: npt.NDArray[np.float32]
+        distances = pairwise_distances(rows, self.cluster_centers_, threads=threads, check_finite=False)
+        return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of (weight times) squared distances to the nearest centre."""

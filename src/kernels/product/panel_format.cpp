@@ -3,11 +3,15 @@
 #include "core/half.hpp"
 #include "kernels/product/bit_panels.hpp"
 #include "kernels/product/panel_product.hpp"
+#include "kernels/product/rounded_panels.hpp"
 
 #include <algorithm>
 
 namespace kith {
 namespace {
+
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestScreenedColumns = 32;
 
 int64_t columns_per_unit(PanelFormat format) {
   switch (format) {
@@ -48,11 +52,13 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
     if (base == DType::u8) return PanelFormat::u8;
     if (base == DType::i8) return PanelFormat::i8;
   }
-  return cpu.amx ? PanelFormat::bf16 : PanelFormat::f32;
+  if (cpu.amx) return PanelFormat::bf16;
+  const bool screen = multiplies_bytes && cols >= kFewestScreenedColumns && cols <= kMostRoundedColumns;
+  return screen ? PanelFormat::screened : PanelFormat::f32;
 }
 
 PanelShape panel_shape(PanelFormat format) {
-  if (format == PanelFormat::f32) return f32_panel_shape();
+  if (holds_f32(format)) return f32_panel_shape();
   if (format == PanelFormat::bits) return bit_panel_shape();
   const CpuExtensions cpu = cpu_extensions();
   if (cpu.amx) return {32, 32, true, false};
@@ -68,7 +74,7 @@ int64_t columns_per_step(PanelFormat format, int64_t cols) {
 }
 
 int64_t padded_columns(PanelFormat format, int64_t cols) {
-  if (format == PanelFormat::f32) return cols;
+  if (holds_f32(format)) return cols;
   const int64_t step = columns_per_step(format, cols);
   return (cols + step - 1) / step * step;
 }
@@ -83,7 +89,7 @@ int64_t packed_bytes(PanelFormat format, int64_t cols) {
 }
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {
-  if (format == PanelFormat::f32) {
+  if (holds_f32(format)) {
     for (int64_t c = 0; c < cols; ++c) out[c] = bits_of_float(values[c] * scale);
     return;
   }

@@ -5,10 +5,12 @@
 // kernel loads whole vectors of rows. Queries are packed likewise, or row by row where tiles multiply them. Columns are
 // filled up with zeros to whole units, and for tiles to equal steps of at most 64 bytes.
 //
-//   f32     any values, 4 bytes each                    every CPU             within error_bound.hpp
-//   bf16    f32 as a sum of two bf16, 4 bytes together  AMX                   within error_bound.hpp
-//   u8, i8  bytes as they are                           DOTPROD, VNNI, AMX    exact
-//   bits    bytes that are compared bit by bit          every CPU             exact
+//   f32       any values, 4 bytes each                     every CPU           within error_bound.hpp
+//   screened  the same, beside a byte each that rules      DOTPROD, VNNI       within error_bound.hpp
+//             most rows out first (rounded_panels.hpp)
+//   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
+//   u8, i8    bytes as they are                            DOTPROD, VNNI, AMX  exact
+//   bits      bytes that are compared bit by bit           every CPU           exact
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -20,8 +22,9 @@
 
 namespace kith {
 
-enum class PanelFormat : uint8_t { f32, bf16, u8, i8, bits };
+enum class PanelFormat : uint8_t { f32, screened, bf16, u8, i8, bits };
 
+constexpr bool holds_f32(PanelFormat format) { return format <= PanelFormat::screened; }
 constexpr bool holds_bytes(PanelFormat format) { return format >= PanelFormat::u8; }
 
 // Sums of so many columns of bytes, and all that they are made of, fit 32 bits.
@@ -50,7 +53,7 @@ int64_t units_per_part(PanelFormat format, int64_t cols);
 constexpr int64_t parts_of(PanelFormat format) { return format == PanelFormat::bf16 ? 2 : 1; }
 int64_t packed_bytes(PanelFormat format, int64_t cols);
 
-// values * scale as units of the format, f32 or bf16 (both parts, one after the other).
+// values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);
 
 }  // namespace kith

@@ -74,6 +74,14 @@ HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[k
 #endif
 }
 
+// One column of one query.
+HWY_INLINE void add_column(float query, const float* rows, Vec (&sums)[kVectors]) {
+  const F32 d;
+  const Vec one = hn::Set(d, query);
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) sums[v] = hn::MulAdd(one, hn::Load(d, rows + v * kFloats), sums[v]);
+}
+
 // What each query of a panel accepts from rows of this norm.
 HWY_INLINE void tile_limits(const PanelQueries& queries, int64_t first, float norm, float* limits) {
   for (int q = 0; q < kQueries; ++q) {
@@ -149,6 +157,33 @@ void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t firs
   }
 }
 
+// Columns in four groups, whose sums do not wait for each other.
+void PanelValues(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values) {
+  constexpr int kGroups = 4;
+  const F32 d;
+  const int64_t within = query % kQueries;
+  const float* q = static_cast<const float*>(queries.panels) + (query - within) * base.cols + within;
+  const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
+  Vec sums[kGroups][kVectors];
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sums[g][v] = g == 0 ? hn::Load(d, base.terms + panel * kRows + v * kFloats) : hn::Zero(d);
+    }
+  }
+  int64_t c = 0;
+  for (; c + kGroups <= base.cols; c += kGroups) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) add_column(q[(c + g) * kQueries], rows + (c + g) * kRows, sums[g]);
+  }
+  for (; c < base.cols; ++c) add_column(q[c * kQueries], rows + c * kRows, sums[0]);
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    hn::Store(hn::Add(hn::Add(sums[0][v], sums[1][v]), hn::Add(sums[2][v], sums[3][v])), d, values + v * kFloats);
+  }
+}
+
 PanelShape Shape() { return {kRows, kQueries, false, false}; }
 
 }  // namespace HWY_NAMESPACE
@@ -159,6 +194,7 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(ScanPanels);
+HWY_EXPORT(PanelValues);
 HWY_EXPORT(Shape);
 
 PanelShape f32_panel_shape() { return HWY_DYNAMIC_DISPATCH(Shape)(); }
@@ -168,6 +204,10 @@ void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t fir
   if (base.format == PanelFormat::bf16) return scan_panels_amx(queries, base, first, count, hits);
 #endif
   HWY_DYNAMIC_DISPATCH(ScanPanels)(queries, base, first, count, hits);
+}
+
+void panel_values(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values) {
+  HWY_DYNAMIC_DISPATCH(PanelValues)(queries, base, query, panel, values);
 }
 
 }  // namespace kith

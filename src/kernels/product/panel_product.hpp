@@ -70,4 +70,7 @@ void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t fir
 // The same for bf16, by AMX's tiles.
 void scan_panels_amx(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits);
 
+// All values of one query and one panel of f32, products only, aligned as vectors are.
+void panel_values(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values);
+
 }  // namespace kith

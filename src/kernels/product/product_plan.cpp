@@ -3,6 +3,8 @@
 #include <kith/error.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 namespace kith {
@@ -10,6 +12,7 @@ namespace {
 
 constexpr int64_t kMostTilesPerItem = 512;  // 64 Ki rows: 16 MiB of halves with 128 columns
 constexpr int64_t kWaves = 12;              // items a block gets, where there is enough to do
+constexpr int64_t kOtherShared = 1024;      // bytes that a re-ranking block has beside its lists
 
 }  // namespace
 
@@ -32,6 +35,32 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
     schedule.items = static_cast<int>(items);
   }
   return schedule;
+}
+
+int64_t most_shared_bytes(int compute_capability) {
+  constexpr int64_t kKiB = 1024;
+  switch (compute_capability) {
+    case 80:
+    case 87: return 163 * kKiB;
+    case 90:
+    case 100:
+    case 103: return 227 * kKiB;
+    default: return 99 * kKiB;
+  }
+}
+
+int64_t half_shared_bytes(int64_t most_shared_bytes) {
+  constexpr int64_t kOfEveryBlock = 1024;  // which the system takes, of the most that all have together
+  return (most_shared_bytes + kOfEveryBlock) / 2 - kOfEveryBlock;
+}
+
+int64_t rerank_room(int64_t cols, int64_t shared_bytes) {
+  return std::max<int64_t>(shared_bytes - kOtherShared - rerank_bytes(0, cols), 0) / 16 * 2;
+}
+
+double rows_below_kth(int64_t k, int64_t groups) {
+  if (k >= groups) return std::numeric_limits<double>::infinity();
+  return -static_cast<double>(groups) * std::log1p(-static_cast<double>(k) / static_cast<double>(groups));
 }
 
 ProductEngine product_engine(int compute_capability, ProductEngine asked) {

@@ -1,7 +1,7 @@
 // How a block takes places for what it has found of one query (RangeTarget).
 #pragma once
 
-#include "kernels/product/rerank_cuda.hpp"
+#include "kernels/product/range_target.hpp"
 
 #include <cstdint>
 

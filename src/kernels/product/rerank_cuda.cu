@@ -23,7 +23,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
 constexpr int64_t kFewQueries = 128;
-constexpr int64_t kGroupsEntries = 512;  // survivors of groups: little more than k
+constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little more than k
+// Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
+constexpr int64_t kMediumBytes = int64_t{48} << 10;
+constexpr int64_t kLargeBytes = int64_t{114} << 10;
+constexpr int kRunRegisters = 8;  // of long lists, runs are sorted in registers
+constexpr int kRun = 32 * kRunRegisters;
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -31,7 +36,7 @@ __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const QueryFacts facts = task.query_facts[query];
   const BaseFacts base = *task.base_facts;
   const float* const minima = task.minima + query * task.selected;
-  const double kth = task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
+  const double kth = task.kth != nullptr ? task.kth[query] : task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
   WindowProblem problem;
   problem.kind = task.kind;
   problem.bytes = task.type == OperandType::bytes;
@@ -114,13 +119,10 @@ __device__ float key_of(KeyKind kind, double sum, double inverse_q, double inver
   }
 }
 
-__host__ __device__ constexpr int64_t padded_cols(int64_t cols) {
-  return divide_rounding_up(cols, kCanonicalLanes) * kCanonicalLanes;
-}
-
 __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
   const auto* row = static_cast<const std::byte*>(queries.data);
-  for (int64_t col = threadIdx.x; col < padded_cols(cols); col += blockDim.x) {
+  const int64_t padded = rerank_bytes(0, cols) / static_cast<int64_t>(sizeof(double));
+  for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
     const int64_t at = query * queries.stride + col;
     double value = 0;
     if (col < cols) switch (queries.dtype) {
@@ -140,13 +142,13 @@ struct LaunchedBlock {
   __device__ void sync() const { __syncthreads(); }
 };
 
-// With kThreads or kFewThreads.
+// With any number of threads up to kFewThreads.
 template <bool kProduct, typename X>
-__global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed, int entries) {
+__global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int count;
   uint64_t* const list = memory;
-  double* const query_values = reinterpret_cast<double*>(memory + entries);
+  double* const query_values = reinterpret_cast<double*>(memory + task.room);
   const int64_t query = blockIdx.x;
   const bool by_groups = task.row_counts == nullptr;
   const int rows_each = group_rows(task.tiles_per_group);
@@ -196,14 +198,18 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
     if (ordered > limit) continue;
     const int place = atomicAdd(&count, 1);
-    if (place < entries) list[place] = pack_neighbor(ordered, number);
+    if (place < task.room) list[place] = pack_neighbor(ordered, number);
   }
   __syncthreads();
   const int found = count;
   const bool all = task.range.hits != nullptr;
-  if (found > entries || (!all && found < task.k)) return fail();
+  if (found > task.room || (!all && found < task.k)) return fail();
   LaunchedBlock block;
-  sort_block(block, list, found);
+  if (found > kRun) {
+    sort_runs<kRunRegisters>(list, found);
+    __syncthreads();
+  }
+  sort_block(block, list, found, found > kRun ? kRun : 1);
   if (all) {
     __shared__ RangePlaces places;
     if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
@@ -235,21 +241,23 @@ __global__ void __launch_bounds__(kThreads)
 
 // Every entry's place is its own plus how many of the other list come before it. Rows differ, so only padding is equal.
 __global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, uint64_t* lists, int k) {
-  extern __shared__ __align__(16) uint64_t memory[];
+  extern __shared__ __align__(16) uint64_t memory[];  // the list that is written over
   uint64_t* const mine = lists + static_cast<int64_t>(blockIdx.x) * k;
   const uint64_t* const other = found + static_cast<int64_t>(blockIdx.x) * k;
-  for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) {
-    memory[i] = mine[i];
-    memory[k + i] = other[i];
-  }
+  for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) memory[i] = mine[i];
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < 2 * k; i += kThreads) {
     const bool first = i < k;
-    const uint64_t entry = memory[i];
+    const uint64_t entry = first ? memory[i] : other[i - k];
     if (entry == kPadding) continue;
-    const int place = (first ? i : i - k) + rank_in_run(first ? memory + k : memory, k, entry);
+    const int place = (first ? i : i - k) + rank_in_run(first ? other : memory, k, entry);
     if (place < k) mine[place] = entry;
   }
+}
+
+int rerank_threads(int64_t queries, int64_t bytes) {
+  if (queries < kFewQueries || bytes > kLargeBytes) return kFewThreads;
+  return bytes > kMediumBytes ? 2 * kThreads : kThreads;
 }
 
 }  // namespace
@@ -260,18 +268,19 @@ void launch_windows(const WindowTask& task, cudaStream_t stream) {
   KITH_CUDA_CHECK_LAUNCH("windows_kernel");
 }
 
-void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream) {
-  if (task.queries.count == 0) return;
-  const int64_t entries = task.row_counts == nullptr ? kGroupsEntries : kMostReranked;
-  const int64_t bytes = (entries + padded_cols(task.cols)) * 8;
-  const bool few = task.queries.count < kFewQueries;
+void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStream_t stream) {
+  if (given.queries.count == 0) return;
+  RerankTask task = given;
+  if (task.row_counts == nullptr) task.room = kGroupsRoom;
+  task.room += task.room % 2;  // behind it lies the query, which is read by sixteen bytes
+  const int64_t bytes = rerank_bytes(task.room, task.cols);
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
     KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-    kernel<<<static_cast<unsigned>(task.queries.count), few ? kFewThreads : kThreads, static_cast<size_t>(bytes),
-             stream>>>(task, failed, static_cast<int>(entries));
+    kernel<<<static_cast<unsigned>(task.queries.count), rerank_threads(task.queries.count, bytes),
+             static_cast<size_t>(bytes), stream>>>(task, failed);
   });
   KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
 }
@@ -293,8 +302,11 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
   if (queries == 0) return;
-  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(16 * k), stream>>>(found, lists,
-                                                                                                  static_cast<int>(k));
+  const int64_t bytes = 8 * k;
+  KITH_CUDA_CHECK(
+      cudaFuncSetAttribute(merge_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(bytes), stream>>>(found, lists,
+                                                                                                 static_cast<int>(k));
   KITH_CUDA_CHECK_LAUNCH("merge_kernel");
 }
 

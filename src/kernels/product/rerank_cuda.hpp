@@ -5,6 +5,7 @@
 #include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/product/operand_facts.hpp"
 #include "kernels/product/product_plan.hpp"
+#include "kernels/product/range_target.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -26,6 +27,7 @@ struct WindowTask {
   int64_t cols = 0;
   int64_t queries = 0;
   int64_t k = 0;
+  const float* kth = nullptr;     // each query's k-th smallest group minimum, or a little more; null: it is among
   const float* minima = nullptr;  // each query's smallest `selected` group minima, sorted
   int64_t selected = 0;           // at least k, if there are as many groups
   int64_t groups = 0;             // there are
@@ -37,17 +39,6 @@ struct WindowTask {
                                     // more than those selected can. Null where that does not matter
 };
 void launch_windows(const WindowTask& task, cudaStream_t stream);
-
-// Where rows within a radius go, however many a query has: each query takes its places, one after the other, of one
-// array.
-struct RangeTarget {
-  uint64_t* hits = nullptr;    // packed neighbours
-  uint32_t capacity = 0;       // of all queries together
-  uint32_t* total = nullptr;   // zeroed before; may end above capacity: then some queries have not been delivered
-  uint32_t* starts = nullptr;  // of each query's
-  uint32_t* counts = nullptr;  // kNotDelivered before, and after where there was no room
-};
-inline constexpr uint32_t kNotDelivered = 0xFFFFFFFFu;
 
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
 // row_counts[q] rows of `rows`.
@@ -68,10 +59,10 @@ struct RerankTask {
   const uint32_t* row_counts = nullptr;  // null: groups
   const uint32_t* rows = nullptr;        // queries x capacity
   int64_t capacity = 0;
+  int64_t room = 0;               // rows of a query within its limit: more fail. At most rerank_room()
   uint64_t* neighbors = nullptr;  // queries x k, sorted
   RangeTarget range;              // in the place of neighbours: all rows within the limits, sorted
 };
-inline constexpr int64_t kMostReranked = 2048;  // rows within the limit of a query: more fail
 
 // Queries that fail keep what `neighbors` held.
 void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
@@ -98,8 +89,7 @@ void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, c
 void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
                            uint64_t* neighbors, cudaStream_t stream);
 
-// Merges sorted lists of k, padded, into others.
-inline constexpr int64_t kMostMerged = 2048;  // the largest k
+// Merges sorted lists of k, padded, into others. A list must fit a block's shared memory.
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream);
 
 }  // namespace kith

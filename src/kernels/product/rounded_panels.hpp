@@ -8,40 +8,41 @@
 //   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
 //
 // Panels are as in panel_product.hpp, four columns (a word of four bytes) where that has one. Integer sums are exact.
-// There is a kernel for ARM's dot products; where has_rounded_product() is false nothing here may be called.
+// There are kernels for ARM's dot products and x86's VNNI; where has_rounded_product() is false nothing here may be
+// called.
 //
 // Cost: 2 operations for each query, row and column; a byte for each packed value.
 #pragma once
 
 #include "kernels/product/panel_product.hpp"
+#include "kernels/product/round_to_bytes.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-inline constexpr int64_t kRoundedPanelRows = 12;
-inline constexpr int64_t kRoundedPanelQueries = 8;
 // Sums of 127 x 127 fit 31 bits up to here.
 inline constexpr int64_t kMostRoundedColumns = 1 << 16;
 
 // Whether this machine has the instructions and the instruction set in use (cpu_target.hpp) is the one they belong to.
 bool has_rounded_product();
 
+// The panels' shape for the instruction set in use: that of its panels of f32.
+PanelShape rounded_panel_shape();
+
 constexpr int64_t rounded_words(int64_t cols) { return (cols + 3) / 4; }
 
-struct RoundedRow {
-  float scale = 0;     // x is about scale * bytes
-  float residual = 0;  // at least the length of x - scale * bytes
-};
-
-// Rounds a row; word w of it goes to out + w * width * 4. Of a row that is not finite neither means anything, nor may a
-// bound be claimed.
-RoundedRow round_to_bytes(const float* row, int64_t cols, int64_t width, int8_t* out);
+// Rounds a row; word w of it goes to out + w * width * 4. Of one that is not finite nothing here means anything, nor
+// may a bound be claimed.
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out);
+// The same for a query, with the bytes as the product in use wants them.
+RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out);
 
 struct RoundedBase {
   const int8_t* panels = nullptr;
   const float* terms = nullptr;      // one for each row, +inf for those that only fill up
   const float* scales = nullptr;     // likewise, 0
+  const int32_t* sums = nullptr;     // likewise, 0: of a row's bytes
   const float* norms = nullptr;      // the largest norm in each panel
   const float* residuals = nullptr;  // the largest residual in each panel
   int64_t cols = 0;
@@ -61,10 +62,20 @@ struct RoundedQueries {
   float bound(int64_t q, float norm, float residual) const {
     return constant[q] + norm * (linear[q] + norm * quadratic[q]) + residual * tilt[q];
   }
+  // The largest value of a panel's rows that is accepted.
+  float limit(int64_t q, const RoundedBase& base, int64_t panel) const {
+    return limits[q] + bound(q, base.norms[panel], base.residuals[panel]);
+  }
 };
 
 // As scan_panels: calls on_hit for a query and a panel in which some value passed.
 void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                          PanelHits& hits);
+
+// The families: each exists where its instructions can be compiled.
+void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                          PanelHits& hits);
+void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                       PanelHits& hits);
 
 }  // namespace kith

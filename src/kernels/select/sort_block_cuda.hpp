@@ -18,12 +18,12 @@ KITH_DEVICE inline void order_pair(uint64_t* list, int64_t count, int64_t low, i
   list[high] = larger;
 }
 
-// `Block` gives thread(), threads() and sync().
+// `Block` gives thread(), threads() and sync(). Every run of `sorted` places, a power of two, is sorted already.
 template <typename Block>
-KITH_DEVICE inline void sort_block(Block& block, uint64_t* list, int64_t count) {
+KITH_DEVICE inline void sort_block(Block& block, uint64_t* list, int64_t count, int64_t sorted = 1) {
   int64_t pairs = 1;
   while (2 * pairs < count) pairs *= 2;
-  for (int64_t half = 1; half < count; half *= 2) {
+  for (int64_t half = sorted; half < count; half *= 2) {
     // Two sorted runs of `half` become one: mirrored pairs first, then ever closer ones.
     for (int64_t pair = block.thread(); pair < pairs; pair += block.threads()) {
       const int64_t offset = pair & (half - 1);

@@ -11,10 +11,11 @@
 
 namespace kith {
 
+// A warp sorts the 32 * kRegisters entries from `start` on, or as many as there are of `count`.
 template <int kRegisters>
-__device__ inline void sort_run(uint64_t* list, int count) {
-  const int first = static_cast<int>(threadIdx.x) / 32 * kRegisters * 32 + lane_index();
-  if (first - lane_index() >= count) return;
+__device__ inline void sort_run(uint64_t* list, int start, int count) {
+  if (start >= count) return;
+  const int first = start + lane_index();
   uint64_t entries[kRegisters];
   KITH_UNROLL
   for (int i = 0; i < kRegisters; ++i) entries[i] = first + 32 * i < count ? list[first + 32 * i] : kPadding;
@@ -22,6 +23,16 @@ __device__ inline void sort_run(uint64_t* list, int count) {
   KITH_UNROLL
   for (int i = 0; i < kRegisters; ++i) {
     if (first + 32 * i < count) list[first + 32 * i] = entries[i];
+  }
+}
+
+// Each warp sorts runs of 32 * kRegisters entries in turn.
+template <int kRegisters>
+__device__ inline void sort_runs(uint64_t* list, int count) {
+  constexpr int kRun = 32 * kRegisters;
+  const int step = static_cast<int>(blockDim.x) / 32 * kRun;
+  for (int start = static_cast<int>(threadIdx.x) / 32 * kRun; start < count; start += step) {
+    sort_run<kRegisters>(list, start, count);
   }
 }
 
@@ -56,13 +67,14 @@ __device__ inline void merge_runs(const uint64_t* from, uint64_t* to, int run_bi
 // after a barrier; there is one at the end.
 template <int kThreads>
 __device__ inline uint64_t* sort_entries(uint64_t* list, uint64_t* spare, int count) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   int run_bits = 5;
   while ((kThreads / 32) << run_bits < count) ++run_bits;
   switch (run_bits) {
-    case 5: sort_run<1>(list, count); break;
-    case 6: sort_run<2>(list, count); break;
-    case 7: sort_run<4>(list, count); break;
-    default: sort_run<8>(list, count); break;
+    case 5: sort_run<1>(list, 32 * warp, count); break;
+    case 6: sort_run<2>(list, 64 * warp, count); break;
+    case 7: sort_run<4>(list, 128 * warp, count); break;
+    default: sort_run<8>(list, 256 * warp, count); break;
   }
   __syncthreads();
   for (; 1 << run_bits < count; ++run_bits) {

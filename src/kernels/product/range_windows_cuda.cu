@@ -1,0 +1,38 @@
+#include "kernels/product/range_windows_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/error.hpp"
+#include "kernels/product/candidate_window.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads) range_windows_kernel(RangeWindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (query >= task.queries) return;
+  const QueryFacts facts = task.query_facts[query];
+  const BaseFacts base = *task.base_facts;
+  WindowProblem problem;
+  problem.kind = task.kind;
+  problem.bytes = task.type == OperandType::bytes;
+  problem.cols = task.cols;
+  problem.scale = window_scale(problem, base, facts);
+  const CandidateWindow window =
+      range_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, task.most);
+  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
+  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
+  task.key_limits[query] = sure ? ordered_key(task.most) : 0;
+}
+
+}  // namespace
+
+void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  range_windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(
+      task);
+  KITH_CUDA_CHECK_LAUNCH("range_windows_kernel");
+}
+
+}  // namespace kith

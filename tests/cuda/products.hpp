@@ -1,0 +1,76 @@
+// Searches that go through products whatever the plan would choose, for tests.
+#pragma once
+
+#include "cuda/parity.hpp"
+
+#include "exact/knn_checks.hpp"
+#include "exact/knn_loop.hpp"
+#include "exact/knn_output.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kith {
+
+struct ProductsRun {
+  int64_t device_bytes = kNoLimit;
+  int64_t base_chunk = 0;  // rows handed over at a time; 0: as planned
+  Resources resources = on_cuda();
+};
+
+inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, const Vectors& base,
+                           const KnnParams& params, const ProductsRun& run = {}) {
+  const MatrixView q = queries.view();
+  const MatrixView b = base.view();
+  const KnnProblem problem = check_knn(RowsInfo(q), RowsInfo(b), params);
+  const DeviceInfo device = cuda_devices().front();
+  const PlanBudget budget{kNoLimit, std::min(run.device_bytes, device.memory_free / 2), 1};
+  PlannedKnn planned;
+  planned.plan = plan_knn_cuda(problem, device, budget, choice);
+  planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, run.resources);
+  EXPECT_EQ(planned.plan.cuda_engine, CudaEngine::product);
+  Neighbors result(q.rows(), params.k, run.resources);
+  ViewSource query_rows(q);
+  BlocksBase base_rows(b);
+  ArrayOutput output(result.view());
+  const int64_t chunk = run.base_chunk > 0 ? run.base_chunk : planned.plan.base_chunk;
+  const auto walk = [&](const BaseSet::Step& step) { base_rows.walk(chunk, run.resources, step); };
+  run_knn(problem, planned, {query_rows, walk}, output);
+  return result;
+}
+
+// Both implementations, whole groups and a second product.
+inline void expect_products_parity(const Vectors& queries, const Vectors& base, const KnnParams& params,
+                                   const ProductsRun& run = {}) {
+  SCOPED_TRACE(testing::Message() << queries.shape.rows << " queries (" << name_of(queries.dtype) << "), "
+                                  << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
+                                  << " columns, k " << params.k << ", " << name_of(params.metric));
+  const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+  const bool hopper = cuda_devices().front().compute_capability == 90;
+  for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
+    if (engine == ProductEngine::wgmma && !hopper) continue;
+    for (const bool second : {false, true}) {
+      if (second && params.k > 32) continue;  // it is there anyway
+      SCOPED_TRACE(testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
+                                      << (second ? ", second product" : ""));
+      expect_same_bytes(expected, search_as({CudaEngine::product, engine, second}, queries, base, params, run));
+    }
+  }
+}
+
+// What a search says of queries that its products were not sure of.
+inline std::string said(const Vectors& queries, const Vectors& base, const KnnParams& params) {
+  ResourceOptions options = cuda_options();
+  std::string text;
+  options.log = [&](LogLevel, std::string_view line) { text += line; };
+  ProductsRun run;
+  run.resources = Resources(options);
+  const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+  expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, run));
+  return text;
+}
+
+}  // namespace kith
