@@ -4,8 +4,8 @@
 //   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--clusters N] [--device-memory-limit BYTES]
 //                     [--device cuda|cpu] [--out FILE]
 //
-// Cases: data on the device, from random rows or by k-means++ ("++"); data on the host that do not fit a device memory
-// limit ("limit"). Times are those of whole fits, the check for NaN included and the labels' pass not, the best of the
+// Cases: data on the device, from random rows or by k-means++ ("++", beside "one" iteration without it); data on the
+// host that do not fit a device memory limit ("limit"). Times are those of whole fits, the check for NaN included and the labels' pass not, the best of the
 // runs: of CUDA events, or of a clock where the data are on the host. The floor is the matrix product at the rate that
 // such a product reaches on an H200 (8192 x 8192 x 8192), one read of the rows in each iteration, or where they come
 // from the host one copy in each at the rate measured here, whichever takes longest. On the CPU, which is there to
@@ -156,10 +156,10 @@ double floor_milliseconds(const Case& one, double copy_rate) {
   return 1e3 * std::max(product, read) * static_cast<double>(one.iterations);
 }
 
-void run(const Options& options_given, const Table& table) {
-  const std::string only = options_given.text("--only");
-  const int64_t runs = std::max<int64_t>(1, options_given.number("--runs", 1));
-  const bool by_cpu = options_given.text("--device", "cuda") == "cpu";
+void run(const Options& given, const Table& table) {
+  const std::string only = given.text("--only");
+  const int64_t runs = std::max<int64_t>(1, given.number("--runs", 1));
+  const bool by_cpu = given.text("--device", "cuda") == "cpu";
   const StreamTimer timer;
   const Peers peers("kmeans");
   std::string log;
@@ -172,9 +172,9 @@ void run(const Options& options_given, const Table& table) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
     const bool streamed = one.device_limit != kNoLimit;
     const int64_t usual_iterations = one.iterations;
-    one.iterations = options_given.number("--iterations", one.iterations);
-    one.clusters = options_given.number("--clusters", one.clusters);
-    one.device_limit = options_given.number("--device-memory-limit", one.device_limit);
+    one.iterations = given.number("--iterations", one.iterations);
+    one.clusters = given.number("--clusters", one.clusters);
+    one.device_limit = given.number("--device-memory-limit", one.device_limit);
     const int64_t bytes = one.rows * one.cols * (size_of(one.dtype) + 2);  // with the operands that stay
     if (bytes > cuda_devices().front().memory_free / 10 * 8) {
       table.line(std::string(one.name) + " does not fit here");

@@ -20,9 +20,13 @@ TEST_F(CudaKMeansSmall, OddShapes) {
                                              {130, 1, 5},
                                              {257, 17, 129},
                                              {300, 300, 3},
+                                             {40, 784, 6},
                                              {1025, 6, 20}}) {
     const auto data = make_floats(Shape::gaussian, rows, cols, 1);
-    expect_fit_parity(data.view(), random_start(clusters, 2));
+    KMeansParams params = random_start(clusters, 2);
+    expect_fit_parity(data.view(), params);
+    params.init = KMeansInit::kmeans_plus_plus;
+    expect_fit_parity(data.view(), params);
   }
 }
 
