@@ -46,10 +46,11 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
     thresholds_[static_cast<size_t>(query)] = threshold;
     for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold, keys);
   }
+  const auto* const packed = dynamic_cast<const PackedBase*>(ready);
   if (plan_.engine == CpuEngine::direct) {
-    direct_scan(context, check, first_row);
+    direct_scan(context, packed, check, first_row);
   } else {
-    product_scan(context, dynamic_cast<const PackedBase*>(ready), check, first_row);
+    product_scan(context, packed, check, first_row);
   }
   parallel_for(queries_.size(), meter, resources_, [&](int64_t query, int slot) {
     for (int64_t split = 0; split < plan_.row_splits; ++split) {

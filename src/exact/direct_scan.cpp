@@ -1,9 +1,11 @@
 #include "exact/direct_scan.hpp"
 
 #include "exact/finite_check.hpp"
+#include "exact/packed_base.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
+#include "kernels/product/screen_use.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -117,13 +119,14 @@ class QuickTest {
   float limit_ = 0;
 };
 
-// All queries against a range of rows, tile by tile, so that a tile is read from memory once.
+// One task: all queries against a range of rows.
 class RangeScan {
  public:
   RangeScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
       : context_(context), queries_(queries), split_(split), slot_(slot), check_finite_(check_finite) {}
 
-  // The first row that is not finite, or -1. What follows it is not looked at.
+  // Tile by tile, so that a tile is read from memory once. Returns the first row that is not finite, or -1; what
+  // follows it is not looked at.
   int64_t run(int64_t first, int64_t end) {
     const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / context_.base.cols());
     int64_t tiles = 0;
@@ -131,8 +134,7 @@ class RangeScan {
       const int64_t count = std::min(kTileRows, end - tile);
       const MatrixView rows = context_.base.slice(tile, count);
       for (int64_t q = 0; q < context_.queries.size(); ++q) {
-        scan_rows_cpu(context_.kind, queries_ + q * rows.cols(), rows, values_, facts_);
-        if (const int64_t bad = filter(q, rows, tile); bad >= 0) return bad;
+        if (const int64_t bad = scan_tile(q, rows, tile); bad >= 0) return bad;
       }
       context_.meter.add(context_.queries.size() * count);
       if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
@@ -140,8 +142,9 @@ class RangeScan {
     return -1;
   }
 
- private:
-  int64_t filter(int64_t query, const MatrixView& rows, int64_t first) {
+  // One query against at most kTileRows rows, of which the first is number `first`. Returns as run().
+  int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
+    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
     const KeyBounds bounds(context_.kind, rows.cols(), context_.queries.squared_norm(query));
     CandidateList& list = context_.list(query, split_);
     context_.exchange_threshold(query, &list);
@@ -166,6 +169,7 @@ class RangeScan {
     return -1;
   }
 
+ private:
   const ScanContext& context_;
   const float* const queries_;
   const int64_t split_;
@@ -175,9 +179,70 @@ class RangeScan {
   float facts_[kTileRows] = {};
 };
 
+// One task behind a screen: the rows of those panels that it does not rule out, in stretches, where it is of use.
+class ScreenedRangeScan final : private PanelHits {
+ public:
+  ScreenedRangeScan(const ScanContext& context, const PackedBase& packed, int64_t split, RangeScan& scan)
+      : context_(context),
+        base_(packed.screen_panels()),
+        rows_per_panel_(packed.rows_per_panel()),
+        split_(split),
+        scan_(scan),
+        limits_(static_cast<size_t>(context.queries.size() + kMostQueriesPerPanel), -kInfinity),
+        queries_(context.queries.screen_panels(0, context.queries.size(), limits_.data())) {}
+
+  void run(int64_t first_panel, int64_t end_panel) {
+    for (int64_t panel = first_panel; panel < end_panel; panel += ScreenUse::kStretch) {
+      const int64_t panels = std::min(ScreenUse::kStretch, end_panel - panel);
+      const int64_t first = panel * rows_per_panel_;
+      const int64_t end = std::min(first + panels * rows_per_panel_, context_.base.rows());
+      for (int64_t q = 0; q < context_.queries.size(); ++q) set_limit(q);
+      if (std::isinf(limits_[0]) || !use_.screens_next()) {
+        scan_.run(first, end);
+        continue;
+      }
+      passed_ = 0;
+      scan_rounded_panels(queries_, base_, panel, panels, *this);
+      use_.count(panels * context_.queries.size(), passed_);
+      context_.meter.add(context_.queries.size() * (end - first));
+      context_.meter.checkpoint();
+    }
+  }
+
+ private:
+  // A pair that passes is read as it would have been without.
+  static constexpr double kWorthwhile = 0.5;
+
+  void on_hit(int64_t query, int64_t panel, const float*) override {
+    ++passed_;
+    const int64_t first = panel * rows_per_panel_;
+    const int64_t count = std::min(rows_per_panel_, context_.base.rows() - first);
+    scan_.scan_tile(query, context_.base.slice(first, count), first);
+    set_limit(query);
+  }
+
+  // On value + offset, which is the key, or its square.
+  void set_limit(int64_t query) {
+    CandidateList& list = context_.list(query, split_);
+    context_.exchange_threshold(query, &list);
+    const float most = context_.kind == KeyKind::l2 ? square_above(list.limit()) : list.limit();
+    limits_[static_cast<size_t>(query)] = most - context_.queries.offset(query);
+  }
+
+  const ScanContext& context_;
+  const RoundedBase base_;
+  const int64_t rows_per_panel_;
+  const int64_t split_;
+  RangeScan& scan_;
+  std::vector<float> limits_;
+  const RoundedQueries queries_;
+  ScreenUse use_{kWorthwhile};
+  int64_t passed_ = 0;
+};
+
 }  // namespace
 
-void direct_scan(const ScanContext& context, bool check_finite, int64_t first_row) {
+void direct_scan(const ScanContext& context, const PackedBase* ready, bool check_finite, int64_t first_row) {
   const MatrixView& base = context.base;
   const int64_t cols = base.cols();
   // Cosine scans with normalised queries, which keeps their products clear of underflow.
@@ -196,6 +261,16 @@ void direct_scan(const ScanContext& context, bool check_finite, int64_t first_ro
   }
 
   const int64_t splits = context.plan.row_splits;
+  const bool screens =
+      context.plan.screens && !check_finite && ready != nullptr && ready->format() == PanelFormat::screened;
+  if (screens) {  // of an index, whose rows have been looked at
+    context.queries.pack(ready->centre(), context.meter, context.resources);
+    return parallel_for(splits, context.meter, context.resources, [&](int64_t split, int slot) {
+      RangeScan scan(context, queries, split, slot, false);
+      ScreenedRangeScan(context, *ready, split, scan)
+          .run(ready->panel_count() * split / splits, ready->panel_count() * (split + 1) / splits);
+    });
+  }
   const int64_t tiles = (base.rows() + kTileRows - 1) / kTileRows;
   std::vector<int64_t> bad(static_cast<size_t>(splits), -1);
   parallel_for(splits, context.meter, context.resources, [&](int64_t split, int slot) {

@@ -1,10 +1,12 @@
-// Candidates for few queries by one pass over the rows as they lie.
+// Candidates for few queries by one pass over the rows as they lie, or over those that the screen of `ready`, if it has
+// one, does not rule out.
 #pragma once
 
+#include "exact/packed_base.hpp"
 #include "exact/scan_context.hpp"
 
 namespace kith {
 
-void direct_scan(const ScanContext& context, bool check_finite, int64_t first_row);
+void direct_scan(const ScanContext& context, const PackedBase* ready, bool check_finite, int64_t first_row);
 
 }  // namespace kith

@@ -17,9 +17,11 @@ namespace {
 
 // From so many queries on a matrix product is faster than a pass over the rows for each.
 constexpr int64_t kProductFrom = 6;
-constexpr int64_t kPreparedProductFrom = 2;  // of rows that are packed already
-// From so many on it pays to round the rows to bytes first.
+constexpr int64_t kPreparedProductFrom = 4;  // of rows that are packed already
+// From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
+constexpr int64_t kScreenFromValues = 6144;
+constexpr int64_t kScreenFromRows = 4096;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
@@ -41,7 +43,8 @@ constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 PanelFormat packed_format(const KnnProblem& problem, const CpuExtensions& cpu) {
   const PanelFormat format =
       choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, cpu);
-  const bool screens = problem.base_prepared || problem.queries >= kScreenFrom;
+  const bool many = problem.queries >= kScreenFrom && problem.queries * problem.cols >= kScreenFromValues;
+  const bool screens = problem.base_prepared || (many && problem.rows >= kScreenFromRows);
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
@@ -134,6 +137,7 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
   plan.device = Device::cpu();
   plan.engine = engine;
   plan.format = format;
+  plan.screens = engine == CpuEngine::direct && problem.base_prepared && format == PanelFormat::screened;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, problem.queries);
   plan.base_chunk =
@@ -165,15 +169,17 @@ double cpu_seconds(const KnnProblem& problem, int threads) { return flops(proble
 }  // namespace
 
 std::optional<PanelFormat> panel_format(const KnnPlan& plan) {
-  return plan.engine == CpuEngine::panels ? std::optional(plan.format) : std::nullopt;
+  const bool packed = plan.engine == CpuEngine::panels || plan.screens;
+  return packed ? std::optional(plan.format) : std::nullopt;
 }
 
 CpuEngine cpu_engine(const KnnProblem& problem, const CpuExtensions& cpu) {
-  if (problem.queries >= (problem.base_prepared ? kPreparedProductFrom : kProductFrom)) return CpuEngine::panels;
-  // Packed bits take fewer operations also for one query, and a screen of bytes fewer reads.
+  if (problem.queries >= kProductFrom) return CpuEngine::panels;
+  if (!problem.base_prepared) return CpuEngine::direct;
   const PanelFormat format = packed_format(problem, cpu);
-  const bool better = format == PanelFormat::bits || format == PanelFormat::screened;
-  return problem.base_prepared && better ? CpuEngine::panels : CpuEngine::direct;
+  if (format == PanelFormat::bits) return CpuEngine::panels;      // fewer operations, also for one query
+  if (format == PanelFormat::screened) return CpuEngine::direct;  // behind the screen
+  return problem.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
 }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {

@@ -53,7 +53,7 @@ struct KnnProblem {
 // How the CPU chooses its candidates.
 enum class CpuEngine : uint8_t {
   panels,  // many queries: tile by tile over packed panels, which are multiplied or compared
-  direct,  // few queries: one pass over the rows as they lie
+  direct,  // few queries: one pass over the rows as they lie, or over those that a prepared base's screen leaves
 };
 
 // How a GPU finds a query's neighbours.
@@ -90,6 +90,7 @@ struct KnnPlan {
   // CPU
   CpuEngine engine = CpuEngine::panels;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
+  bool screens = false;                   // the direct engine looks at the prepared base's screen first
   int64_t query_block = 0;                // queries that one task searches for
   int64_t row_splits = 1;                 // tasks that share a block's rows
   int64_t panel_rows = 0;                 // rows packed at a time

@@ -94,14 +94,17 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   const PlanBudget bytes{kNoLimit, 0, 2, {true, false, false}};
   EXPECT_EQ(plan_knn_cpu(problem(1000, 100000, 128, 10), bytes).format, PanelFormat::screened);
   EXPECT_EQ(plan_knn_cpu(problem(10, 100000, 128, 10), bytes).format, PanelFormat::f32);
+  EXPECT_EQ(plan_knn_cpu(problem(100, 100000, 32, 10), bytes).format, PanelFormat::f32);
+  EXPECT_EQ(plan_knn_cpu(problem(1000, 1000, 128, 10), bytes).format, PanelFormat::f32);
   EXPECT_EQ(plan_knn_cpu(problem(1, 100000, 128, 10), bytes).engine, CpuEngine::direct);
   KnnProblem prepared = problem(1, 100000, 128, 10);
   prepared.base_prepared = true;
   const KnnPlan one = plan_knn_cpu(prepared, bytes);
-  EXPECT_EQ(one.engine, CpuEngine::panels);
-  EXPECT_EQ(one.format, PanelFormat::screened);
+  EXPECT_EQ(one.engine, CpuEngine::direct);
+  EXPECT_TRUE(one.screens);
+  EXPECT_FALSE(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).screens);
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::direct);
-  prepared.queries = 2;
+  prepared.queries = 4;
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
 }
 

@@ -107,19 +107,47 @@ TEST(Screen, IsLeftOutWhereItRulesNothingOut) {
   });
 }
 
+// An index has a screen whatever the number of queries.
+Index make_index(const Matrix<float>& base, Metric metric, bool check_finite = true) {
+  IndexParams params;
+  params.metric = metric;
+  params.check_finite = check_finite;
+  Index index("Flat", params);
+  index.add(base.view(), Ownership::borrow, on_cpu());
+  return index;
+}
+
+void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& base, Metric metric) {
+  const Index index = make_index(base, metric);
+  const auto truth = reference::knn(queries, base, {9, metric});
+  expect_same(index.search(queries.view(), 9, on_cpu()), truth);
+  for (const int64_t few : {1, 3}) {
+    expect_same(index.search(queries.view().slice(0, few), 9, on_cpu()), truth);
+  }
+}
+
 TEST(Screen, HardDataStaysExact) {
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
     SCOPED_TRACE(target);
-    for (const Shape shape : reference::kAllShapes) {
-      SCOPED_TRACE(shape);
-      for (const Metric metric : kMetrics) {
-        check(make_floats(shape, 50, 37, 1), make_floats(shape, 1500, 37, 2), {9, metric});
-      }
-    }
     for (const Metric metric : kMetrics) {
-      check(hidden_differences(60, 40, 1), hidden_differences(4000, 40, 2), {5, metric});
+      SCOPED_TRACE(name_of(metric));
+      for (const Shape shape : reference::kAllShapes) {
+        SCOPED_TRACE(shape);
+        expect_hard_data_exact(make_floats(shape, 20, 37, 1), make_floats(shape, 3000, 37, 2), metric);
+      }
+      expect_hard_data_exact(hidden_differences(20, 40, 1), hidden_differences(5000, 40, 2), metric);
     }
+  }
+}
+
+TEST(Screen, IsMadeForOneSearchOfManyQueries) {
+  const auto base = make_floats(Shape::gaussian, 5000, 33, 1);
+  const auto queries = make_floats(Shape::gaussian, 200, 33, 2);
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    SCOPED_TRACE(target);
+    check(queries, base, {10, Metric::l2});
   }
 }
 
@@ -129,10 +157,7 @@ TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
     const ForcedTarget forced(target);
     SCOPED_TRACE(target);
     for (const Metric metric : kMetrics) {
-      IndexParams params;
-      params.metric = metric;
-      Index index("Flat", params);
-      index.add(base.view(), Ownership::borrow, on_cpu());
+      const Index index = make_index(base, metric);
       for (const int64_t count : {1, 2, 3, 4, 8, 9, 11, 17, 70}) {
         SCOPED_TRACE(count);
         const auto queries = make_floats(Shape::gaussian, count, 64, 4);
@@ -160,13 +185,9 @@ TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
       SCOPED_TRACE(name_of(metric));
       KnnParams params{600, metric};
       params.check_finite = false;
-      check(queries, base, params);
-      IndexParams index_params;
-      index_params.metric = metric;
-      index_params.check_finite = false;
-      Index index("Flat", index_params);
-      index.add(base.view(), Ownership::borrow, on_cpu());
+      const Index index = make_index(base, metric, false);
       const auto truth = reference::knn(queries, base, params);
+      expect_same(index.search(queries.view(), 600, on_cpu()), truth);
       for (const int64_t query : {0, 1, 17, 59}) {
         const Neighbors found = index.search(queries.view().slice(query, 1), 600, on_cpu());
         for (int64_t i = 0; i < 600; ++i) {

@@ -1,10 +1,10 @@
-// A product of f32 panels behind a screen: rounded rows are looked at first, and what they do not rule out is
-// multiplied in f32. Where a stretch of panels finds the screen of little use it is left out for the next ones, so that
-// the worst data cost a tenth more than without.
+// A product of f32 panels behind a screen: rounded rows are looked at first, where that is of use, and what they do not
+// rule out is multiplied in f32.
 #pragma once
 
 #include "kernels/product/panel_product.hpp"
 #include "kernels/product/rounded_panels.hpp"
+#include "kernels/product/screen_use.hpp"
 
 #include <cstdint>
 
@@ -33,7 +33,7 @@ class ScreenedProduct final : private PanelHits {
   PanelHits& hits_;
   int64_t screened_ = 0;
   int64_t passed_ = 0;
-  int64_t unscreened_stretches_ = 0;  // to come
+  ScreenUse use_;
 };
 
 }  // namespace kith

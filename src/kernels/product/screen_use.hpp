@@ -1,0 +1,38 @@
+// Whether a screen is worth looking at, decided stretch by stretch from what it let through: where that was too much,
+// the next stretches go without, twice as many each time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kith {
+
+class ScreenUse {
+ public:
+  static constexpr int64_t kStretch = 16;  // panels
+
+  // A pair of a query and a panel that passes costs so much more than one that does not, that screening pays while
+  // fewer than `worthwhile` of them pass.
+  explicit ScreenUse(double worthwhile) : worthwhile_(worthwhile) {}
+
+  // Asked once before each stretch.
+  bool screens_next() {
+    if (waiting_ == 0) return true;
+    --waiting_;
+    return false;
+  }
+  void count(int64_t pairs, int64_t passed) {
+    const bool pays = static_cast<double>(passed) <= worthwhile_ * static_cast<double>(pairs);
+    waiting_ = pays ? 0 : wait_;
+    wait_ = pays ? kFirstWait : std::min(2 * wait_, kLongestWait);
+  }
+
+ private:
+  static constexpr int64_t kFirstWait = 2;
+  static constexpr int64_t kLongestWait = 64;
+  double worthwhile_;
+  int64_t wait_ = kFirstWait;
+  int64_t waiting_ = 0;  // stretches to come without
+};
+
+}  // namespace kith
