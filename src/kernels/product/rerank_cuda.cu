@@ -7,6 +7,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
 #include "kernels/product/candidate_window.hpp"
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/range_places_cuda.hpp"
@@ -278,7 +279,7 @@ void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStr
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
-    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
     kernel<<<static_cast<unsigned>(task.queries.count), rerank_threads(task.queries.count, bytes),
              static_cast<size_t>(bytes), stream>>>(task, failed);
   });
@@ -303,8 +304,7 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
   if (queries == 0) return;
   const int64_t bytes = 8 * k;
-  KITH_CUDA_CHECK(
-      cudaFuncSetAttribute(merge_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_kernel));
   merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(bytes), stream>>>(found, lists,
                                                                                                  static_cast<int>(k));
   KITH_CUDA_CHECK_LAUNCH("merge_kernel");
