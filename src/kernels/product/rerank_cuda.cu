@@ -12,8 +12,8 @@
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/range_places_cuda.hpp"
 #include "kernels/product/row_threads_cuda.hpp"
-#include "kernels/select/sort_block_cuda.hpp"
-#include "kernels/select/sort_entries_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+#include "kernels/select/sorted_run_cuda.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -28,8 +28,6 @@ constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little
 // Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
-constexpr int kRunRegisters = 8;  // of long lists, runs are sorted in registers
-constexpr int kRun = 32 * kRunRegisters;
 
 __global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -137,13 +135,7 @@ __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_
   }
 }
 
-struct LaunchedBlock {
-  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
-  __device__ int threads() const { return static_cast<int>(blockDim.x); }
-  __device__ void sync() const { __syncthreads(); }
-};
-
-// With any number of threads up to kFewThreads.
+// With any number of threads up to kFewThreads, in whole warps.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
   extern __shared__ __align__(16) uint64_t memory[];
@@ -205,12 +197,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   const int found = count;
   const bool all = task.range.hits != nullptr;
   if (found > task.room || (!all && found < task.k)) return fail();
-  LaunchedBlock block;
-  if (found > kRun) {
-    sort_runs<kRunRegisters>(list, found);
-    __syncthreads();
-  }
-  sort_block(block, list, found, found > kRun ? kRun : 1);
+  sort_in_place(list, found);
   if (all) {
     __shared__ RangePlaces places;
     if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
