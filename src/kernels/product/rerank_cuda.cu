@@ -8,14 +8,12 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/product/candidate_window.hpp"
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/range_places_cuda.hpp"
 #include "kernels/product/row_threads_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/sorted_run_cuda.hpp"
 
-#include <algorithm>
 #include <type_traits>
 
 namespace kith {
@@ -28,30 +26,6 @@ constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little
 // Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
-
-__global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (query >= task.queries) return;
-  const QueryFacts facts = task.query_facts[query];
-  const BaseFacts base = *task.base_facts;
-  const float* const minima = task.minima + query * task.selected;
-  const double kth = task.kth != nullptr ? task.kth[query] : task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
-  WindowProblem problem;
-  problem.kind = task.kind;
-  problem.bytes = task.type == OperandType::bytes;
-  problem.cols = task.cols;
-  problem.scale = window_scale(problem, base, facts);
-  const CandidateWindow window =
-      candidate_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, kth);
-  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
-  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
-  task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
-  if (task.group_counts == nullptr) return;
-  int count = 0;
-  while (count < task.selected && minima[count] <= window.threshold) ++count;
-  const bool all_there = count < task.selected || task.selected == task.groups;
-  task.group_counts[query] = sure && all_there ? count : -1;
-}
 
 // The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
 // lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
@@ -249,12 +223,6 @@ int rerank_threads(int64_t queries, int64_t bytes) {
 }
 
 }  // namespace
-
-void launch_windows(const WindowTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("windows_kernel");
-}
 
 void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStream_t stream) {
   if (given.queries.count == 0) return;
