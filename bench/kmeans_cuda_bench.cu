@@ -1,12 +1,15 @@
-// How fast k-means is on a GPU, with the data in its memory: a mixture with the distribution of mixture.hpp's, but
-// other numbers, since it is made on the device; from random rows, beside the floor of the hardware and what other
-// libraries take.
+// How fast k-means is on a GPU: a mixture with the distribution of mixture.hpp's, but other numbers, since it is made
+// on the device; beside the floor of the hardware and what other libraries take.
 //
-//   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--out FILE]
+//   kmeans_cuda_bench [--only NAME] [--runs N] [--iterations N] [--clusters N] [--device-memory-limit BYTES]
+//                     [--device cuda|cpu] [--out FILE]
 //
-// Times are CUDA events around whole fits, the check for NaN included and the labels' pass not, the best of the runs.
-// The floor is the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192) or one read
-// of the rows in each iteration, whichever takes longer.
+// Cases: data on the device, from random rows or by k-means++ ("++", beside "one" iteration without it); data on the
+// host that do not fit a device memory limit ("limit"). Times are those of whole fits, the check for NaN included and the labels' pass not, the best of the
+// runs: of CUDA events, or of a clock where the data are on the host. The floor is the matrix product at the rate that
+// such a product reaches on an H200 (8192 x 8192 x 8192), one read of the rows in each iteration, or where they come
+// from the host one copy in each at the rate measured here, whichever takes longest. On the CPU, which is there to
+// compare with, the data are copied to the host first.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -19,9 +22,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -70,6 +76,8 @@ struct Case {
   int64_t cols;
   int64_t clusters;
   int64_t iterations;
+  KMeansInit init = KMeansInit::random;
+  int64_t device_limit = kNoLimit;  // where there is one the data are on the host
 };
 
 constexpr Case kCases[] = {
@@ -79,6 +87,12 @@ constexpr Case kCases[] = {
     {"8.1M x 784 f32 -> 4096", DType::f32, 8100000, 784, 4096, 20},
     {"8.1M x 784 u8 -> 256", DType::u8, 8100000, 784, 256, 20},
     {"8.1M x 784 u8 -> 4096", DType::u8, 8100000, 784, 4096, 20},
+    {"1M x 128 f32 -> 1024 ++", DType::f32, 1000000, 128, 1024, 1, KMeansInit::kmeans_plus_plus},
+    {"1M x 128 f32 -> 4096 ++", DType::f32, 1000000, 128, 4096, 1, KMeansInit::kmeans_plus_plus},
+    {"1M x 128 f32 -> 1024 one", DType::f32, 1000000, 128, 1024, 1},
+    {"1M x 128 f32 -> 4096 one", DType::f32, 1000000, 128, 4096, 1},
+    {"16M x 128 u8 limit -> 4096", DType::u8, 16000000, 128, 4096, 10, KMeansInit::random, int64_t{1} << 30},
+    {"8M x 128 f32 limit -> 4096", DType::f32, 8000000, 128, 4096, 10, KMeansInit::random, int64_t{2} << 30},
     {"100M x 128 f16 -> 85000", DType::f16, 100000000, 128, 85000, 1},
 };
 
@@ -101,45 +115,107 @@ class Rows {
   MatrixView view_;
 };
 
-void run(const std::string& only, int64_t runs, int64_t iterations, const Table& table) {
+// A copy on the host, in ordinary memory.
+std::vector<std::byte> on_host(const MatrixView& rows) {
+  std::vector<std::byte> bytes(static_cast<size_t>(rows.rows() * rows.cols() * size_of(rows.dtype())));
+  check(cudaMemcpy(bytes.data(), rows.data(), bytes.size(), cudaMemcpyDeviceToHost));
+  return bytes;
+}
+
+// Of copies from pinned memory to the device.
+double copy_bytes_per_second() {
+  constexpr size_t kBytes = size_t{1} << 30;
+  const StreamTimer timer;
+  const DeviceArray target(kBytes);
+  void* from = nullptr;
+  check(cudaMallocHost(&from, kBytes));
+  const Times times = timer.of(
+      3, [&] { check(cudaMemcpyAsync(target.as<void>(), from, kBytes, cudaMemcpyHostToDevice, timer.stream())); });
+  check(cudaFreeHost(from));
+  return static_cast<double>(kBytes) * 1e3 / times.best;
+}
+
+template <typename Call>
+double best_by_clock(int64_t runs, const Call& call) {
+  call();
+  double best = 0;
+  for (int64_t i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    best = i == 0 ? took.count() : std::min(best, took.count());
+  }
+  return best;
+}
+
+double floor_milliseconds(const Case& one, double copy_rate) {
+  const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
+  const double product = 2 * values * static_cast<double>(one.clusters) / kHalfFlops;
+  const double bytes = values * static_cast<double>(size_of(one.dtype));
+  const double read = bytes / (copy_rate > 0 ? copy_rate : kReadBytes);
+  return 1e3 * std::max(product, read) * static_cast<double>(one.iterations);
+}
+
+void run(const Options& given, const Table& table) {
+  const std::string only = given.text("--only");
+  const int64_t runs = std::max<int64_t>(1, given.number("--runs", 1));
+  const bool by_cpu = given.text("--device", "cuda") == "cpu";
   const StreamTimer timer;
   const Peers peers("kmeans");
   std::string log;
-  ResourceOptions options;
-  options.device = Device::cuda(0);
-  options.stream = timer.stream();
-  options.log = [&](LogLevel, std::string_view text) { log = text; };
-  const Resources resources(options);
-  table.line(cuda_devices().front().name + ": k-means from random rows on the device; milliseconds for all iterations");
+  table.line(cuda_devices().front().name + ": k-means; milliseconds for all iterations" +
+             (by_cpu ? ", on the CPU of its host" : ""));
   table.line(
       "what                      iterations      best  each one     floor   ratio     FAISS      cuVS      goal   "
       "objective");
-  for (const Case& one : kCases) {
+  for (Case one : kCases) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
+    const bool streamed = one.device_limit != kNoLimit;
+    const int64_t usual_iterations = one.iterations;
+    one.iterations = given.number("--iterations", one.iterations);
+    one.clusters = given.number("--clusters", one.clusters);
+    one.device_limit = given.number("--device-memory-limit", one.device_limit);
     const int64_t bytes = one.rows * one.cols * (size_of(one.dtype) + 2);  // with the operands that stay
     if (bytes > cuda_devices().front().memory_free / 10 * 8) {
       table.line(std::string(one.name) + " does not fit here");
       continue;
     }
-    const Rows rows(one.dtype, one.rows, one.cols);
+    auto rows = std::make_unique<Rows>(one.dtype, one.rows, one.cols);
+    MatrixView view = rows->view();
+    std::vector<std::byte> host;
+    if (streamed || by_cpu) {
+      host = on_host(view);
+      rows.reset();
+      view = MatrixView(host.data(), one.dtype, {one.rows, one.cols, one.cols});
+    }
+    const double copy_rate = streamed ? copy_bytes_per_second() : 0;
+    ResourceOptions options;
+    options.device = by_cpu ? Device::cpu() : Device::cuda(0);
+    if (!by_cpu) options.stream = timer.stream();
+    if (!by_cpu) options.device_memory_limit = one.device_limit;
+    options.log = [&](LogLevel, std::string_view text) { log = text; };
+    const Resources resources(options);
     KMeansParams params;
     params.clusters = one.clusters;
-    params.iterations = iterations > 0 ? iterations : one.iterations;
+    params.iterations = one.iterations;
     params.tol = 0;
-    params.init = KMeansInit::random;
+    params.init = one.init;
     params.compute_labels = false;
     KMeans model(params);
-    const double best = timer.of(runs, [&] { model.fit(rows.view(), {}, resources); }).best;
-    const double values = static_cast<double>(one.rows) * static_cast<double>(one.cols);
-    const double product = 2e3 * values * static_cast<double>(one.clusters) / kHalfFlops;
-    const double read = 1e3 * values * static_cast<double>(size_of(one.dtype)) / kReadBytes;
-    const double floor = std::max(product, read) * static_cast<double>(params.iterations);
-    const PeerTimes others = params.iterations == one.iterations ? peers.of(one.name) : PeerTimes();
+    const auto fit = [&] { model.fit(view, {}, resources); };
+    const double best = host.empty() ? timer.of(runs, fit).best : best_by_clock(runs, fit);
+    const double floor = floor_milliseconds(one, copy_rate);
+    const PeerTimes others = one.iterations == usual_iterations ? peers.of(one.name) : PeerTimes();
     char text[240];
-    std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx %9.0f %9.0f %9.0f   %.8g  %s", one.name,
+    std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx %9.0f %9.0f %9.0f   %.8g", one.name,
                   static_cast<long long>(model.iterations()), best, best / static_cast<double>(model.iterations()),
-                  floor, best / floor, others.faiss, others.cuvs, others.goal, model.objective(), log.c_str());
-    table.line(text);
+                  floor, best / floor, others.faiss, others.cuvs, others.goal, model.objective());
+    std::string line = text;
+    if (streamed) {
+      std::snprintf(text, sizeof text, "  copies at %.1f GB/s", copy_rate / 1e9);
+      line += text;
+    }
+    table.line(log.empty() ? line : line + "  " + log);
     log.clear();
   }
 }
@@ -148,14 +224,14 @@ void run(const std::string& only, int64_t runs, int64_t iterations, const Table&
 
 int main(int argc, char** argv) {
   try {
-    const Options options(argc, argv, {"--only", "--runs", "--iterations", "--out"});
+    const Options options(
+        argc, argv, {"--only", "--runs", "--iterations", "--clusters", "--device-memory-limit", "--device", "--out"});
     if (cuda_devices().empty()) {
       std::fprintf(stderr, "kmeans_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
     }
     const Table table(options.text("--out"));
-    run(options.text("--only"), std::max<int64_t>(1, options.number("--runs", 1)), options.number("--iterations", 0),
-        table);
+    run(options, table);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kmeans_cuda_bench: %s\n", error.what());

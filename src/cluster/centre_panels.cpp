@@ -13,6 +13,7 @@ namespace kith {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kWidestPanel = 64;
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestByteColumns = 16;
@@ -26,33 +27,25 @@ bool CentrePanels::takes_bytes(int64_t cols) {
 }
 
 int64_t CentrePanels::bytes_for(int64_t clusters, int64_t cols) {
-  return (padded(clusters) * (cols + 5) + 6 * 64 + kWidestPanel * cols) * static_cast<int64_t>(sizeof(float));
+  const int64_t rows = padded(clusters);
+  const int64_t packed = takes_bytes(cols) ? BaseScreen::bytes_for(rows, cols) : rows * cols * kFloat;
+  return packed + (2 * rows + kWidestPanel * cols) * kFloat;
 }
 
 CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const Resources& resources)
     : kind_(kind),
       bytes_(takes_bytes(cols)),
       cols_(cols),
-      width_((bytes_ ? rounded_panel_shape() : f32_panel_shape()).rows_per_panel) {
-  constexpr int64_t kFloat = sizeof(float);
-  const int64_t rows = padded(clusters);
-  values_ = HostBuffer(bytes_ ? rows * rounded_words(cols) * 4 : rows * cols * kFloat, "the packed centres", resources);
+      width_((bytes_ ? byte_panel_shape() : f32_panel_shape()).rows_per_panel) {
+  const int64_t rows = (clusters + width_ - 1) / width_ * width_;
+  if (bytes_) {
+    screen_ = BaseScreen(rows, cols, resources);
+  } else {
+    values_ = HostBuffer(rows * cols * kFloat, "the packed centres", resources);
+  }
   terms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   norms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
-  scales_ = HostBuffer(rows * kFloat, "the packed centres", resources);
-  sums_ = HostBuffer(rows * kFloat, "the packed centres", resources);
-  residuals_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   scratch_ = HostBuffer(kWidestPanel * cols * kFloat, "packing the centres", resources);
-}
-
-RoundedBase CentrePanels::rounded_panels() const {
-  return {values_.as<int8_t>(),
-          terms_.as<float>(),
-          scales_.as<float>(),
-          sums_.as<int32_t>(),
-          norms_.as<float>(),
-          residuals_.as<float>(),
-          cols_};
 }
 
 void CentrePanels::pack(const MatrixView& centres, const std::vector<float>& origin) {
@@ -66,12 +59,8 @@ void CentrePanels::pack_one(int64_t panel) {
   const int64_t count = std::min(width_, this->count() - first);
   float* const scratch = scratch_.as<float>();
   float* const terms = terms_.as<float>() + first;
-  float* const scales = scales_.as<float>() + first;
-  int32_t* const sums = sums_.as<int32_t>() + first;
-  int8_t* const bytes = values_.as<int8_t>() + first * rounded_words(cols_) * 4;
   float largest = 0;
-  float residual = 0;
-  if (bytes_) std::fill_n(bytes, width_ * rounded_words(cols_) * 4, int8_t{0});
+  if (bytes_) screen_.clear_panel(panel, count);
   for (int64_t i = 0; i < count; ++i) {
     float* const row = scratch + i * cols_;
     widen_row(centres_, first + i, row);
@@ -82,17 +71,10 @@ void CentrePanels::pack_one(int64_t panel) {
     terms[i] = has_differences(kind_) ? static_cast<float>(squared) : 0.0f;
     const float norm = squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity;
     largest = std::max(largest, norm);
-    if (!bytes_) continue;
-    const RoundedVector rounded = round_row(row, cols_, width_, bytes + i * 4);
-    scales[i] = rounded.scale;
-    sums[i] = rounded.sum;
-    residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
+    if (bytes_) screen_.put(panel, i, row);
   }
   std::fill(terms + count, terms + width_, kInfinity);
-  std::fill(scales + count, scales + width_, 0.0f);
-  std::fill(sums + count, sums + width_, 0);
   norms_.as<float>()[panel] = largest;
-  residuals_.as<float>()[panel] = residual;
   if (bytes_) return;
   pack_units(scratch_.as<uint32_t>(), cols_, count, cols_, width_, values_.as<uint32_t>() + first * cols_);
 }

@@ -10,7 +10,7 @@
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/product/panel_product.hpp"
-#include "kernels/product/rounded_panels.hpp"
+#include "kernels/product/screen.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -39,7 +39,7 @@ class CentrePanels {
   PanelBase panels() const {
     return {values_.as<float>(), terms_.as<float>(), norms_.as<float>(), PanelFormat::f32, cols_};
   }
-  RoundedBase rounded_panels() const;
+  RoundedBase rounded_panels() const { return screen_.panels(terms_.as<float>(), norms_.as<float>()); }
 
  private:
   void pack_one(int64_t panel);
@@ -50,13 +50,11 @@ class CentrePanels {
   int64_t width_;
   MatrixView centres_;
   std::vector<float> origin_;
-  HostBuffer values_;     // the packed centres
-  HostBuffer terms_;      // |c|^2, or 0 for inner products; +inf for those that only fill up
-  HostBuffer norms_;      // the largest norm in each panel
-  HostBuffer scales_;     // of bytes: what one step stands for, for each centre
-  HostBuffer sums_;       // of bytes: their sum, for each centre
-  HostBuffer residuals_;  // of bytes: the largest norm of what rounding took away, in each panel
-  HostBuffer scratch_;    // one panel's centres before they are packed
+  HostBuffer values_;   // the centres packed as f32,
+  BaseScreen screen_;   // or as bytes
+  HostBuffer terms_;    // |c|^2, or 0 for inner products; +inf for those that only fill up
+  HostBuffer norms_;    // the largest norm in each panel
+  HostBuffer scratch_;  // one panel's centres before they are packed
 };
 
 }  // namespace kith

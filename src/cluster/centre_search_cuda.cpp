@@ -2,6 +2,8 @@
 
 #include "cluster/row_lists_cuda.hpp"
 #include "cuda/error.hpp"
+#include "exact/finite_check.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/product/product_cuda.hpp"
 
 #include <algorithm>
@@ -92,7 +94,14 @@ void CentreSearchCuda::assign(const DeviceRowsView& rows, int64_t first, const W
   const int64_t kept = plan_.cuda.operands_stay ? first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
   auto* const facts = at<QueryFacts>(layout_.facts) + kept;
-  if (!operands_kept_) launch_query_operands(operand_task(rows, operands), {facts, nullptr, 0}, stream());
+  auto* const counts = at<SearchCounts>(layout_.status);
+  // Not by a copy, which would wait for rows on their way to the device.
+  KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
+  KITH_CUDA_CHECK(cudaMemsetAsync(&counts->first_bad, 0xFF, sizeof counts->first_bad, stream()));  // kNoBadRow
+  if (!operands_kept_) {
+    uint32_t* const first_bad = problem_.check_finite ? &counts->first_bad : nullptr;
+    launch_query_operands(operand_task(rows, operands), {facts, first_bad, 0}, stream());
+  }
 
   SettleTask settle;
   settle.parts = multiply(rows, first, wanted.guesses, operands, facts);
@@ -107,14 +116,15 @@ void CentreSearchCuda::assign(const DeviceRowsView& rows, int64_t first, const W
   settle.labels = at<int32_t>(layout_.labels) + first;
   settle.keys = at<float>(layout_.keys) + first;
   settle.failed = at<uint32_t>(layout_.failed);
-  settle.failed_count = at<uint32_t>(layout_.status);
+  settle.failed_count = &counts->failed;
   settle.unsettled = at<uint32_t>(layout_.unsettled);
-  settle.unsettled_count = settle.failed_count + 1;
-  KITH_CUDA_CHECK(cudaMemsetAsync(settle.failed_count, 0, 2 * sizeof(uint32_t), stream()));
+  settle.unsettled_count = &counts->unsettled;
   launch_settle(settle, stream());
-  uint32_t count = 0;
-  copy(&count, settle.failed_count, sizeof count, stream());
+  SearchCounts found{};
+  copy(&found, counts, sizeof found, stream());
   context_->synchronize();
+  if (found.first_bad != kNoBadRow) throw_not_finite("data", first + found.first_bad);
+  const uint32_t count = found.failed;
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
   if (static_cast<double>(count) * static_cast<double>(problem_.clusters * problem_.cols) <= kFewSteps) {
     launch_search_few(settle, problem_.clusters, count, stream());

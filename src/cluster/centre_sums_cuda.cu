@@ -4,6 +4,7 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/run_sums_cuda.hpp"
+#include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/product/operand_layout.hpp"
 
@@ -36,29 +37,40 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t run = first; run <= last; ++run) starts[run] = static_cast<uint32_t>(i);
 }
 
-// A thread for each centre and column; the one after the last column has the weights.
+// A thread for each centre and column; the one after the last column has the weights. Some runs' values are read before
+// they are added, an empty one's too, which do not count.
 __global__ void __launch_bounds__(kThreads)
     add_runs_kernel(int64_t cols, SumBlocks blocks, RunSums runs, DeviceSums sums) {
+  constexpr int kAhead = 8;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= blocks.clusters * (cols + 1)) return;
   const bool weighs = i >= blocks.clusters * cols;
   const int64_t centre = weighs ? i - blocks.clusters * cols : i / cols;
-  const int64_t col = i % cols;
+  const double* const values = weighs ? runs.weights + centre : runs.sums + centre * cols + i % cols;
+  const int64_t step = weighs ? blocks.clusters : blocks.clusters * cols;
   double total = sums.totals[i];
   double left_open = 0;
-  for (int64_t block = 0; block < blocks.count; ++block) {
-    const int64_t run = block * blocks.clusters + centre;
-    const bool empty = runs.starts[run] == runs.starts[run + 1];
-    double partial = 0;
-    if (!empty) {
-      partial = weighs ? runs.weights[run] : runs.sums[run * cols + col];
-    } else if (block == 0 && blocks.continues) {
-      partial = sums.open[i];
+  for (int64_t first = 0; first < blocks.count; first += kAhead) {
+    double partials[kAhead];
+    bool empty[kAhead];
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t block = first + a < blocks.count ? first + a : blocks.count - 1;
+      const int64_t run = block * blocks.clusters + centre;
+      empty[a] = runs.starts[run] == runs.starts[run + 1];
+      partials[a] = values[block * step];
     }
-    if (block == blocks.count - 1 && blocks.stays_open) {
-      left_open = partial;
-    } else {
-      total += partial;
+    KITH_UNROLL
+    for (int a = 0; a < kAhead; ++a) {
+      const int64_t block = first + a;
+      if (block >= blocks.count) break;
+      double partial = empty[a] ? 0.0 : partials[a];
+      if (empty[a] && block == 0 && blocks.continues) partial = sums.open[i];
+      if (block == blocks.count - 1 && blocks.stays_open) {
+        left_open = partial;
+      } else {
+        total += partial;
+      }
     }
   }
   sums.totals[i] = total;

@@ -17,7 +17,7 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int64_t kBlockSumsBytes = int64_t{4} << 20;  // rows are surveyed in parts whose blocks' sums take no more
+constexpr int64_t kBlockSumsBytes = int64_t{12} << 20;  // rows are surveyed in parts whose blocks' sums take no more
 
 struct SurveyTask {
   DeviceRowsView rows;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= width) return;
   double sum = sums[i];
-#pragma unroll 8
+#pragma unroll 32
   for (int64_t block = 0; block < count; ++block) sum += blocks[block * width + i];
   sums[i] = sum;
 }

@@ -18,8 +18,8 @@ struct FirstCentresInput {
   const MatrixView& given;
 };
 
-// Fills `centres`, of length 1 for spherical.
-void choose_first_centres(const KMeansParams& params, const FirstCentresInput& input, int64_t attempt,
-                          const MutableMatrixView& centres, const Resources& resources);
+// Fills `centres`, of length 1 for spherical. k-means++ works where the plan says.
+void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
+                          int64_t attempt, const MutableMatrixView& centres, const Resources& resources);
 
 }  // namespace kith

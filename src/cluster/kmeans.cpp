@@ -154,7 +154,8 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
   if (begins) {
-    choose_first_centres(params, {source, rows.cols(), input.weights.data, input.centres}, 0, centres, resources);
+    choose_first_centres(params, planned.plan, {source, rows.cols(), input.weights.data, input.centres}, 0, centres,
+                         resources);
     std::fill_n(next.counts.as<double>(), params.clusters, 0.0);
   } else {
     const MatrixView old = former->centres.view();
@@ -167,10 +168,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   backend->set_rows({rows.rows(), next.labels.as<int32_t>(), keys.as<float>(), input.weights.data});
   backend->set_centres(centres);
   backend->begin_pass(true);
-  for (int64_t first = 0; first < rows.rows(); first += planned.plan.piece_rows) {
-    backend->scan(rows.slice(first, std::min(planned.plan.piece_rows, rows.rows() - first)), first, meter);
-    meter.poll();
-  }
+  backend->scan_all(source, planned.plan.piece_rows, meter);
   next.objective = backend->objective();
   next.history = former->history;
   next.history.push_back(next.objective);

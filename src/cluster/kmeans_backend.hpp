@@ -2,7 +2,7 @@
 //
 //   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
 //   set_centres(centres)             the centres that they are assigned to
-//   begin_pass, scan..., objective   a pass: every row to exactly its nearest centre (nearest_centre.hpp), and where
+//   begin_pass, scan_all, objective  a pass: every row to exactly its nearest centre (nearest_centre.hpp), and where
 //                                    asked for the sums of each centre's rows in the order of centre_sums.hpp
 //   move_to_means, move_by_batch     the centres of the next pass, made of these sums
 //   get_centres, get_rows, ...       what a backend has in memory of its own, brought to the host
@@ -43,9 +43,9 @@ class KMeansBackend {
   virtual void begin_pass(bool adds_up) = 0;
   // Rows first, first + 1, ... of those that were set.
   virtual void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) = 0;
-  // True where the backend has kept the rows of the pass before: the next ones need not read them, and may hand over
-  // views of the shape alone.
-  virtual bool keeps_rows() const { return false; }
+  // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
+  // pass before need not fetch them again.
+  virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
   // Of the pass, which ends: the sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
   virtual double objective() = 0;
 

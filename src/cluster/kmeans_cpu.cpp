@@ -5,7 +5,6 @@
 #include "cluster/kmeans_run.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
-#include "core/dispatch.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -106,23 +105,9 @@ class KMeansCpu final : public KMeansBackend {
 
 }  // namespace
 
-void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {
-  std::fill_n(counts, clusters, 0.0);
-  for (int64_t i = 0; i < rows.count; ++i) {
-    counts[rows.labels[i]] += rows.weights == nullptr ? 1.0 : static_cast<double>(rows.weights[i]);
-  }
-}
-
 std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
                                                const Resources& resources) {
   return std::make_unique<KMeansCpu>(problem, plan, std::move(sample), resources);
-}
-
-std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                   const DataSample& sample, const Resources& resources) {
-  return dispatch(
-      plan.device, [&] { return make_kmeans_cpu(problem, plan, sample, resources); },
-      [&](int) { return make_kmeans_cuda(problem, plan, sample, resources); });
 }
 
 }  // namespace kith

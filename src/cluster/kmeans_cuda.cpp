@@ -1,8 +1,9 @@
 // k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
 // sees in every pass is the objective, the centres' weights and how far they moved.
 //
-// A piece of rows comes to the device, unless it lies or was kept there; every row's nearest centre is found
-// (centre_search_cuda.hpp), then the rows are sorted by centre and added up (centre_sums_cuda.hpp).
+// A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
+// before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
+// rows are sorted by centre and added up (centre_sums_cuda.hpp).
 #include "cluster/centre_means_cuda.hpp"
 #include "cluster/centre_search_cuda.hpp"
 #include "cluster/centre_sums_cuda.hpp"
@@ -14,9 +15,11 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/row_upload.hpp"
+#include "cuda/rows_ahead.hpp"
 #include "exact/prepared_base_cuda.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 namespace kith {
@@ -34,7 +37,11 @@ class KMeansCuda final : public KMeansBackend {
         upload_(plan.cuda.pinned_bytes > 0, resources),
         search_(problem_, plan_, layout_, workspace_.data(), context_, std::move(sample), resources),
         host_weights_(static_cast<size_t>(problem.clusters)),
-        host_moves_(static_cast<size_t>(problem.clusters)) {}
+        host_moves_(static_cast<size_t>(problem.clusters)) {
+    if (!plan.cuda.rows_ahead) return;
+    ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
+    for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
+  }
 
   void set_rows(const KMeansRowArrays& rows) override {
     const DeviceGuard guard(context_->device());
@@ -63,15 +70,24 @@ class KMeansCuda final : public KMeansBackend {
   void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) override {
     const DeviceGuard guard(context_->device());
     if (rows.rows() == 0) return;
-    const DeviceRowsView piece = arrive(rows, first, meter);
-    search_.assign(piece, first, {guesses_, !keys_with_sums()}, meter);
-    if (adds_up_) add(piece, first);
-    const bool last = first + piece.count == rows_.count;
-    if (last && plan_.cuda.rows_stay) rows_kept_ = true;
-    if (last) search_.keep_operands();
-    meter.add(piece.count);
+    work_on(arrive(rows, first, meter), first, meter);
+    if (ahead_ != nullptr) ahead_->used(0, stream());
   }
-  bool keeps_rows() const override { return rows_kept_; }
+
+  void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter) override {
+    if (!rows_kept_ && ahead_ == nullptr) return KMeansBackend::scan_all(source, piece_rows, meter);
+    const DeviceGuard guard(context_->device());
+    for (int64_t first = 0; first < rows_.count; first += piece_rows) {
+      const int64_t count = std::min(piece_rows, rows_.count - first);
+      if (rows_kept_) {
+        work_on(rows_at(place_of(first), count), first, meter);
+      } else {
+        work_on(arrive_ahead(source, first, piece_rows), first, meter);
+        ahead_->used(turn_, stream());
+      }
+      meter.poll();
+    }
+  }
 
   double objective() override {
     const DeviceGuard guard(context_->device());
@@ -184,14 +200,55 @@ class KMeansCuda final : public KMeansBackend {
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
   }
 
-  // Rows on the device: where they lie, where they were kept, or where they are brought.
-  DeviceRowsView arrive(const MatrixView& rows, int64_t first, ProgressMeter& meter) {
-    if (!rows_kept_ && !rows.empty()) check_on_device(rows, "data", context_->device());
-    if (!rows_kept_ && lies_on(rows, context_->device())) return device_rows(rows);
+  // The room for rows `first` and those after it.
+  std::byte* place_of(int64_t first) const {
     const int64_t row_bytes = problem_.cols * size_of(problem_.dtype);
-    std::byte* const place = at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * row_bytes : 0);
-    if (!rows_kept_) upload_.copy(rows, place, stream(), meter);
-    return {place, problem_.dtype, problem_.cols, rows.rows(), nullptr};
+    return at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * row_bytes : 0);
+  }
+  DeviceRowsView rows_at(const std::byte* place, int64_t count) const {
+    return {place, problem_.dtype, problem_.cols, count, nullptr};
+  }
+
+  // Rows on the device: where they lie, or where they are brought.
+  DeviceRowsView arrive(const MatrixView& rows, int64_t first, ProgressMeter& meter) {
+    check_on_device(rows, "data", context_->device());
+    if (lies_on(rows, context_->device())) return device_rows(rows);
+    if (coming_ != kNothing) ahead_->await(turn_ ^ 1, stream());  // not this one, and not wanted any more
+    coming_ = kNothing;
+    upload_.copy(rows, place_of(first), stream(), meter);
+    return rows_at(place_of(first), rows.rows());
+  }
+
+  // The piece that was begun before, while the next one is begun: after the last piece the first again, since a pass
+  // that adds up is mostly followed by another. Of a file only what the pass needs: others may fetch between passes.
+  DeviceRowsView arrive_ahead(RowSource& source, int64_t first, int64_t piece_rows) {
+    const auto begin = [&](int buffer, int64_t row) {
+      const int64_t count = std::min(piece_rows, rows_.count - row);
+      coming_ = row;
+      ahead_->begin(
+          buffer, [&source, row, count] { return source.fetch(row, count); }, ahead_place(buffer));
+    };
+    if (coming_ != first) begin(turn_ ^ 1, first);
+    turn_ ^= 1;
+    coming_ = kNothing;
+    ahead_->await(turn_, stream());
+    const int64_t next = first + piece_rows;
+    if (next < rows_.count) {
+      begin(turn_ ^ 1, next);
+    } else if (problem_.in_memory && adds_up_) {
+      begin(turn_ ^ 1, 0);
+    }
+    return rows_at(ahead_place(turn_), std::min(piece_rows, rows_.count - first));
+  }
+  std::byte* ahead_place(int buffer) const { return at<std::byte>(buffer == 0 ? layout_.rows : layout_.rows_ahead); }
+
+  void work_on(const DeviceRowsView& piece, int64_t first, ProgressMeter& meter) {
+    search_.assign(piece, first, {guesses_, !keys_with_sums()}, meter);
+    if (adds_up_) add(piece, first);
+    const bool last = first + piece.count == rows_.count;
+    if (last && plan_.cuda.rows_stay) rows_kept_ = true;
+    if (last) search_.keep_operands();
+    meter.add(piece.count);
   }
 
   // Keys come with the sums, for which every row is read.
@@ -254,6 +311,10 @@ class KMeansCuda final : public KMeansBackend {
   bool labelled_ = false;       // labels and keys are those of the centres as they are
   bool guesses_ = false;        // labels and keys are those before the centres' last move
   bool rows_kept_ = false;
+  static constexpr int64_t kNothing = -1;
+  int64_t coming_ = kNothing;         // the first row of the piece that comes ahead
+  int turn_ = 1;                      // the buffer of the piece that is worked on
+  std::unique_ptr<RowsAhead> ahead_;  // ends first: it uses the others
 };
 
 }  // namespace

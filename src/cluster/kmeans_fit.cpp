@@ -50,10 +50,14 @@ KMeansProblem problem_of(const KMeansParams& params, const KMeansRows& rows, boo
   return problem;
 }
 
-// Checks the values and finds the tolerance in the centres' unit.
+bool wants_check(const KMeansParams& params, const KMeansProblem& problem) {
+  return params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
+}
+
+// Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
 double survey(const KMeansParams& params, const KMeansProblem& problem, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const Resources& resources) {
-  const bool check = params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
+  const bool check = wants_check(params, problem) && !problem.check_finite;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", problem.rows, resources);
   DataSurvey survey(origin, problem.space.host_readable() ? plan.piece_rows : 0, resources);
@@ -87,13 +91,16 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
 
   const PlannedKMeans planned = plan_kmeans(problem, outer);
   const Resources& resources = planned.resources();
+  // Where the variance is not asked for, a GPU looks at the values when it rounds them: a read of the data less.
+  problem.check_finite = wants_check(params, problem) && params.tol == 0 && params.batch_size == 0 &&
+                         planned.plan.device.kind == DeviceKind::cuda && planned.plan.cuda.products;
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
   const DataSample sample = sample_data(*source, problem.cols, resources);
   const double tolerance = survey(params, problem, planned.plan, *source, sample.origin, resources);
   const HostBuffer keys(problem.rows * static_cast<int64_t>(sizeof(float)), "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
-    choose_first_centres(params, {*source, problem.cols, input.weights.data, input.centres}, attempt,
+    choose_first_centres(params, planned.plan, {*source, problem.cols, input.weights.data, input.centres}, attempt,
                          model.centres.mutable_view(), resources);
     const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(problem, planned.plan, sample, resources);
     ProgressMeter meter("kmeans", problem.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);

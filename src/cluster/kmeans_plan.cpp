@@ -29,7 +29,8 @@ int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
   const int64_t work =
       CentreSums::bytes_for(problem.clusters, problem.cols, std::max(piece, problem.batch_rows), threads) +
       2 * centres + problem.batch_rows * (row_bytes + 12);
-  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, piece, threads));  // keys
+  const int64_t plus_plus = KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols);
+  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, plus_plus, piece, threads));  // keys
 }
 
 // Rough rates: what matters is that a small fit is not sent to a GPU that must first wake up.
@@ -48,9 +49,8 @@ double cpu_seconds(const KMeansProblem& problem, int threads) {
 
 }  // namespace
 
-int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t piece, int threads) {
-  return std::max(KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols),
-                  DataSurvey::bytes_for(piece, problem.cols, threads)) +
+int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t plus_plus, int64_t piece, int threads) {
+  return std::max(plus_plus, DataSurvey::bytes_for(piece, problem.cols, threads)) +
          problem.clusters * problem.cols * static_cast<int64_t>(sizeof(float)) +
          (problem.rows + 63) / 64 * 8;  // a bit for each row, while some are drawn
 }

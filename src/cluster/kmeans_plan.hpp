@@ -19,17 +19,20 @@ struct KMeansProblem {
   MemorySpace space;  // of the rows
   bool spherical = false;
   bool weighted = false;
-  bool in_memory = true;     // else rows are read from a file, piece by piece
-  bool adds_up = true;       // centres are to be moved; else rows are only assigned
-  int64_t passes = 1;        // over all rows, at most
-  int64_t sampled_rows = 0;  // kept as f32 beside, to choose the first centres from
-  int64_t batch_rows = 0;    // of a mini-batch, gathered; 0 for whole passes
+  bool in_memory = true;      // else rows are read from a file, piece by piece
+  bool adds_up = true;        // centres are to be moved; else rows are only assigned
+  int64_t passes = 1;         // over all rows, at most
+  int64_t sampled_rows = 0;   // kept as f32 beside, to choose the first centres from
+  int64_t batch_rows = 0;     // of a mini-batch, gathered; 0 for whole passes
+  bool check_finite = false;  // the backend refuses rows that are not, in its first pass: nobody has looked before
 };
 
 // Of a GPU.
 struct KMeansCudaPlan {
   bool rows_stay = false;      // rows from the host are copied once and stay on the device
+  bool rows_ahead = false;     // else: a piece of them comes while the one before it is worked on
   bool operands_stay = false;  // so do the operands of all rows
+  bool plus_plus = false;      // k-means++ chooses there
   bool products = true;        // matrix units choose candidates; else every row is searched for by `rest`
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
@@ -52,8 +55,9 @@ KMeansPlan plan_kmeans_cpu(const KMeansProblem& problem, const PlanBudget& budge
 KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
                             ProductEngine asked = ProductEngine::automatic);
 
-// What both need on the host before the loop begins: the first centres are chosen and the data are surveyed.
-int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t piece, int threads);
+// What both need on the host before the loop begins: the first centres are chosen, by k-means++ in so many bytes, and
+// the data are surveyed.
+int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t plus_plus, int64_t piece, int threads);
 
 // The search of so many rows among the centres that is left to exact search.
 KnnProblem rest_problem(const KMeansProblem& problem, Device device, int64_t rows);

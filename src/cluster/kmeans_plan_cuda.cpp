@@ -1,15 +1,18 @@
 // The plan of k-means on a GPU.
 //
 // Rows from the host stay on the device if they fit, so that they are copied once; else they come piece by piece in
-// every pass. So do the operands that products are made of: where there is no room for those of all rows they are made
-// anew for each piece. Under a tight budget first the pieces shrink to a size that still fills the machine, then the
-// operands go, then the rows, then the pieces shrink to the smallest that work.
+// every pass, each while the one before it is worked on. So do the operands that products are made of: where there is
+// no room for those of all rows they are made anew for each piece. Under a tight budget first the pieces shrink to a
+// size that still fills the machine, then the operands go, then the rows, then the pieces shrink to the smallest that
+// work.
 #include "cluster/kmeans_plan.hpp"
 
 #include <kith/error.hpp>
 
 #include "cluster/device_row_gather_cuda.hpp"
+#include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
+#include "cluster/plus_plus_workspace_cuda.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "kernels/product/candidate_window.hpp"
 
@@ -39,7 +42,24 @@ int64_t host_bytes(const KMeansProblem& problem, const KMeansPlan& plan, int thr
   const int64_t surveyed = problem.space.host_readable() ? piece : 0;
   const int64_t work = problem.clusters * (problem.cols + 4) * kDouble +  // sums, where centres are empty
                        2 * problem.clusters * problem.cols * 4 + problem.batch_rows * (row_bytes + 12);
-  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, surveyed, threads));  // keys
+  const int64_t plus_plus = !plan.cuda.plus_plus
+                                ? KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols)
+                            : problem.space.host_readable() ? problem.sampled_rows * problem.cols * 4
+                                                            : 0;
+  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, plus_plus, surveyed, threads));  // keys
+}
+
+// Of k-means++, which is done before the rest begins.
+int64_t plus_plus_bytes(const KMeansProblem& problem) {
+  PlusPlusShape shape;
+  shape.rows = problem.sampled_rows;
+  shape.cols = problem.cols;
+  shape.clusters = problem.clusters;
+  shape.trials = plus_plus_trials(problem.clusters);
+  shape.weighted = problem.weighted;
+  shape.listed = !problem.space.host_readable() && problem.sampled_rows < problem.rows;
+  shape.in_place = !problem.space.host_readable() && problem.dtype == DType::f32 && !shape.listed;
+  return PlusPlusWorkspace(shape).bytes;
 }
 
 // What a plan needs in all; INT64_MAX where that cannot be counted.
@@ -101,9 +121,10 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
       plan.cuda.rest = plan_knn_cuda(search, device, {budget.host, error.bytes_needed(), budget.threads});
     }
   };
-  const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay) {
+  const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_blocks(rows + kSumBlock - 1));
     plan.cuda.rows_stay = from_host && rows_stay;
+    plan.cuda.rows_ahead = ahead && plan.piece_rows < rows;
     plan.cuda.operands_stay = operands_stay;
     plan.device_bytes = device_bytes(problem, plan);
     return plan.device_bytes <= budget.device;
@@ -116,13 +137,14 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
     for (const auto& [rows_stay, operands_stay] : {std::pair{true, true}, {true, false}}) {
       if (!can_stay) break;
       for (int64_t piece = problem.in_memory ? largest : streamed;; piece = whole_blocks(piece / 2)) {
-        if (fits(piece, rows_stay, operands_stay)) return true;
+        if (fits(piece, rows_stay, operands_stay, false)) return true;
         if (piece <= kGoodPiece) break;
       }
     }
+    const bool ahead = from_host && problem.adds_up;
     for (int64_t piece = from_host ? streamed : largest;; piece = whole_blocks(piece / 2)) {
-      if (fits(piece, false, false)) return true;
-      if (piece == kSumBlock) return false;
+      if (fits(piece, false, false, ahead)) return true;
+      if (piece == kSumBlock) return ahead && fits(piece, false, false, false);
     }
   };
   bool found = false;
@@ -143,6 +165,13 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
         plan.device_bytes);
   }
 
+  // Where there is no room for k-means++ the host does it, with the same centres.
+  const int64_t plus_plus = problem.sampled_rows > 0 ? plus_plus_bytes(problem) : INT64_MAX;
+  plan.cuda.plus_plus = plus_plus <= budget.device;
+  const auto count_device_bytes = [&] {
+    plan.device_bytes = std::max(device_bytes(problem, plan), plan.cuda.plus_plus ? plus_plus : 0);
+  };
+  count_device_bytes();
   for (;;) {
     plan.host_bytes = host_bytes(problem, plan, budget.threads);
     if (plan.host_bytes <= budget.host) return plan;
@@ -150,7 +179,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
       plan.cuda.pinned_bytes = 0;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_blocks(plan.piece_rows / 2);
-      plan.device_bytes = device_bytes(problem, plan);
+      count_device_bytes();
     } else {
       throw OutOfMemory(
           fmt::format("k-means of {} x {} vectors to {} centres on a GPU needs at least {} of host memory, and the "

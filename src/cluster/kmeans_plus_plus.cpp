@@ -7,38 +7,55 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-// As scikit-learn has it; whole numbers only, so that no machine rounds another way.
-int64_t trials_for(int64_t clusters) {
-  int64_t trials = 2;
-  for (double e = 2.718281828459045; e <= static_cast<double>(clusters); e *= 2.718281828459045) ++trials;
-  return trials;
-}
-
 // A block's room among the packed rows.
 constexpr int64_t kPackedBlock =
     (kSumBlock + RowPanels::kAlignment - 1) / RowPanels::kAlignment * RowPanels::kAlignment;
 
 int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
+static_assert(kSumBlock == kDrawBlock);
 
-// In [0, 1), 53 bits.
-double uniform_double(const CounterRng& rng, uint64_t index) {
-  const Random4 words = rng.block(index);
+}  // namespace
+
+// As scikit-learn has it; whole numbers only, so that no machine rounds another way.
+int64_t plus_plus_trials(int64_t clusters) {
+  int64_t trials = 2;
+  for (double e = 2.718281828459045; e <= static_cast<double>(clusters); e *= 2.718281828459045) ++trials;
+  return trials;
+}
+
+double plus_plus_share(const CounterRng& rng, uint64_t number) {
+  const Random4 words = rng.block(number);
   const uint64_t bits = static_cast<uint64_t>(words.word[0]) << 32 | words.word[1];
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-}  // namespace
+uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, const CounterRng& rng) {
+  const DrawTree tree(rows);
+  const auto step = [&](int64_t i) {
+    return weights.empty() ? 1.0 : static_cast<double>(weights[static_cast<size_t>(i)]);
+  };
+  const auto segment = [&](int64_t block, int place) {
+    const int64_t s = block * kDrawFan + place;
+    return sum_children([&](int i) { return step(s * kDrawFan + i); }, DrawTree::children_of(s, rows));
+  };
+  std::vector<double> sums(static_cast<size_t>(tree.size));
+  for (int64_t block = 0; block < tree.blocks(); ++block) {
+    sums[static_cast<size_t>(block)] =
+        sum_children([&](int i) { return segment(block, i); }, DrawTree::children_of(block, tree.segments));
+  }
+  add_up_tree(tree, sums.data());
+  return draw_row(tree, sums.data(), plus_plus_share(rng, 0) * tree_total(tree, sums.data()), segment, step);
+}
 
 int64_t KMeansPlusPlus::bytes_for(int64_t rows, int64_t clusters, int64_t cols) {
   if (rows == 0) return 0;
-  const int64_t trials = trials_for(clusters);
+  const int64_t trials = plus_plus_trials(clusters);
   return rows * (cols + 1 + trials) * kFloat + trials * cols * kFloat + CentrePanels::bytes_for(trials, cols) +
          RowPanels::bytes_for(blocks_in(rows) * kPackedBlock, cols);
 }
@@ -48,19 +65,19 @@ KMeansPlusPlus::KMeansPlusPlus(const MatrixView& rows, std::vector<float> weight
     : rows_(rows),
       weights_(std::move(weights)),
       clusters_(clusters),
-      trials_(trials_for(clusters)),
-      blocks_(blocks_in(rows.rows())),
+      trials_(plus_plus_trials(clusters)),
+      tree_(rows.rows()),
       nearest_(rows.rows() * kFloat, "k-means++", resources),
       distances_(rows.rows() * trials_ * kFloat, "k-means++", resources),
       trial_rows_(DType::f32, trials_, rows.cols(), "k-means++", resources),
       trial_panels_(KeyKind::squared_l2, trials_, rows.cols(), resources),
-      panels_(KeyKind::squared_l2, blocks_ * kPackedBlock, rows.cols(), resources),
-      sums_(static_cast<size_t>(blocks_)),
-      trial_sums_(static_cast<size_t>(blocks_ * trials_)) {
+      panels_(KeyKind::squared_l2, tree_.blocks() * kPackedBlock, rows.cols(), resources),
+      sums_(static_cast<size_t>(tree_.size)),
+      trial_sums_(static_cast<size_t>(tree_.size * trials_)) {
   ViewSource source(rows);
   origin_ = sample_mean(source, rows.cols());
   const auto* const values = static_cast<const float*>(rows.data());
-  for (int64_t block = 0; block < blocks_; ++block) {
+  for (int64_t block = 0; block < tree_.blocks(); ++block) {
     const int64_t first = block * kSumBlock;
     panels_.pack(values + first * rows.cols(), block * kPackedBlock, std::min(kSumBlock, rows.rows() - first), origin_);
   }
@@ -93,25 +110,24 @@ class KMeansPlusPlus::Hits final : public PanelHits {
   int64_t block_;
 };
 
+double KMeansPlusPlus::segment_sum(const float* distances, int64_t segment) const {
+  const int64_t first = segment * kDrawFan;
+  const int count = DrawTree::children_of(segment, tree_.rows);
+  double sum = 0;
+  if (weights_.empty()) {
+    for (int i = 0; i < count; ++i) sum += static_cast<double>(distances[first + i]);
+  } else {
+    for (int i = 0; i < count; ++i) sum += weight(first + i) * static_cast<double>(distances[first + i]);
+  }
+  return sum;
+}
+
 uint32_t KMeansPlusPlus::draw(double share) const {
-  const double total = std::accumulate(sums_.begin(), sums_.end(), 0.0);
-  const double target = share * total;
-  double before = 0;
-  int64_t block = 0;
-  while (block + 1 < blocks_ && before + sums_[static_cast<size_t>(block)] <= target) {
-    before += sums_[static_cast<size_t>(block++)];
-  }
   const float* const nearest = nearest_.as<float>();
-  const int64_t end = std::min((block + 1) * kSumBlock, rows_.rows());
-  int64_t last = block * kSumBlock;  // the last row of the block that could be drawn: what rounding may lead to
-  double reached = 0;
-  for (int64_t i = block * kSumBlock; i < end; ++i) {
-    const double step = weight(i) * static_cast<double>(nearest[i]);
-    reached += step;
-    if (before + reached > target) return static_cast<uint32_t>(i);
-    if (step > 0) last = i;
-  }
-  return static_cast<uint32_t>(last);
+  return draw_row(
+      tree_, sums_.data(), share * tree_total(tree_, sums_.data()),
+      [&](int64_t block, int i) { return segment_sum(nearest, block * kDrawFan + i); },
+      [&](int64_t i) { return weight(i) * static_cast<double>(nearest[i]); });
 }
 
 void KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter, const Resources& resources) {
@@ -124,7 +140,7 @@ void KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter
   }
   trial_panels_.pack(centres, origin_);
   const float* const nearest = nearest_.as<float>();
-  parallel_for(blocks_, meter, resources, [&](int64_t block, int) {
+  parallel_for(tree_.blocks(), meter, resources, [&](int64_t block, int) {
     const int64_t first = block * kSumBlock;
     const int64_t rows = std::min(kSumBlock, rows_.rows() - first);
     for (int64_t t = 0; t < count; ++t) {
@@ -137,37 +153,32 @@ void KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter
     Hits hits(*this, block);
     panels_.scan(trial_panels_, block * kPackedBlock, rows, hits);
     for (int64_t t = 0; t < count; ++t) {
-      const float* const distances = distances_.as<float>() + t * rows_.rows() + first;
+      const float* const distances = distances_.as<float>() + t * rows_.rows();
       double sum = 0;
-      for (int64_t i = 0; i < rows; ++i) sum += weight(first + i) * static_cast<double>(distances[i]);
-      trial_sums_[static_cast<size_t>(t * blocks_ + block)] = sum;
+      for (int i = 0; i < DrawTree::children_of(block, tree_.segments); ++i) {
+        sum += segment_sum(distances, block * kDrawFan + i);
+      }
+      trial_sums_[static_cast<size_t>(t * tree_.size + block)] = sum;
     }
   });
+  for (int64_t t = 0; t < count; ++t) add_up_tree(tree_, trial_sums_.data() + t * tree_.size);
 }
 
 void KMeansPlusPlus::take(int64_t trial) {
   std::copy_n(distances_.as<float>() + trial * rows_.rows(), rows_.rows(), nearest_.as<float>());
-  std::copy_n(trial_sums_.begin() + trial * blocks_, blocks_, sums_.begin());
+  std::copy_n(trial_sums_.begin() + trial * tree_.size, tree_.size, sums_.begin());
 }
 
 std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
-  // For the first draw every row is as far as any other.
-  std::fill_n(nearest_.as<float>(), rows_.rows(), 1.0f);
-  for (int64_t block = 0; block < blocks_; ++block) {
-    double sum = 0;
-    for (int64_t i = block * kSumBlock; i < std::min((block + 1) * kSumBlock, rows_.rows()); ++i) sum += weight(i);
-    sums_[static_cast<size_t>(block)] = sum;
-  }
   std::vector<uint32_t> chosen;
-  std::vector<uint32_t> trials{draw(uniform_double(rng, 0))};
+  std::vector<uint32_t> trials{first_plus_plus_row(rows_.rows(), weights_, rng)};
   std::fill_n(nearest_.as<float>(), rows_.rows(), INFINITY);
   for (int64_t centre = 0;; ++centre) {
     try_rows(trials, meter, resources);
     int64_t best = 0;
     double lowest = INFINITY;
     for (size_t t = 0; t < trials.size(); ++t) {
-      const double* const sums = trial_sums_.data() + t * static_cast<size_t>(blocks_);
-      const double total = std::accumulate(sums, sums + blocks_, 0.0);
+      const double total = tree_total(tree_, trial_sums_.data() + static_cast<int64_t>(t) * tree_.size);
       if (total < lowest) {
         lowest = total;
         best = static_cast<int64_t>(t);
@@ -179,7 +190,7 @@ std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMete
     if (centre + 1 == clusters_) return chosen;
     trials.resize(static_cast<size_t>(trials_));
     for (int64_t t = 0; t < trials_; ++t) {
-      trials[static_cast<size_t>(t)] = draw(uniform_double(rng, static_cast<uint64_t>(1 + centre * trials_ + t)));
+      trials[static_cast<size_t>(t)] = draw(plus_plus_share(rng, static_cast<uint64_t>(1 + centre * trials_ + t)));
     }
   }
 }

@@ -1,8 +1,8 @@
 // The first centres by greedy k-means++ (Arthur and Vassilvitskii 2007, section 2.2 and its greedy form).
 //
 // Each next centre is one of a few candidate rows, drawn with a likelihood in proportion to their squared distance to
-// the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums are made in
-// blocks of kSumBlock rows and added in order, random numbers are counted: the same centres on every machine.
+// the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums and draws have
+// one order (draw_tree.hpp), random numbers are counted: the same centres on every machine.
 //
 // A distance matters only where it is shorter than the row's distance so far. A product (kernels/product) finds the
 // rows for which it can be; the more centres there are, the fewer.
@@ -16,6 +16,7 @@
 #include <kith/view.hpp>
 
 #include "cluster/centre_panels.hpp"
+#include "cluster/draw_tree.hpp"
 #include "cluster/row_panels.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
@@ -24,6 +25,14 @@
 #include <vector>
 
 namespace kith {
+
+// How many rows are tried for each centre but the first.
+int64_t plus_plus_trials(int64_t clusters);
+// Where in the sum a draw falls: in [0, 1), 53 bits. The first centre's draw is number 0, then come those of each
+// centre's trials.
+double plus_plus_share(const CounterRng& rng, uint64_t number);
+// The first centre: each of so many rows is as likely as its weight, if there are weights.
+uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, const CounterRng& rng);
 
 class KMeansPlusPlus {
  public:
@@ -40,6 +49,8 @@ class KMeansPlusPlus {
   double weight(int64_t i) const {
     return weights_.empty() ? 1.0 : static_cast<double>(weights_[static_cast<size_t>(i)]);
   }
+  // The weighted distances of a segment's rows (draw_tree.hpp), added up.
+  double segment_sum(const float* distances, int64_t segment) const;
   // The row at this share of the weighted distances' sum.
   uint32_t draw(double share) const;
   // What each row's distance, and each block's sum, would become with each trial row as a centre.
@@ -52,14 +63,14 @@ class KMeansPlusPlus {
   std::vector<float> weights_;
   int64_t clusters_;
   int64_t trials_;
-  int64_t blocks_;
+  DrawTree tree_;
   HostBuffer nearest_;    // the squared distance of each row to the nearest centre
   HostBuffer distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
   CentrePanels trial_panels_;
   RowPanels panels_;  // every block begins at a multiple of RowPanels::kAlignment
   std::vector<float> origin_;
-  std::vector<double> sums_;        // of each block, now
+  std::vector<double> sums_;        // the tree's, now
   std::vector<double> trial_sums_;  // and with each trial row added
 };
 

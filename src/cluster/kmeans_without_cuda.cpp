@@ -2,6 +2,7 @@
 #include "cluster/data_survey_cuda.hpp"
 #include "cluster/device_row_gather_cuda.hpp"
 #include "cluster/kmeans_backend.hpp"
+#include "cluster/kmeans_plus_plus_cuda.hpp"
 #include "core/dispatch.hpp"
 
 namespace kith {
@@ -13,6 +14,11 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem&, const KMea
 void gather_cuda(const MatrixView&, const std::vector<uint32_t>&, std::byte*, const Resources&) { throw_no_cuda(); }
 
 int64_t survey_cuda(const MatrixView&, const std::vector<float>&, bool, std::vector<double>&, const Resources&) {
+  throw_no_cuda();
+}
+
+std::vector<uint32_t> choose_plus_plus_cuda(int, const PlusPlusInput&, const CounterRng&, ProgressMeter&,
+                                            const Resources&) {
   throw_no_cuda();
 }
 

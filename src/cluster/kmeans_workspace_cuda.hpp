@@ -22,6 +22,13 @@ inline constexpr int64_t kFewQueryTiles = 256;
 // What sorting so many rows by centre takes beside them: counts of 256 digits for every 2,048 rows, and little else.
 inline int64_t centre_sort_bytes(int64_t rows) { return rows / 2 + (int64_t{1} << 20); }
 
+// Of a piece: how many rows have failed, how many are unsettled, and the first that is not finite.
+struct SearchCounts {
+  uint32_t failed;
+  uint32_t unsettled;
+  uint32_t first_bad;
+};
+
 // Offsets from the start of the block; a part that is not needed has no bytes. "Piece" is the largest
 // number of rows handled at a time, "runs" are the rows of one centre in one sum_block.
 struct KMeansWorkspace : WorkspaceLayout {
@@ -34,6 +41,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   int64_t weights = 0;     // f32, where given
   int64_t objectives = 0;  // f64, one for each kSumBlock
   int64_t rows = 0;        // as they came: all, or a piece
+  int64_t rows_ahead = 0;  // every other piece, where they come ahead
   int64_t operands = 0;    // of all rows, or of a piece
   int64_t facts = 0;       // QueryFacts, likewise
 
@@ -64,7 +72,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   int64_t open_sums = 0;     // of a block that has not ended: the same
   int64_t moves = 0;         // f64
   int64_t counts = 0;        // f64
-  int64_t status = 0;        // u32: how many rows have failed, and how many are unsettled
+  int64_t status = 0;        // SearchCounts
 
   int64_t sort_bytes = 0;
 
@@ -82,6 +90,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     weights = take(problem.weighted ? all : 0, 4);
     objectives = take(all / kSumBlock + 1, 8);
     rows = take(!host_rows ? 0 : cuda.rows_stay ? all : piece_capacity, row_bytes);
+    rows_ahead = take(cuda.rows_ahead ? piece_capacity : 0, row_bytes);
     const int64_t with_operands = !cuda.products ? 0 : cuda.operands_stay ? all : piece_capacity;
     operands = take(operand_tiles(with_operands), saturating_multiply(chunks, kBlockBytes));
     facts = take(with_operands, sizeof(QueryFacts));
@@ -122,7 +131,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     open_sums = take(totals, saturating_multiply(problem.cols + 1, 8));
     moves = take(totals, 8);
     counts = take(totals, 8);
-    status = take(1, 16);
+    status = take(1, sizeof(SearchCounts));
   }
 };
 

@@ -20,13 +20,7 @@ double objective_of(const float* keys, const float* weights, int64_t rows) {
 
 void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome) {
   run.backend.begin_pass(adds_up);
-  for (int64_t first = 0; first < run.problem.rows; first += run.plan.piece_rows) {
-    const int64_t count = std::min(run.plan.piece_rows, run.problem.rows - first);
-    const bool kept = run.backend.keeps_rows();
-    run.backend.scan(kept ? MatrixView(nullptr, run.problem.dtype, {count, 0, 0}) : run.source.fetch(first, count),
-                     first, run.meter);
-    run.meter.poll();
-  }
+  run.backend.scan_all(run.source, run.plan.piece_rows, run.meter);
   outcome.objective = run.backend.objective();
 }
 

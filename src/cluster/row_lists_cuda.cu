@@ -1,5 +1,6 @@
 #include "cluster/row_lists_cuda.hpp"
 
+#include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 #include "kernels/product/operand_layout.hpp"
@@ -35,6 +36,15 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t at = threadIdx.x % 32; at < row_bytes; at += 32) to[at] = row[at];
 }
 
+template <typename X>
+__global__ void __launch_bounds__(kThreads)
+    gather_floats_kernel(const X* from, int64_t stride, int64_t cols, const uint32_t* rows, int64_t count, float* out) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
+  if (i >= count) return;
+  const X* const row = from + (rows == nullptr ? i : int64_t{rows[i]}) * stride;
+  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) out[i * cols + col] = static_cast<float>(row[col]);
+}
+
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
 
 }  // namespace
@@ -56,6 +66,17 @@ void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t
   gather_rows_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(data, from.stride * size, cols * size, rows,
                                                                       count, out, words);
   KITH_CUDA_CHECK_LAUNCH("gather_rows_kernel");
+}
+
+void launch_gather_floats(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, float* out,
+                          cudaStream_t stream) {
+  if (count == 0) return;
+  visit_dtype(from.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    gather_floats_kernel<<<blocks_for(count * 32), kThreads, 0, stream>>>(static_cast<const X*>(from.data), from.stride,
+                                                                          cols, rows, count, out);
+  });
+  KITH_CUDA_CHECK_LAUNCH("gather_floats_kernel");
 }
 
 }  // namespace kith

@@ -1,5 +1,5 @@
 // Rows by a list of their numbers on the GPU: gathered one after the other, and what was found of them put back.
-// Cost: one read and one write of the rows listed. Both enqueue and return.
+// Cost: one read and one write of the rows listed. All enqueue and return.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
@@ -14,6 +14,10 @@ namespace kith {
 // Rows listed, one after the other.
 void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,
                         cudaStream_t stream);
+
+// The same as f32. Where `rows` is null, rows 0, 1, ...
+void launch_gather_floats(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, float* out,
+                          cudaStream_t stream);
 
 // Labels and keys of rows that were searched for by themselves: of rows[i], or of row i where `rows` is null.
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,

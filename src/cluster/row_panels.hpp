@@ -3,7 +3,7 @@
 //
 //   key(row, centre) = value + offset(row), within bound(row, panel)
 //
-// Cost: the packed values, 1 or 4 bytes each, and 28 bytes a row.
+// Cost: the packed values, 1 or 4 bytes each, and 20 (of bytes 40) bytes a row.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -41,16 +41,15 @@ class RowPanels {
   bool bytes_;
   int64_t cols_;
   int64_t width_;
-  HostBuffer packed_;
-  HostBuffer moved_;  // one panel's rows before they are packed
+  HostBuffer packed_;   // the rows as f32,
+  QueryScreen screen_;  // or as bytes
+  HostBuffer moved_;    // one panel's rows before they are packed
   HostBuffer arrays_;
   float* limits_;
   float* offsets_;
-  float* factors_;
   float* constant_;
   float* linear_;
   float* quadratic_;
-  float* tilt_;
 };
 
 }  // namespace kith

@@ -1,6 +1,6 @@
 // Sixteen threads for each run, a lane of the canonical sum each: they hold the sums of every sixteenth column in
-// registers, and the centre in shared memory, so that a value is read and widened once for both. Bound by the reads of
-// the rows.
+// registers, and the centre in shared memory, so that a value is read and widened once for both. Runs are not equally
+// long, so a block is one warp: what the short ones held is free at once. Bound by the reads of the rows.
 #include "cluster/run_sums_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
@@ -18,7 +18,7 @@
 namespace kith {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 32;
 constexpr int kRuns = kThreads / kCanonicalLanes;  // of a block
 
 __device__ double widened(float value) { return static_cast<double>(value); }
@@ -29,7 +29,7 @@ __device__ double widened(int8_t value) { return static_cast<double>(value); }
 
 // kColumns of each thread, all of them or up to so many.
 template <int kColumns, bool kAll, typename X>
-__global__ void __launch_bounds__(kThreads, kColumns > 32 ? 3 : 4)
+__global__ void __launch_bounds__(kThreads, kColumns > 32 ? 12 : 16)
     run_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
   extern __shared__ double shared[];
   const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;

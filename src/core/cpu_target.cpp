@@ -18,6 +18,15 @@ namespace {
 // A Highway target is a bit, the better the lower. What the build lacks would never be dispatched to.
 int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
 
+// Kernels that use extensions expect the others to have AVX-512 too, whose panels are as large.
+CpuExtensions usable_extensions() {
+#if HWY_ARCH_X86
+  constexpr bool kHasAvx512 = (HWY_TARGETS & (2 * HWY_AVX3 - 1)) != 0;  // AVX3 or better
+  if (!kHasAvx512) return {};
+#endif
+  return detect_cpu_extensions();
+}
+
 struct Target {
   std::string name;
   int64_t highway = 0;
@@ -27,7 +36,7 @@ struct Target {
 // Best first.
 std::vector<Target> usable() {
   std::vector<Target> targets;
-  const CpuExtensions machine = detect_cpu_extensions();
+  const CpuExtensions machine = usable_extensions();
   for (int64_t rest = usable_targets(); rest != 0; rest &= rest - 1) {
     const int64_t highway = rest & -rest;
     if (targets.empty()) {  // extensions belong to the best
@@ -46,7 +55,7 @@ std::atomic<unsigned> allowed_extensions{~0u};
 }  // namespace
 
 CpuExtensions cpu_extensions() {
-  const CpuExtensions machine = detect_cpu_extensions();
+  const CpuExtensions machine = usable_extensions();
   const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
   return {machine.dotprod && (allowed & 1u), machine.vnni && (allowed & 2u), machine.amx && (allowed & 4u)};
 }

@@ -15,6 +15,8 @@ class Event {
   void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
   // An event that was never recorded is done.
   void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
+  // Where nothing can be thrown.
+  void wait_quietly() const { (void)cudaEventSynchronize(event_); }
   void hold_up(cudaStream_t stream) const { KITH_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
 
  private:

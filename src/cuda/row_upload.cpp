@@ -2,7 +2,6 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
-#include "cuda/event.hpp"
 
 #include <unistd.h>
 
@@ -14,7 +13,7 @@
 
 namespace kith {
 
-// Two halves of pinned memory, and when each has last been copied.
+// Two halves of pinned memory.
 class PinnedStage {
  public:
   static constexpr int64_t kHalfBytes = kPinnedBytes / 2;
@@ -111,6 +110,9 @@ RowUpload::RowUpload(bool pinned, const Resources& resources, int64_t gather_byt
 
 RowUpload::~RowUpload() {
   if (stage_ == nullptr) return;
+  for (const std::optional<Event>& copied : copied_) {
+    if (copied) copied->wait_quietly();  // the stage is free for others
+  }
   resources_.host_memory()->release(kPinnedBytes);
   keep_stage(std::move(stage_));
 }
@@ -177,12 +179,11 @@ void RowUpload::copy_staged(const MatrixView& rows, const RowPicks& picks, std::
                             ProgressMeter& meter) {
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   const int64_t half_rows = PinnedStage::kHalfBytes / row_bytes;
-  Event copied[2];
-  int turn = 0;
-  for (int64_t first = 0; first < picks.count; first += half_rows, turn ^= 1) {
+  for (int64_t first = 0; first < picks.count; first += half_rows, turn_ ^= 1) {
     const int64_t count = std::min(half_rows, picks.count - first);
-    std::byte* const half = stage_->half(turn);
-    if (first >= 2 * half_rows) copied[turn].wait();
+    std::byte* const half = stage_->half(turn_);
+    if (!copied_[turn_]) copied_[turn_].emplace();
+    copied_[turn_]->wait();
     if (picks.list == nullptr) {
       fill(rows.slice(first, count), {nullptr, 0, count}, half, meter);
     } else {
@@ -190,10 +191,8 @@ void RowUpload::copy_staged(const MatrixView& rows, const RowPicks& picks, std::
     }
     KITH_CUDA_CHECK(cudaMemcpyAsync(target + first * row_bytes, half, static_cast<size_t>(count * row_bytes),
                                     cudaMemcpyHostToDevice, stream));
-    copied[turn].record(stream);
+    copied_[turn_]->record(stream);
   }
-  copied[0].wait();  // the stage is free for others
-  if (picks.count > half_rows) copied[1].wait();
 }
 
 }  // namespace kith

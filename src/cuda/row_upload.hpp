@@ -10,6 +10,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "cuda/event.hpp"
 #include "cuda/pinned_bytes.hpp"
 
 #include <cuda_runtime_api.h>
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace kith {
 
@@ -55,6 +57,8 @@ class RowUpload {
   const Resources resources_;
   HostBuffer gathered_;
   std::unique_ptr<PinnedStage> stage_;
+  std::optional<Event> copied_[2];  // when each half has last been emptied
+  int turn_ = 0;                    // the half to be filled next
 };
 
 }  // namespace kith

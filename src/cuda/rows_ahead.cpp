@@ -3,6 +3,7 @@
 #include "cuda/device_guard.hpp"
 
 #include <system_error>
+#include <utility>
 
 namespace kith {
 
@@ -10,21 +11,33 @@ RowsAhead::RowsAhead(int device, RowUpload& upload, const Resources& resources)
     : upload_(upload), quiet_(resources.with_progress({}).with_cancel(CancelToken())), context_(device) {}
 
 void RowsAhead::begin(int buffer, const MatrixView& rows, const RowPicks& picks, std::byte* target) {
-  used_[buffer].hold_up(context_.stream());
-  const auto copy = [this, buffer, rows, picks, target] {
-    const DeviceGuard guard(context_.device());
-    ProgressMeter meter("copy", picks.count, quiet_);
+  begin_copy(buffer, [this, rows, picks, target](ProgressMeter& meter) {
     if (picks.list == nullptr) {
       upload_.copy(rows, target, context_.stream(), meter);
     } else {
       upload_.copy(rows, picks, target, context_.stream(), meter);
     }
+  });
+}
+
+void RowsAhead::begin(int buffer, std::function<MatrixView()> fetch, std::byte* target) {
+  begin_copy(buffer, [this, fetch = std::move(fetch), target](ProgressMeter& meter) {
+    upload_.copy(fetch(), target, context_.stream(), meter);
+  });
+}
+
+void RowsAhead::begin_copy(int buffer, std::function<void(ProgressMeter&)> copy) {
+  used_[buffer].hold_up(context_.stream());
+  const auto work = [this, buffer, copy = std::move(copy)] {
+    const DeviceGuard guard(context_.device());
+    ProgressMeter meter("copy", 1, quiet_);
+    copy(meter);
     copied_[buffer].record(context_.stream());
   };
   try {
-    copying_ = std::async(std::launch::async, copy);
+    copying_ = std::async(std::launch::async, work);
   } catch (const std::system_error&) {  // no thread is to be had: the copy waits for its turn
-    copying_ = std::async(std::launch::deferred, copy);
+    copying_ = std::async(std::launch::deferred, work);
   }
 }
 

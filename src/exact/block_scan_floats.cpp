@@ -17,7 +17,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
         relative_(is_product(context.kind) ? 0.0f : direct_error(panels_.cols)) {
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
     queries_ = context.queries.panels(block.first_query, block.query_count, limits_.data());
-    if (packed.format() != PanelFormat::screened) return;
+    if (packed.format() != PanelFormat::screened || context.plan.format != PanelFormat::screened) return;
     screen_.emplace(*this, packed.screen_panels(),
                     context.queries.screen_panels(block.first_query, block.query_count, limits_.data()));
   }

@@ -82,10 +82,12 @@ std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const Pre
                                                const Resources& resources) {
   const DefaultFloatMode mode;
   const KeyKind kind = key_kind(options.metric);
-  // A search needs memory too.
-  const PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
-  const int64_t bytes = PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads());
-  if (bytes > resources.host_memory()->available() / 2) {
+  PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
+  const auto bytes_for = [&] { return PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads()); };
+  const int64_t most = resources.host_memory()->available() / 2;  // a search needs memory too
+  if (format == PanelFormat::screened && bytes_for() > most) format = PanelFormat::f32;
+  const int64_t bytes = bytes_for();
+  if (bytes > most) {
     throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
                                   format_bytes(bytes), format_bytes(resources.host_memory()->available())),
                       2 * bytes);

@@ -45,10 +45,15 @@ PanelFormat packed_format(const KnnProblem& problem, const CpuExtensions& cpu) {
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
+// Of a packed vector and what is beside it.
+int64_t vector_bytes(PanelFormat format, int64_t cols) {
+  return packed_bytes(format, cols) + screen_bytes(format, cols);
+}
+
 // The most queries of a task.
 int64_t largest_block(const KnnProblem& problem, const KnnPlan& plan) {
-  const int64_t row_bytes =
-      plan.format == PanelFormat::screened ? problem.cols : packed_bytes(plan.format, problem.cols);
+  const int64_t row_bytes = plan.format == PanelFormat::screened ? screen_bytes(plan.format, problem.cols)
+                                                                 : packed_bytes(plan.format, problem.cols);
   if (plan.format == PanelFormat::f32) return kBlockBytes / row_bytes >= kQueryBlock ? kQueryBlock : kSmallestBlock;
   constexpr int64_t kWidth = kMostQueriesPerPanel;
   return std::clamp<int64_t>(kFastBlockBytes / row_bytes / kWidth * kWidth, kWidth, kFastQueryBlock);
@@ -96,13 +101,13 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(problem.k);
   const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
   const int64_t batch_bytes = plan->query_batch > smallest_batch
-                                  ? plan->query_batch * (problem.cols * 4 + packed_bytes(plan->format, problem.cols) +
+                                  ? plan->query_batch * (problem.cols * 4 + vector_bytes(plan->format, problem.cols) +
                                                          problem.k * 16 + problem.result_k * 12) +
                                         list_bytes
                                   : 0;
   const int64_t panel_bytes =
       plan->engine == CpuEngine::panels && !problem.base_prepared && plan->panel_rows > smallest_rows
-          ? plan->panel_rows * packed_bytes(plan->format, problem.cols)
+          ? plan->panel_rows * vector_bytes(plan->format, problem.cols)
           : 0;
   const int64_t chunk_bytes = !problem.base_in_memory && plan->base_chunk > smallest_rows
                                   ? plan->base_chunk * problem.cols * size_of(problem.base_dtype)
@@ -123,17 +128,17 @@ bool shrink(const KnnProblem& problem, KnnPlan* plan, int64_t* most_splits) {
 }
 
 // The largest plan of one engine that fits, or else its smallest.
-KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine engine) {
+KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine engine, PanelFormat format) {
   const int64_t row_bytes = problem.cols * size_of(problem.base_dtype);
   KnnPlan plan;
   plan.device = Device::cpu();
   plan.engine = engine;
-  plan.format = packed_format(problem, budget.cpu);
+  plan.format = format;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(problem.k), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, problem.queries);
   plan.base_chunk =
       problem.base_in_memory ? problem.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, problem.rows);
-  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / packed_bytes(plan.format, problem.cols), 1, plan.base_chunk);
+  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / vector_bytes(plan.format, problem.cols), 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
     choose_tasks(problem, budget, most_splits, &plan);
@@ -143,6 +148,8 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
 }
 
 // Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
+// Of products in f32 on a small CPU; faster CPUs and formats make the choice of a GPU come too early, by less than
+// its start takes.
 constexpr double kCpuFlopsPerThread = 30e9;
 constexpr double kGpuProductFlops = 5e13;  // on matrix units
 constexpr double kGpuFlops = 2.4e12;       // in float64
@@ -170,9 +177,15 @@ CpuEngine cpu_engine(const KnnProblem& problem, const CpuExtensions& cpu) {
 }
 
 KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
-  KnnPlan plan = fit_plan(problem, budget, cpu_engine(problem, budget.cpu));
+  const PanelFormat format = packed_format(problem, budget.cpu);
+  const CpuEngine engine = cpu_engine(problem, budget.cpu);
+  KnnPlan plan = fit_plan(problem, budget, engine, format);
   if (plan.host_bytes <= budget.host) return plan;
-  plan = fit_plan(problem, budget, CpuEngine::direct);  // slower for many queries, but packs nothing
+  if (engine == CpuEngine::panels && format == PanelFormat::screened) {
+    plan = fit_plan(problem, budget, engine, PanelFormat::f32);
+    if (plan.host_bytes <= budget.host) return plan;
+  }
+  plan = fit_plan(problem, budget, CpuEngine::direct, format);  // slower for many queries, but packs nothing
   if (plan.host_bytes <= budget.host) return plan;
   throw OutOfMemory(
       fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host memory "

@@ -114,7 +114,7 @@ struct CudaChoice {
 // What its queries are packed in, if at all.
 std::optional<PanelFormat> panel_format(const KnnPlan& plan);
 
-// What the metric, the number of queries and whether the base is prepared decide on such a CPU.
+// What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
 CpuEngine cpu_engine(const KnnProblem& problem, const CpuExtensions& cpu);
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.

@@ -66,7 +66,8 @@ int64_t PackedBase::bytes_for(PanelFormat format, int64_t rows, int64_t cols, in
 
 bool PackedBase::fits(PanelFormat format) const {
   const PanelShape shape = panel_shape(format);
-  return format == format_ && shape.rows_per_panel == shape_.rows_per_panel &&
+  const bool same = format == format_ || (holds_f32(format) && holds_f32(format_));
+  return same && shape.rows_per_panel == shape_.rows_per_panel &&
          shape.signed_bytes == shape_.signed_bytes;
 }
 

@@ -11,10 +11,10 @@
 
 #include "core/parallel_for.hpp"
 #include "exact/knn_backend.hpp"
-#include "exact/screen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/product/byte_product.hpp"
 #include "kernels/product/panel_product.hpp"
+#include "kernels/product/screen.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -44,7 +44,7 @@ class PackedBase : public PreparedBase {
   int64_t panel_count() const { return (rows_ + shape_.rows_per_panel - 1) / shape_.rows_per_panel; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
   PanelFormat format() const { return format_; }
-  // Whether the product in use takes panels of this format and shape.
+  // Whether the product in use, for this format, takes these panels: with or without the screen.
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;

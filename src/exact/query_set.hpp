@@ -5,11 +5,11 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/screen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/product/byte_product.hpp"
 #include "kernels/product/panel_product.hpp"
+#include "kernels/product/screen.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -70,10 +70,9 @@ class FlatBase final : public BlocksBase {
   bool can_prepare() const override { return params_.prepare; }
 
   bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
-    KnnProblem prepared = problem;
-    prepared.base_prepared = true;
-    const bool make =
-        params_.prepare && !(device == Device::cpu() && cpu_engine(prepared, cpu_extensions()) == CpuEngine::direct);
+    // A search of few queries uses what there is on the CPU, but would not make up for packing.
+    const bool few = device == Device::cpu() && cpu_engine(problem, cpu_extensions()) == CpuEngine::direct;
+    const bool make = params_.prepare && !few;
     bool all = true;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];

@@ -77,6 +77,36 @@ TEST(KMeansPlanCuda, LessMemoryLetsOperandsGoThenRowsThenPieces) {
   EXPECT_FALSE(rows);
 }
 
+TEST(KMeansPlanCuda, RowsThatCannotStayComeAhead) {
+  KMeansProblem problem = million();
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.rows_ahead);
+  const KMeansPlan plan = plan_within(problem, 300 * kMiB);
+  EXPECT_FALSE(plan.cuda.rows_stay);
+  EXPECT_TRUE(plan.cuda.rows_ahead);
+  const KMeansWorkspace layout(problem, plan);
+  EXPECT_GE(layout.rows_ahead - layout.rows, plan.piece_rows * problem.cols * 4);
+  EXPECT_GE(layout.operands - layout.rows_ahead, plan.piece_rows * problem.cols * 4);
+  problem.space = MemorySpace::cuda(0);
+  EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda.rows_ahead);
+  problem.space = MemorySpace::host();
+  problem.adds_up = false;  // one pass, a piece of which at a time is handed out
+  EXPECT_FALSE(plan_within(problem, 300 * kMiB).cuda.rows_ahead);
+}
+
+TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
+  KMeansProblem problem = million();
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.plus_plus);  // nothing is sampled
+  problem.sampled_rows = 32 * 4096;
+  const KMeansPlan roomy = plan_within(problem, 100 * kGiB);
+  EXPECT_TRUE(roomy.cuda.plus_plus);
+  problem.sampled_rows = 1000000;
+  const KMeansPlan tight = plan_within(problem, 200 * kMiB);
+  EXPECT_FALSE(tight.cuda.plus_plus);
+  EXPECT_GT(tight.host_bytes, 1000000 * 128 * 4);  // the host chooses instead
+  problem.space = MemorySpace::cuda(0);
+  EXPECT_LT(plan_within(problem, 100 * kGiB).host_bytes, 100 * kMiB);
+}
+
 TEST(KMeansPlanCuda, TooLittleMemorySaysHowMuchWouldDo) {
   try {
     plan_within(million(), 100000);

@@ -66,6 +66,32 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFinite) {
   EXPECT_EQ(text, text_thrown<InvalidArgument>([&] { fit(data.view(), random_start(4, 2), {}, on_cpu()); }));
 }
 
+// By narrow and by wide rows, aligned and not, when rows are assigned, which looks at them by itself.
+TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFiniteOfAnyWidth) {
+  for (const int64_t cols : {1, 3, 31, 32, 33, 784}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const int64_t gap : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << cols << " columns of " << name_of(dtype) << ", gap " << gap);
+        auto data = make_floats(Shape::gaussian, 150, cols, 6);
+        KMeans model(random_start(3, 1));
+        model.fit(TypedRows(dtype, data, 1, gap).view(), {}, on_cpu());
+        const auto text = [&](const MatrixView& rows, const Resources& resources) {
+          std::vector<int32_t> labels(150);
+          return text_thrown<InvalidArgument>([&] { model.predict(rows, labels.data(), nullptr, resources); });
+        };
+        const TypedRows good(dtype, data, 1, gap);
+        EXPECT_EQ(text(DeviceMatrix(good.view()).view(), on_cuda()), "");
+        data.row(149)[0] = INFINITY;
+        data.row(101)[cols - 1] = NAN;
+        const TypedRows bad(dtype, data, 1, gap);
+        const std::string found = text(DeviceMatrix(bad.view()).view(), on_cuda());
+        EXPECT_NE(found.find("101"), std::string::npos) << found;
+        EXPECT_EQ(found, text(bad.view(), on_cpu()));
+      }
+    }
+  }
+}
+
 TEST_F(CudaKMeansOnDevice, IsNotFittedOnTheCpu) {
   const auto data = make_floats(Shape::gaussian, 50, 6, 4);
   const DeviceMatrix on_device(data.view());

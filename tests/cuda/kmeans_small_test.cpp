@@ -20,9 +20,13 @@ TEST_F(CudaKMeansSmall, OddShapes) {
                                              {130, 1, 5},
                                              {257, 17, 129},
                                              {300, 300, 3},
+                                             {40, 784, 6},
                                              {1025, 6, 20}}) {
     const auto data = make_floats(Shape::gaussian, rows, cols, 1);
-    expect_fit_parity(data.view(), random_start(clusters, 2));
+    KMeansParams params = random_start(clusters, 2);
+    expect_fit_parity(data.view(), params);
+    params.init = KMeansInit::kmeans_plus_plus;
+    expect_fit_parity(data.view(), params);
   }
 }
 
@@ -178,15 +182,78 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
   }
 }
 
+// Several passes over pieces of which the next comes while one is worked on, as under a small limit.
+TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
+  const DeviceInfo device = cuda_devices().front();
+  for (const int64_t rows : {1025, 3000, 4096}) {
+    const auto data = make_floats(Shape::gaussian, rows, 7, 11);
+    const auto centres = make_floats(Shape::gaussian, 9, 7, 12);
+    KMeansProblem problem;
+    problem.rows = rows;
+    problem.cols = 7;
+    problem.clusters = 9;
+    for (const bool in_memory : {true, false}) {
+      problem.in_memory = in_memory;
+      const Resources cpu = on_cpu();
+      const Resources cuda = on_cuda();
+      const auto run = [&](KMeansBackend& backend) {
+        std::vector<int32_t> labels(static_cast<size_t>(rows));
+        std::vector<float> keys(static_cast<size_t>(rows));
+        std::vector<double> found;
+        auto moved = make_floats(Shape::gaussian, 9, 7, 12);
+        const MutableMatrixView target(moved.row(0), 9, 7);
+        ProgressMeter meter("test", rows, cpu);
+        ViewSource source(data.view());
+        backend.set_rows({rows, labels.data(), keys.data(), nullptr});
+        backend.set_centres(target);
+        for (const bool adds_up : {true, true, false, true}) {
+          backend.begin_pass(adds_up);
+          backend.scan_all(source, kSumBlock, meter);
+          found.push_back(backend.objective());
+          if (adds_up) found.push_back(backend.move_to_means(target));
+        }
+        backend.begin_pass(true);  // by pieces that are handed over, after some have come ahead
+        for (int64_t first = 0; first < rows; first += kSumBlock) {
+          backend.scan(data.view().slice(first, std::min(kSumBlock, rows - first)), first, meter);
+        }
+        found.push_back(backend.objective());
+        backend.get_rows();
+        found.insert(found.end(), labels.begin(), labels.end());
+        found.insert(found.end(), keys.begin(), keys.end());
+        return found;
+      };
+      const DataSample sample{std::vector<float>(7, 0.1f), 3.0f};
+      const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
+      KMeansPlan plan = plan_kmeans_cuda(problem, device, budget);
+      plan.piece_rows = kSumBlock;
+      plan.cuda.rows_stay = plan.cuda.operands_stay = false;
+      plan.cuda.rows_ahead = true;
+      EXPECT_EQ(run(*make_kmeans_cuda(problem, plan, sample, cuda)),
+                run(*make_kmeans_cpu(problem, plan_kmeans_cpu(problem, budget), sample, cpu)));
+    }
+  }
+}
+
+// With a tolerance of 0 the values are looked at where they are rounded, else before.
 TEST_F(CudaKMeansSmall, NamesTheFirstRowThatIsNotFinite) {
   auto data = make_floats(Shape::gaussian, 300, 8, 8);
   data.row(70)[3] = NAN;
   data.row(200)[0] = INFINITY;
-  const auto text = [&](const Resources& resources) {
-    return text_thrown<InvalidArgument>([&] { fit(data.view(), random_start(4, 2), {}, resources); });
-  };
-  EXPECT_NE(text(on_cuda()).find("70"), std::string::npos);
-  EXPECT_EQ(text(on_cuda()), text(on_cpu()));
+  for (const double tol : {0.0, 1e-4}) {
+    for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+      for (const int64_t batch : {0, 50}) {
+        KMeansParams params = random_start(4, 2);
+        params.tol = tol;
+        params.init = init;
+        params.batch_size = batch;
+        const auto text = [&](const Resources& resources) {
+          return text_thrown<InvalidArgument>([&] { fit(data.view(), params, {}, resources); });
+        };
+        EXPECT_NE(text(on_cuda()).find("70"), std::string::npos);
+        EXPECT_EQ(text(on_cuda()), text(on_cpu()));
+      }
+    }
+  }
 }
 
 }  // namespace

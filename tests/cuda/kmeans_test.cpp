@@ -1,5 +1,8 @@
 // k-means on the GPU against the CPU, bit for bit: many pieces and tiles, hard data, limits.
 #include "cuda/kmeans_parity.hpp"
+#include "io/temporary_directory.hpp"
+
+#include <kith/vector_file.hpp>
 
 namespace kith {
 namespace {
@@ -80,6 +83,22 @@ TEST_F(CudaKMeans, ALimitThatMakesRowsComeAgainInEveryPass) {
     SCOPED_TRACE(limit);
     expect_fit_parity(data.view(), random_start(300, 4), {}, with_device_limit(limit));
     expect_fit_parity(data.view(), random_start(300, 4), input, with_device_limit(limit));
+  }
+}
+
+TEST_F(CudaKMeans, AFileLargerThanTheDeviceLimit) {
+  const testing::TemporaryDirectory directory;
+  const auto data = make_floats(Shape::gaussian, 50000, 33, 13);
+  write_vectors(directory.path("x.fbin"), data.view());
+  const VectorFile file(directory.path("x.fbin"));
+  KMeansParams params = random_start(60, 3);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    params.init = init;
+    const Fitted expected = fit(data.view(), params);
+    expect_same_fit(expected, fit(file, params));
+    for (const int64_t limit : {kNoLimit, int64_t{6} << 20}) {
+      expect_same_fit(expected, fit(file, params, {}, with_device_limit(limit)));
+    }
   }
 }
 

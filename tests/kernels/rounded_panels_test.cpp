@@ -60,7 +60,7 @@ void expect_within_the_bound(int64_t cols) {
   constexpr int64_t kQueries = 11;
   const auto queries = make_floats(Shape::gaussian, kQueries, cols, 2);
   const auto rows = make_floats(Shape::mixed_norms, kRows, cols, 3);
-  const PanelShape shape = rounded_panel_shape();
+  const PanelShape shape = byte_panel_shape();
   const int64_t width = shape.rows_per_panel;
   const int64_t panels = (kRows + width - 1) / width;
   const int64_t bytes = rounded_words(cols) * 4;

@@ -1,35 +1,77 @@
-// A thread for each row; the smallest bad row is an atomic minimum, the same in whatever order the threads come.
+// A thread for each narrow row; four for each wide one, so that its values are read together, each with four lanes of
+// the canonical sum (kernels/product/row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an atomic
+// minimum, the same in whatever order the threads come. Bound by the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
+#include "kernels/product/load_four_cuda.hpp"
+#include "kernels/product/row_threads_cuda.hpp"
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int64_t kWideCols = 32;
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    inspect_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= rows.count) return;
-  const RowFacts facts = inspect_row(static_cast<const T*>(rows.data) + rows.stored(row) * rows.stride, cols);
+__device__ void report(const RowFindings& findings, int64_t row, const RowFacts& facts) {
   const auto number = static_cast<uint32_t>(row);
   if (!facts.finite && findings.first_bad != nullptr) atomicMin(findings.first_bad, number);
   if (facts.negative && findings.first_negative != nullptr) atomicMin(findings.first_negative, number);
   if (findings.inverse_norms != nullptr) findings.inverse_norms[row] = facts.inverse_norm;
 }
 
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    inspect_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= rows.count) return;
+  report(findings, row, inspect_row(static_cast<const T*>(rows.data) + rows.stored(row) * rows.stride, cols));
+}
+
+template <bool kNorms, typename T>
+__global__ void __launch_bounds__(kThreads)
+    inspect_wide_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
+  if (row >= rows.count) return;
+  const unsigned threads = row_threads();
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  const T* const data = static_cast<const T*>(rows.data);
+  const T* const values = data + rows.stored(row) * rows.stride;
+  const bool aligned = rows_aligned(data, rows.stride);
+  double lanes[kRowThreadLanes] = {};
+  bool finite = true;
+  bool negative = false;
+#pragma unroll 8
+  for (int64_t first = kRowThreadLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<T> four = load_four(values, first, cols, aligned);
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) {
+      const auto value = static_cast<float>(four.values[i]);
+      finite = finite && value - value == 0.0f;
+      negative = negative || value < 0.0f;
+      if constexpr (kNorms) lanes[i] = fma(static_cast<double>(value), static_cast<double>(value), lanes[i]);
+    }
+  }
+  finite = __all_sync(threads, finite);
+  negative = __any_sync(threads, negative);
+  const double squares = kNorms ? join_row_threads(lanes, threads) : 0.0;
+  if (thread == 0) report(findings, row, {finite, negative, canonical_inverse_norm(squares)});
+}
+
 }  // namespace
 
 void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
   if (rows.count == 0) return;
-  const unsigned blocks = static_cast<unsigned>((rows.count + kThreads - 1) / kThreads);
+  const int64_t threads = rows.count * (cols < kWideCols ? 1 : kRowThreads);
+  const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
   visit_dtype(rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    inspect_rows_kernel<T><<<blocks, kThreads, 0, stream>>>(rows, cols, findings);
+    const auto kernel = cols < kWideCols                    ? inspect_rows_kernel<T>
+                        : findings.inverse_norms != nullptr ? inspect_wide_rows_kernel<true, T>
+                                                            : inspect_wide_rows_kernel<false, T>;
+    kernel<<<blocks, kThreads, 0, stream>>>(rows, cols, findings);
   });
   KITH_CUDA_CHECK_LAUNCH("inspect_rows_kernel");
 }

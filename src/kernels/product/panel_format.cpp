@@ -60,9 +60,12 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
 PanelShape panel_shape(PanelFormat format) {
   if (holds_f32(format)) return f32_panel_shape();
   if (format == PanelFormat::bits) return bit_panel_shape();
-  const CpuExtensions cpu = cpu_extensions();
-  if (cpu.amx) return {32, 32, true, false};
-  if (cpu.vnni) return {48, 8, false, true};
+  if (cpu_extensions().amx) return {32, 32, true, false};
+  return byte_panel_shape();
+}
+
+PanelShape byte_panel_shape() {
+  if (cpu_extensions().vnni) return {48, 8, false, true};
   return {12, 8, false, false};
 }
 
@@ -86,6 +89,10 @@ int64_t units_per_part(PanelFormat format, int64_t cols) {
 int64_t packed_bytes(PanelFormat format, int64_t cols) {
   if (format == PanelFormat::bits) return cols;
   return units_per_part(format, cols) * parts_of(format) * static_cast<int64_t>(sizeof(uint32_t));
+}
+
+int64_t screen_bytes(PanelFormat format, int64_t cols) {
+  return format == PanelFormat::screened ? rounded_words(cols) * 4 : 0;
 }
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {

@@ -42,6 +42,8 @@ struct PanelShape {
 
 // For the instruction set in use.
 PanelShape panel_shape(PanelFormat format);
+// Where dot products multiply bytes. That of f32 is as large, so that a panel has the same rows in a screen.
+PanelShape byte_panel_shape();
 
 inline constexpr int64_t kMostQueriesPerPanel = 32;
 
@@ -52,6 +54,8 @@ int64_t padded_columns(PanelFormat format, int64_t cols);
 int64_t units_per_part(PanelFormat format, int64_t cols);
 constexpr int64_t parts_of(PanelFormat format) { return format == PanelFormat::bf16 ? 2 : 1; }
 int64_t packed_bytes(PanelFormat format, int64_t cols);
+// What is beside it: a screen.
+int64_t screen_bytes(PanelFormat format, int64_t cols);
 
 // values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);

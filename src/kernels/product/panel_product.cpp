@@ -20,7 +20,7 @@ constexpr int64_t kFloats = hn::MaxLanes(F32());
 
 // The tile fills the registers: sums, one vector for each group of rows, and the query values. With 32 registers
 // 8 x 3 vectors of sums, with 16 registers 6 x 2.
-#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kQueries = 8;
 constexpr int kVectors = 3;
 #else
@@ -59,7 +59,7 @@ HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[k
   Vec r[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) r[v] = hn::Load(d, rows + v * kFloats);
-#if HWY_TARGET == HWY_NEON
+#if HWY_ARCH_ARM_A64
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; q += 4) {
     const Vec four = hn::Load(d, queries + q);

@@ -56,7 +56,7 @@ RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uin
   const Vec inverse = hn::Set(d, tiny ? 0.0f : 127 / largest);
   const Vec whole = hn::Set(d, kWhole);
   Vec squares = hn::Zero(d);
-  Vec sums = hn::Zero(d);  // whole numbers, far below 2^24
+  Vec sums = hn::Zero(d);  // whole numbers, 127 for each column of a lane at most: exact
   const int64_t words = (cols + 3) / 4;
   for (int64_t c = 0; c < cols; c += kFloats) {
     const Vec values = load(vector + c, cols - c);

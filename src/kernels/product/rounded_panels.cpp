@@ -5,11 +5,6 @@
 
 namespace kith {
 
-PanelShape rounded_panel_shape() {
-  if (cpu_extensions().vnni) return {48, 8, false, true};
-  return {12, 8, false, false};
-}
-
 bool has_rounded_product() {
   const CpuExtensions cpu = cpu_extensions();
   return cpu.dotprod || cpu.vnni;
@@ -20,7 +15,7 @@ RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* o
 }
 
 RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out) {
-  return round_to_bytes(query, cols, width, rounded_panel_shape().signed_bytes ? 0x80808080u : 0, out);  // adds 128
+  return round_to_bytes(query, cols, width, byte_panel_shape().signed_bytes ? 0x80808080u : 0, out);  // adds 128
 }
 
 void scan_rounded_panels([[maybe_unused]] const RoundedQueries& queries, [[maybe_unused]] const RoundedBase& base,

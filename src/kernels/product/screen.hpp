@@ -1,7 +1,7 @@
-// Screens: the vectors of f32 panels rounded to bytes, which a processor with dot products of bytes multiplies four
-// times as fast. What the rounded product excludes, within its bounds, need not be multiplied in f32 (block_scan).
+// Screens: vectors rounded to bytes and packed, which a processor with dot products of bytes multiplies four times as
+// fast as f32. What a rounded product excludes, within its bounds, need not be computed any better.
 //
-// Cost: a byte for each value and a few floats for each vector, beside the panels.
+// Cost: a byte for each value and a few floats for each vector.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -22,10 +22,10 @@ class BaseScreen {
 
   // Makes a panel ready for its first `count` rows; the others stay empty.
   void clear_panel(int64_t panel, int64_t count);
-  // Row `i` of a panel, as it is packed.
+  // Row `i` of a panel, as it is multiplied.
   void put(int64_t panel, int64_t i, const float* row);
 
-  // With the terms and norms of the f32 panels.
+  // With a term for each row (RoundedBase) and the largest norm in each panel.
   RoundedBase panels(const float* terms, const float* norms) const;
 
  private:
@@ -37,7 +37,7 @@ class BaseScreen {
   HostBuffer residuals_;
 };
 
-// Of queries.
+// Of queries. Different panels may be filled at once.
 class QueryScreen {
  public:
   QueryScreen() = default;
@@ -45,8 +45,7 @@ class QueryScreen {
   QueryScreen(int64_t count, int64_t cols, const Resources& resources);
   static int64_t bytes_for(int64_t count, int64_t cols);
 
-  // Takes a query as it is packed, before it is scaled. The product is scaled by -2 where `differences` are wanted,
-  // else by -1.
+  // Takes a query as it is multiplied. The product is scaled by -2 where `differences` are wanted, else by -1.
   void put(int64_t query, const float* moved, double squared_norm, bool differences);
   // A query that only fills up a panel.
   void clear(int64_t query);
@@ -55,13 +54,16 @@ class QueryScreen {
   RoundedQueries panels(int64_t first, int64_t count, float* limits) const;
 
  private:
-  float* array(int64_t which) const { return arrays_.as<float>() + which * count_; }
-
   int64_t cols_ = 0;
   int64_t width_ = 0;
-  int64_t count_ = 0;
   HostBuffer bytes_;
-  HostBuffer arrays_;  // factors, and the bounds' four coefficients
+  HostBuffer arrays_;
+  // In arrays_: as RoundedQueries has them.
+  float* factors_ = nullptr;
+  float* constant_ = nullptr;
+  float* linear_ = nullptr;
+  float* quadratic_ = nullptr;
+  float* tilt_ = nullptr;
 };
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-#include "exact/screen.hpp"
+#include "kernels/product/screen.hpp"
 
 #include "kernels/distance/error_bound.hpp"
 
@@ -19,7 +19,7 @@ int64_t word_bytes(int64_t cols) { return rounded_words(cols) * 4; }
 
 BaseScreen::BaseScreen(int64_t rows, int64_t cols, const Resources& resources)
     : cols_(cols),
-      width_(rounded_panel_shape().rows_per_panel),
+      width_(byte_panel_shape().rows_per_panel),
       bytes_(rows * word_bytes(cols), "the packed base", resources),
       scales_(rows * kFloat, "the packed base's scales", resources),
       sums_(rows * kFloat, "the packed base's scales", resources),
@@ -51,10 +51,15 @@ RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
 
 QueryScreen::QueryScreen(int64_t count, int64_t cols, const Resources& resources)
     : cols_(cols),
-      width_(rounded_panel_shape().queries_per_panel),
-      count_(count),
+      width_(byte_panel_shape().queries_per_panel),
       bytes_(count * word_bytes(cols), "the packed queries", resources),
-      arrays_(count * kQueryArrays * kFloat, "the queries' error bounds", resources) {}
+      arrays_(count * kQueryArrays * kFloat, "the queries' error bounds", resources) {
+  float* at = arrays_.as<float>();
+  for (float** array : {&factors_, &constant_, &linear_, &quadratic_, &tilt_}) {
+    *array = at;
+    at += count;
+  }
+}
 
 int64_t QueryScreen::bytes_for(int64_t count, int64_t cols) {
   return count * (word_bytes(cols) + kQueryArrays * kFloat);
@@ -69,26 +74,26 @@ void QueryScreen::put(int64_t query, const float* moved, double squared_norm, bo
   ErrorBound bound = differences ? squared_l2_product_bound(norm, cols_ + 8) : inner_product_bound(norm, cols_ + 8);
   if (!(squared_norm < kLargestSquaredNorm)) bound.constant = kInfinity;
   const float scale = (differences ? 2.0f : 1.0f) * (1 + 0x1p-18f);
-  array(0)[query] = (differences ? -2.0f : -1.0f) * rounded.scale;
-  array(1)[query] = bound.constant;
-  array(2)[query] = bound.linear + scale * rounded.residual;
-  array(3)[query] = bound.quadratic;
-  array(4)[query] = scale * (static_cast<float>(norm) + rounded.residual);
+  factors_[query] = (differences ? -2.0f : -1.0f) * rounded.scale;
+  constant_[query] = bound.constant;
+  linear_[query] = bound.linear + scale * rounded.residual;
+  quadratic_[query] = bound.quadratic;
+  tilt_[query] = scale * (static_cast<float>(norm) + rounded.residual);
 }
 
 void QueryScreen::clear(int64_t query) {
-  for (int64_t which = 0; which < kQueryArrays; ++which) array(which)[query] = 0;
+  factors_[query] = constant_[query] = linear_[query] = quadratic_[query] = tilt_[query] = 0;
 }
 
 RoundedQueries QueryScreen::panels(int64_t first, int64_t count, float* limits) const {
   return {bytes_.as<int8_t>() + first * word_bytes(cols_),
           count,
           limits,
-          array(0) + first,
-          array(1) + first,
-          array(2) + first,
-          array(3) + first,
-          array(4) + first};
+          factors_ + first,
+          constant_ + first,
+          linear_ + first,
+          quadratic_ + first,
+          tilt_ + first};
 }
 
 }  // namespace kith

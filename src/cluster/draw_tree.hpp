@@ -1,0 +1,120 @@
+// How k-means++ adds up its rows' weighted distances and draws a row by them: one order for the CPU and for GPUs.
+//
+// A tree with 32 children to a node. Rows are the leaves, 32 of them make a segment, 32 segments a block, and so on
+// until 32 nodes or fewer are left, the top. A node's sum is that of its children, added to zero in their order. A draw
+// goes down from the top: past all children whose sums, added in order to what lies before, stay within the target.
+// Chains are short at every level, so that a GPU is not left waiting; only sums from blocks upwards are kept.
+#pragma once
+
+#include "core/host_device.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kDrawFan = 32;
+inline constexpr int64_t kDrawBlock = int64_t{kDrawFan} * kDrawFan;
+
+// Where the sums of each level lie, blocks first.
+struct DrawTree {
+  static constexpr int kMostLevels = 6;
+
+  int64_t rows = 0;
+  int64_t segments = 0;
+  int levels = 0;
+  int64_t sizes[kMostLevels] = {};
+  int64_t offsets[kMostLevels] = {};
+  int64_t size = 0;  // of all levels
+
+  KITH_HOST_DEVICE explicit constexpr DrawTree(int64_t row_count)
+      : rows(row_count), segments((row_count + kDrawFan - 1) / kDrawFan) {
+    int64_t nodes = segments;
+    do {
+      nodes = (nodes + kDrawFan - 1) / kDrawFan;
+      sizes[levels] = nodes;
+      offsets[levels++] = size;
+      size += nodes;
+    } while (nodes > kDrawFan);
+  }
+
+  KITH_HOST_DEVICE constexpr int64_t blocks() const { return sizes[0]; }
+  KITH_HOST_DEVICE constexpr int top() const { return levels - 1; }
+  // How many of `all` nodes are children of the node.
+  KITH_HOST_DEVICE static constexpr int children_of(int64_t node, int64_t all) {
+    const int64_t left = all - node * kDrawFan;
+    return static_cast<int>(left < kDrawFan ? left : kDrawFan);
+  }
+};
+
+// The sum of up to kDrawFan children; they are read before they are added.
+template <typename Load>
+KITH_HOST_DEVICE inline double sum_children(const Load& load, int count) {
+  double children[kDrawFan];
+  for (int i = 0; i < kDrawFan; ++i) children[i] = i < count ? load(i) : 0.0;
+  double sum = 0;
+  for (int i = 0; i < kDrawFan; ++i) {
+    if (i < count) sum += children[i];
+  }
+  return sum;
+}
+
+// The child that the target falls to; `before` grows by those that it passes.
+template <typename Load>
+KITH_HOST_DEVICE inline int pass_children(const Load& load, int count, double target, double& before) {
+  double children[kDrawFan];
+  for (int i = 0; i < kDrawFan; ++i) children[i] = i < count ? load(i) : 0.0;
+  double reached[kDrawFan];  // before each child
+  reached[0] = before;
+  for (int i = 1; i < kDrawFan; ++i) reached[i] = reached[i - 1] + children[i - 1];
+  int at = 0;
+  bool passes = true;
+  for (int i = 1; i < kDrawFan; ++i) {
+    passes = passes && i < count && reached[i] <= target;  // a NaN ends it
+    before = passes ? reached[i] : before;
+    at = passes ? i : at;
+  }
+  return at;
+}
+
+// The sums of the levels above blocks, which are there.
+inline void add_up_tree(const DrawTree& tree, double* sums) {
+  for (int level = 1; level < tree.levels; ++level) {
+    for (int64_t node = 0; node < tree.sizes[level]; ++node) {
+      const double* const children = sums + tree.offsets[level - 1] + node * kDrawFan;
+      sums[tree.offsets[level] + node] =
+          sum_children([&](int i) { return children[i]; }, DrawTree::children_of(node, tree.sizes[level - 1]));
+    }
+  }
+}
+
+KITH_HOST_DEVICE inline double tree_total(const DrawTree& tree, const double* sums) {
+  const double* const top = sums + tree.offsets[tree.top()];
+  return sum_children([&](int i) { return top[i]; }, DrawTree::children_of(0, tree.sizes[tree.top()]));
+}
+
+// The row at `target` of the total. segment(block, i) is the sum of a block's segment, step(i) what a row adds to it.
+template <typename Segment, typename Step>
+KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* sums, double target,
+                                          const Segment& segment, const Step& step) {
+  double before = 0;
+  int64_t node = 0;
+  for (int level = tree.top(); level >= 0; --level) {
+    const double* const children = sums + tree.offsets[level] + node * kDrawFan;
+    const int count = DrawTree::children_of(node, tree.sizes[level]);
+    node = node * kDrawFan + pass_children([&](int i) { return children[i]; }, count, target, before);
+  }
+  const int64_t block = node;
+  node = node * kDrawFan + pass_children([&](int i) { return segment(block, i); },
+                                         DrawTree::children_of(block, tree.segments), target, before);
+  const int64_t first = node * kDrawFan;
+  const int64_t row = first + pass_children([&](int i) { return step(first + i); },
+                                            DrawTree::children_of(node, tree.rows), target, before);
+  if (step(row) > 0) return static_cast<uint32_t>(row);
+  // Rounding has led to a row that cannot be drawn: the last of the block that can, or the block's first.
+  const int64_t end = (block + 1) * kDrawBlock < tree.rows ? (block + 1) * kDrawBlock : tree.rows;
+  int64_t last = end - 1;
+  while (last > block * kDrawBlock && !(step(last) > 0)) --last;
+  return static_cast<uint32_t>(last);
+}
+
+}  // namespace kith

@@ -1,0 +1,30 @@
+#include "cluster/kmeans_backend.hpp"
+
+#include "core/dispatch.hpp"
+
+#include <algorithm>
+
+namespace kith {
+
+void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter) {
+  for (int64_t first = 0; first < source.rows(); first += piece_rows) {
+    scan(source.fetch(first, std::min(piece_rows, source.rows() - first)), first, meter);
+    meter.poll();
+  }
+}
+
+void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {
+  std::fill_n(counts, clusters, 0.0);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    counts[rows.labels[i]] += rows.weights == nullptr ? 1.0 : static_cast<double>(rows.weights[i]);
+  }
+}
+
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansProblem& problem, const KMeansPlan& plan,
+                                                   const DataSample& sample, const Resources& resources) {
+  return dispatch(
+      plan.device, [&] { return make_kmeans_cpu(problem, plan, sample, resources); },
+      [&](int) { return make_kmeans_cuda(problem, plan, sample, resources); });
+}
+
+}  // namespace kith
