@@ -3,7 +3,6 @@
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/select/candidate_list.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -79,7 +78,7 @@ TEST(PackedProduct, EveryValueIsWithinItsBound) {
           if (format != PanelFormat::screened) continue;
 
           for (int64_t query = 0; query < queries.rows; ++query) {
-            alignas(64) float values[CandidateList::kLargestGroup];
+            alignas(64) float values[kMostRowsPerPanel];
             panel_values(panels, rows, query, 0, values);
             check.on_hit(query, 0, values);
           }

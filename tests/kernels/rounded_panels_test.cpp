@@ -18,30 +18,45 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
+void expect_rounding_is_bounded(const float* row, int64_t cols) {
+  std::vector<int8_t> bytes(static_cast<size_t>(rounded_words(cols) * 4 * 3), int8_t{0});
+  std::vector<int8_t> flipped(bytes.size(), int8_t{0});
+  const RoundedVector rounded = round_row(row, cols, 3, bytes.data());
+  round_to_bytes(row, cols, 3, 0x80808080u, flipped.data());
+  double squares = 0;
+  double largest = 0;
+  int32_t sum = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const auto at = static_cast<size_t>(c / 4 * 12 + c % 4);
+    const int8_t byte = bytes[at];
+    ASSERT_EQ(static_cast<uint8_t>(flipped[at]), byte + 128);
+    const double left = static_cast<double>(row[c]) - static_cast<double>(rounded.scale) * byte;
+    squares += left * left;
+    largest = std::max(largest, std::abs(static_cast<double>(row[c])));
+    sum += byte;
+  }
+  EXPECT_EQ(rounded.sum, sum);
+  ASSERT_GE(rounded.residual, std::sqrt(squares));
+  // And not by much more than half a step a column, unless the row was too small to be rounded.
+  const double half_steps = largest / 127 / 2 * std::sqrt(static_cast<double>(cols));
+  if (largest > 1e-14) {
+    ASSERT_LE(rounded.residual, 1.01 * half_steps);
+  }
+}
+
 TEST(RoundedPanels, RoundingIsBounded) {
-  for (const Shape shape : reference::kAllShapes) {
-    for (const int64_t cols : {1, 3, 16, 37, 200}) {
-      const auto rows = make_floats(shape, 20, cols, 1);
-      for (int64_t i = 0; i < rows.rows; ++i) {
-        const float* row = rows.row(i);
-        std::vector<int8_t> bytes(static_cast<size_t>(rounded_words(cols) * 4 * 3), int8_t{0});
-        const RoundedVector rounded = round_row(row, cols, 3, bytes.data());
-        double squares = 0;
-        double largest = 0;
-        for (int64_t c = 0; c < cols; ++c) {
-          const int8_t byte = bytes[static_cast<size_t>(c / 4 * 12 + c % 4)];
-          const double left = static_cast<double>(row[c]) - static_cast<double>(rounded.scale) * byte;
-          squares += left * left;
-          largest = std::max(largest, std::abs(static_cast<double>(row[c])));
-        }
-        ASSERT_GE(rounded.residual, std::sqrt(squares)) << shape;
-        // And not by much more than half a step a column, unless the row was too small to be rounded.
-        const double half_steps = largest / 127 / 2 * std::sqrt(static_cast<double>(cols));
-        if (largest > 1e-14) {
-          ASSERT_LE(rounded.residual, 1.01 * half_steps) << shape;
-        }
+  for (const std::string& target : cpu_targets()) {
+    const ForcedTarget forced(target);
+    for (const Shape shape : reference::kAllShapes) {
+      for (const int64_t cols : {1, 3, 16, 37, 200}) {
+        SCOPED_TRACE(testing::Message() << target << " " << shape << " " << cols);
+        const auto rows = make_floats(shape, 20, cols, 1);
+        for (int64_t i = 0; i < rows.rows; ++i) expect_rounding_is_bounded(rows.row(i), cols);
       }
     }
+    // The largest sums that there are.
+    const std::vector<float> all_equal(static_cast<size_t>(kMostRoundedColumns), -3.5f);
+    expect_rounding_is_bounded(all_equal.data(), kMostRoundedColumns);
   }
 }
 
@@ -120,7 +135,9 @@ TEST(RoundedPanels, ValuesAreWithinTheBound) {
     const ForcedTarget forced(target);
     if (!has_rounded_product()) continue;
     SCOPED_TRACE(target);
-    for (const int64_t cols : {1, 6, 64, 301}) expect_within_the_bound(cols);
+    for (const int64_t cols : {int64_t{1}, int64_t{6}, int64_t{64}, int64_t{301}, kMostRoundedColumns}) {
+      expect_within_the_bound(cols);
+    }
     ++tried;
   }
   if (tried == 0) GTEST_SKIP() << "this machine has no product of bytes";

@@ -46,6 +46,7 @@ PanelShape panel_shape(PanelFormat format);
 PanelShape byte_panel_shape();
 
 inline constexpr int64_t kMostQueriesPerPanel = 32;
+inline constexpr int64_t kMostRowsPerPanel = 64;
 
 // Columns multiplied in one step of a tile, and all of them, filled up. Not of bits.
 int64_t columns_per_step(PanelFormat format, int64_t cols);

@@ -37,7 +37,8 @@ KITH_FOR_VNNI inline PanelTerms terms_of(const RoundedBase& base, int64_t panel)
   return out;
 }
 
-// Turns the sums of one query into values, in place, and says whether some may be within the limit.
+// Turns the sums of one query into values, in place, and says whether some may be within the limit. A NaN may be lost
+// on the way; where there can be one the limit is infinite.
 KITH_FOR_VNNI inline bool finish_query(const PanelTerms& panel, float factor, float limit, int32_t* sums) {
   const __m512 f = _mm512_set1_ps(factor);
   __m512 least = _mm512_setzero_ps();
