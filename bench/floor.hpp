@@ -1,5 +1,6 @@
 // The floor of the hardware that benchmarks print beside their times, in milliseconds: what must be multiplied, read or
-// copied, at the rates that an H200 was measured to reach.
+// copied, at the rates below. These are what an H200 was measured to reach: on another GPU the floor is still an
+// H200's.
 #pragma once
 
 #include <cstdint>

@@ -23,6 +23,11 @@ def on_device(x: Any) -> bool:
     return library_of(x).on_device(x)
 
 
+def device_number(x: Any) -> int | None:
+    """The number of the CUDA device in whose memory `x`, which speaks DLPack there, lies; None on the host."""
+    return int(x.__dlpack_device__()[1]) if on_device(x) else None
+
+
 def stream_of(arrays: Iterable[Any]) -> int:
     """The stream for a call with these arrays: that of the first in a GPU's memory whose library has one.
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import Array, Vectors, VectorsLike, as_vectors
-from kith._device_arrays import on_device
+from kith._device_arrays import device_number, on_device
 from kith._libraries import library_of
 from kith._options import calling, flag, text, whole_number
 from kith._progress import Progress
@@ -40,8 +40,14 @@ class KnnGraph:
             shapes = tuple(self._ids.shape), tuple(self._distances.shape)
             raise ValueError(f"ids are {shapes[0]} and distances {shapes[1]}; both must be (rows, k)")
         same_library = library_of(self._ids) is library_of(self._distances)
-        if not same_library or on_device(self._ids) != on_device(self._distances):
+        devices = device_number(self._ids), device_number(self._distances)
+        if not same_library or (devices[0] is None) != (devices[1] is None):
             raise TypeError("ids and distances are of two libraries, or one lies in a GPU's memory and one on the host")
+        if devices[0] != devices[1]:
+            raise ValueError(
+                f"ids lie in the memory of cuda:{devices[0]} and distances in that of cuda:{devices[1]}; copy one to the "
+                f"other's"
+            )
 
     @property
     def ids(self) -> Array:

@@ -42,6 +42,8 @@ constexpr int64_t kProductQueries = 16384;              // one or two gigabytes 
 constexpr int64_t kProductGoodQueries = 2048;
 constexpr int64_t kProductLeastQueries = 256;
 constexpr int64_t kProductRows = int64_t{1} << 20;
+static_assert(kProductRows / kGroupRowsPerTile <= kKthLongestRow, "the k-th minimum is found among all of a piece's");
+static_assert(kProductRows % kQueryTile == 0, "whole tiles make no piece longer");
 constexpr int64_t kProductLeastRows = 16384;
 constexpr int64_t kGroupsPerNeighbor = 8;
 constexpr int64_t kGroupsLargestK = 32;  // up to this k whole groups are re-ranked, above it a second product filters

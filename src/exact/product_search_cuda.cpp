@@ -1,6 +1,7 @@
 #include "exact/product_search_cuda.hpp"
 
 #include "cuda/error.hpp"
+#include "kernels/product/knn_windows_cuda.hpp"
 #include "kernels/select/kth_value_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -31,7 +32,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   launch_product_minima(product.engine, operands, schedule,
                         {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
 
-  WindowTask window;
+  KnnWindowTask window;
   window.kind = kind_;
   window.type = product.operands;
   window.cols = problem_.cols;
@@ -51,7 +52,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     launch_kth_value({at<float>(layout_.minima), count, groups, problem_.k, at<float>(layout_.kth)}, stream_);
     window.kth = at<float>(layout_.kth);
   }
-  launch_windows(window, stream_);
+  launch_knn_windows(window, stream_);
 
   RerankTask rerank = rerank_task(queries, base);
   rerank.key_limits = window.key_limits;

@@ -61,6 +61,16 @@ TEST_F(CudaGraphSmall, DuplicatesBeforeTheRowItself) {
   }
 }
 
+// How many threads write a row's neighbours depends on how many there are.
+TEST_F(CudaGraph, AnyNumberOfNeighbors) {
+  const Vectors noise = random_vectors(DType::f32, 2100, 5, 9);
+  const Vectors x =
+      make_vectors(2100, 5, [&](int64_t i, int64_t j) { return noise.floats[static_cast<size_t>(i % 700 * 5 + j)]; });
+  for (const int64_t k : {1, 2, 3, 16, 17, 32, 33, 255, 257, 1023, 1024, 1025, 2048, 2099, 2105}) {
+    expect_graph_parity(x.view(), {.k = k, .metric = k % 2 == 0 ? Metric::l2 : Metric::inner_product});
+  }
+}
+
 // In batches, of which all but the first begin amid the rows.
 TEST_F(CudaGraph, UnderALimit) {
   const Vectors x = random_vectors(DType::f32, 9000, 16, 7);

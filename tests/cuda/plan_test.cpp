@@ -6,6 +6,7 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "kernels/select/select_plan.hpp"
 #include "reference/h200.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ KnnPlan plan_within(const KnnProblem& problem, int64_t device_bytes, int64_t hos
 }
 
 // What every plan must hold, whatever the budget.
-void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
+void expect_sound(const KnnProblem& problem, const KnnPlan& plan, const DeviceInfo& device = h200()) {
   EXPECT_EQ(plan.device, Device::cuda(0));
   EXPECT_GE(plan.query_batch, 1);
   EXPECT_LE(plan.query_batch, std::max<int64_t>(problem.queries, 1));
@@ -52,7 +53,7 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
     EXPECT_LE(product.queries, plan.query_batch);
     EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
     const int64_t groups = group_count(product.rows, product.tiles_per_group);
-    EXPECT_LE(groups, 32768);  // what the k-th minimum is found among
+    EXPECT_LE(groups, kKthLongestRow);
     if (product.selected > 0) {
       EXPECT_GE(product.selected, std::min(problem.k, groups));
     }
@@ -63,7 +64,7 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan) {
     EXPECT_LE(product.room, product.capacity);
     EXPECT_GE(product.retry_capacity, 2048);
     EXPECT_GE(product.retry_room, product.room);
-    EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), 227 << 10);
+    EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), most_shared_bytes(device.compute_capability));
   }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
@@ -203,7 +204,7 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
     DeviceInfo device = h200();
     device.compute_capability = compute_capability;
     const KnnPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
-    expect_sound(problem, plan);
+    expect_sound(problem, plan, device);
     return plan.cuda_engine;
   };
   for (const int64_t k : {1024, 1025, 2048, 4096, 8192, 16384}) EXPECT_EQ(engine(k, 1000000), CudaEngine::product) << k;

@@ -7,6 +7,8 @@
 #include <kith/knn_graph.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,6 +120,26 @@ TEST_F(CudaWideK, PiecesAndBudgetsGiveTheSameBytes) {
     expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, {.device_bytes = budget}));
   }
   expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, params, {.base_chunk = 110000}));
+}
+
+// Short lists and long ones are sorted and merged by the same kernels, with very different shared memory.
+TEST_F(CudaWideK, SearchesAtOnceWithFewAndManyNeighbors) {
+  const Vectors queries = random_vectors(DType::f32, 12, 8, 21);
+  const Vectors base = random_vectors(DType::f32, 800000, 8, 22);
+  const auto search_often = [&](int64_t k, const Neighbors& expected) {
+    for (int round = 0; round < 15; ++round) {
+      expect_same_bytes(expected, search_as({CudaEngine::product}, queries, base, {.k = k}, {.base_chunk = 400000}));
+      if (testing::Test::HasFailure()) return;
+    }
+  };
+  const Neighbors few = knn(queries.view(), base.view(), {.k = 10}, on_cpu());
+  const Neighbors many = knn(queries.view(), base.view(), {.k = 8192}, on_cpu());
+  std::vector<std::future<void>> searches;
+  for (int i = 0; i < 2; ++i) {
+    searches.push_back(std::async(std::launch::async, search_often, 10, std::cref(few)));
+    searches.push_back(std::async(std::launch::async, search_often, 8192, std::cref(many)));
+  }
+  for (std::future<void>& search : searches) EXPECT_NO_THROW(search.get());
 }
 
 TEST_F(CudaWideK, AnIndexOfTwoBlocksIsTheSame) {

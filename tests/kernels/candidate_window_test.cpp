@@ -220,5 +220,25 @@ TEST(CandidateWindow, BytesLeaveOnlyTies) {
   EXPECT_LE(window.threshold, 4008.0f);
 }
 
+TEST(CandidateWindow, MeasuredOperandsGiveItsUnitAndWhetherItIsSure) {
+  const BaseFacts base{3.0f, {20, 0.5f}, 0};  // values up to 3 are scaled by 4
+  const QueryFacts query{{7, 0.25f}, 2.0f, 0, 49, -3};
+  const MeasuredWindow distance = measured_window({KeyKind::l2, false, 5}, base, query);
+  EXPECT_EQ(distance.problem.scale, 4);
+  EXPECT_EQ(distance.problem.cols, 5);
+  EXPECT_EQ(distance.query.query.norm, 7);
+  EXPECT_EQ(distance.query.squared_norm, 49);
+  EXPECT_EQ(distance.query.key_offset, -3);
+  EXPECT_TRUE(distance.sure);
+  EXPECT_EQ(measured_window({KeyKind::inner_product, false, 5}, base, query).problem.scale, 8);
+  EXPECT_EQ(measured_window({KeyKind::squared_l2, true, 5}, base, query).problem.scale, 1);
+  BaseFacts lost_row = base;
+  lost_row.unsure = 1;
+  EXPECT_FALSE(measured_window({KeyKind::l2, false, 5}, lost_row, query).sure);
+  QueryFacts lost_query = query;
+  lost_query.unsure = 1;
+  EXPECT_FALSE(measured_window({KeyKind::l2, false, 5}, base, lost_query).sure);
+}
+
 }  // namespace
 }  // namespace kith

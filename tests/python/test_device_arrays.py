@@ -284,6 +284,7 @@ class MadeUp(_libraries.Other):
 def made_up(monkeypatch):
     """Has OnGpu belong to that library, and the search itself done by a stand-in that notes what it was given."""
     monkeypatch.setitem(_libraries._KNOWN, OnGpu.__module__, MadeUp())
+    monkeypatch.setattr(_libraries, "_SEEN", weakref.WeakKeyDictionary())  # where it has another
     calls = []
 
     def filled(out, dtype, value):
@@ -355,6 +356,16 @@ def test_a_graph_of_your_own():
         kith.KnnGraph(of_device[0], distances)
     with pytest.raises(TypeError, match="distances are int64"):
         kith.KnnGraph(of_device[0], of_device[0])
+    elsewhere = _kith.import_dlpack(OnGpu(distances, device=1).__dlpack__())
+    with pytest.raises(ValueError, match="cuda:0 and distances in that of cuda:1"):
+        kith.KnnGraph(of_device[0], elsewhere)
+
+
+def test_a_graph_on_one_gpu(made_up):
+    ids, distances = np.zeros((4, 2), np.int64), np.zeros((4, 2), np.float32)
+    assert kith.KnnGraph(OnGpu(ids, 2), OnGpu(distances, 2)).distances.device == 2
+    with pytest.raises(ValueError, match="cuda:2 and distances in that of cuda:0"):
+        kith.KnnGraph(OnGpu(ids, 2), OnGpu(distances, 0))
 
 
 def test_several_libraries_are_waited_for(made_up, vectors, monkeypatch):

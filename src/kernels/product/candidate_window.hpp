@@ -159,4 +159,20 @@ KITH_HOST_DEVICE inline double window_scale(const WindowProblem& problem, const 
   return problem.kind == KeyKind::inner_product ? scale * query.scale : scale;
 }
 
+// What the window of a query is made of, where its and a base's operands have been measured.
+struct MeasuredWindow {
+  WindowProblem problem;
+  QueryWindow query;
+  bool sure = false;  // false: a row or the query has no operand, and no window holds what it should
+};
+
+// `problem` is complete but for its scale.
+KITH_HOST_DEVICE inline MeasuredWindow measured_window(const WindowProblem& problem, const BaseFacts& base,
+                                                       const QueryFacts& query) {
+  MeasuredWindow measured{problem, {query.operand, query.squared_norm, query.key_offset}};
+  measured.problem.scale = window_scale(problem, base, query);
+  measured.sure = query.unsure == 0 && base.unsure == 0;
+  return measured;
+}
+
 }  // namespace kith

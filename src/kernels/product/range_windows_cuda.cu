@@ -12,16 +12,11 @@ constexpr int kThreads = 256;
 __global__ void __launch_bounds__(kThreads) range_windows_kernel(RangeWindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (query >= task.queries) return;
-  const QueryFacts facts = task.query_facts[query];
   const BaseFacts base = *task.base_facts;
-  WindowProblem problem;
-  problem.kind = task.kind;
-  problem.bytes = task.type == OperandType::bytes;
-  problem.cols = task.cols;
-  problem.scale = window_scale(problem, base, facts);
-  const CandidateWindow window =
-      range_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, task.most);
-  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
+  const MeasuredWindow measured =
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
+  const CandidateWindow window = range_window(measured.problem, measured.query, base.rows, task.most);
+  const bool sure = window.sure && measured.sure;
   task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
   task.key_limits[query] = sure ? ordered_key(task.most) : 0;
 }

@@ -7,14 +7,13 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/candidate_window.hpp"
+#include "cuda/shared_memory.hpp"
 #include "kernels/product/load_four_cuda.hpp"
 #include "kernels/product/range_places_cuda.hpp"
 #include "kernels/product/row_threads_cuda.hpp"
-#include "kernels/select/sort_block_cuda.hpp"
-#include "kernels/select/sort_entries_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+#include "kernels/select/sorted_run_cuda.hpp"
 
-#include <algorithm>
 #include <type_traits>
 
 namespace kith {
@@ -27,32 +26,6 @@ constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little
 // Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
-constexpr int kRunRegisters = 8;  // of long lists, runs are sorted in registers
-constexpr int kRun = 32 * kRunRegisters;
-
-__global__ void __launch_bounds__(kThreads) windows_kernel(WindowTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (query >= task.queries) return;
-  const QueryFacts facts = task.query_facts[query];
-  const BaseFacts base = *task.base_facts;
-  const float* const minima = task.minima + query * task.selected;
-  const double kth = task.kth != nullptr ? task.kth[query] : task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
-  WindowProblem problem;
-  problem.kind = task.kind;
-  problem.bytes = task.type == OperandType::bytes;
-  problem.cols = task.cols;
-  problem.scale = window_scale(problem, base, facts);
-  const CandidateWindow window =
-      candidate_window(problem, {facts.operand, facts.squared_norm, facts.key_offset}, base.rows, kth);
-  const bool sure = window.sure && facts.unsure == 0 && base.unsure == 0;
-  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
-  task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
-  if (task.group_counts == nullptr) return;
-  int count = 0;
-  while (count < task.selected && minima[count] <= window.threshold) ++count;
-  const bool all_there = count < task.selected || task.selected == task.groups;
-  task.group_counts[query] = sure && all_there ? count : -1;
-}
 
 // The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
 // lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
@@ -136,13 +109,7 @@ __device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_
   }
 }
 
-struct LaunchedBlock {
-  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
-  __device__ int threads() const { return static_cast<int>(blockDim.x); }
-  __device__ void sync() const { __syncthreads(); }
-};
-
-// With any number of threads up to kFewThreads.
+// With any number of threads up to kFewThreads, in whole warps.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
   extern __shared__ __align__(16) uint64_t memory[];
@@ -204,12 +171,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   const int found = count;
   const bool all = task.range.hits != nullptr;
   if (found > task.room || (!all && found < task.k)) return fail();
-  LaunchedBlock block;
-  if (found > kRun) {
-    sort_runs<kRunRegisters>(list, found);
-    __syncthreads();
-  }
-  sort_block(block, list, found, found > kRun ? kRun : 1);
+  sort_in_place(list, found);
   if (all) {
     __shared__ RangePlaces places;
     if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
@@ -262,12 +224,6 @@ int rerank_threads(int64_t queries, int64_t bytes) {
 
 }  // namespace
 
-void launch_windows(const WindowTask& task, cudaStream_t stream) {
-  if (task.queries == 0) return;
-  windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("windows_kernel");
-}
-
 void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStream_t stream) {
   if (given.queries.count == 0) return;
   RerankTask task = given;
@@ -278,7 +234,7 @@ void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStr
   visit_dtype(task.base.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
-    KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
     kernel<<<static_cast<unsigned>(task.queries.count), rerank_threads(task.queries.count, bytes),
              static_cast<size_t>(bytes), stream>>>(task, failed);
   });
@@ -303,8 +259,7 @@ void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t c
 void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
   if (queries == 0) return;
   const int64_t bytes = 8 * k;
-  KITH_CUDA_CHECK(
-      cudaFuncSetAttribute(merge_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_kernel));
   merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(bytes), stream>>>(found, lists,
                                                                                                  static_cast<int>(k));
   KITH_CUDA_CHECK_LAUNCH("merge_kernel");

@@ -1,9 +1,8 @@
-// From minima or candidates to neighbours: thresholds, canonical keys of what is left, sorted lists.
+// From candidates to neighbours: canonical keys, sorted lists, and what becomes of queries that fail.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
-#include "kernels/product/operand_facts.hpp"
 #include "kernels/product/product_plan.hpp"
 #include "kernels/product/range_target.hpp"
 
@@ -19,26 +18,6 @@ struct FailedQueries {
   uint32_t* count = nullptr;    // zeroed before
   uint32_t* queries = nullptr;  // room for all
 };
-
-// What the thresholds of a batch's queries are made of, and where they go.
-struct WindowTask {
-  KeyKind kind = KeyKind::l2;
-  OperandType type = OperandType::half;
-  int64_t cols = 0;
-  int64_t queries = 0;
-  int64_t k = 0;
-  const float* kth = nullptr;     // each query's k-th smallest group minimum, or a little more; null: it is among
-  const float* minima = nullptr;  // each query's smallest `selected` group minima, sorted
-  int64_t selected = 0;           // at least k, if there are as many groups
-  int64_t groups = 0;             // there are
-  const QueryFacts* query_facts = nullptr;
-  const BaseFacts* base_facts = nullptr;
-  float* thresholds = nullptr;      // -inf where nothing is sure
-  uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
-  int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
-                                    // more than those selected can. Null where that does not matter
-};
-void launch_windows(const WindowTask& task, cudaStream_t stream);
 
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
 // row_counts[q] rows of `rows`.

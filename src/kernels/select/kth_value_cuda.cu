@@ -61,6 +61,7 @@ void launch_kth_value(const KthTask& task, cudaStream_t stream) {
   if (task.cols <= 256 * kFewItems) return launch<256, kFewItems>(task, stream);
   if (task.cols <= 256 * kItems) return launch<256, kItems>(task, stream);
   if (task.cols <= 512 * kItems) return launch<512, kItems>(task, stream);
+  static_assert(1024 * kItems == kKthLongestRow);
   launch<1024, kItems>(task, stream);
 }
 

@@ -5,13 +5,13 @@
 // halves the range of values until the count is right, so that time hardly depends on k. One read of the matrix.
 #pragma once
 
+#include "kernels/select/select_plan.hpp"
+
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
 namespace kith {
-
-inline constexpr int64_t kKthLongestRow = 32768;
 
 struct KthTask {
   const float* values = nullptr;  // rows x cols

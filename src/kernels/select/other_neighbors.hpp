@@ -1,9 +1,8 @@
 // A sorted list of packed neighbours from its front to its end, without one row: the neighbours of a row of the base
 // among the other rows. Of k + 1 that are listed at least k others come, whether or not the row itself, which its
-// duplicates may precede, is among them; then padding. On the CPU and in kernels.
+// duplicates may precede, is among them; then padding.
 #pragma once
 
-#include "core/host_device.hpp"
 #include "core/ordered_key.hpp"
 
 #include <cstdint>
@@ -18,7 +17,7 @@ struct OtherNeighbors {
   uint32_t itself;
   int64_t at = 0;
 
-  KITH_HOST_DEVICE uint64_t next() {
+  uint64_t next() {
     if (at < size && row_of(list[at]) == itself) ++at;
     return at < size ? list[at++] : kPadding;
   }

@@ -31,6 +31,7 @@ struct SelectPlan {
 };
 
 inline constexpr int64_t kRegistersLongestRow = 1024;
+inline constexpr int64_t kKthLongestRow = 32768;  // of which launch_kth_value finds a cut, which is no selection
 inline constexpr int64_t kFilterLargestK = 2048;
 inline constexpr int64_t kWarpQueueLargestK = 2048;
 inline constexpr int64_t kWarpQueueLargestWideK = 1024;

@@ -1,13 +1,18 @@
+// Neighbouring threads write neighbouring places, whatever k is: a query has about as many threads as places, and a
+// block as many queries as fit. They look for the query's own row, where it is to be left out, before they write.
 #include "kernels/select/write_neighbors_cuda.hpp"
 
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
-#include "kernels/select/other_neighbors.hpp"
+
+#include <algorithm>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kMostThreads = 1024;       // of one query, where k is large
+constexpr int64_t kNoRowIsLeftOut = -1;  // in the place of the first query's row
 
 __device__ void write_neighbor(bool larger_nearer, uint64_t neighbor, const NeighborsView& out, int64_t place) {
   const bool real = neighbor != kPadding;
@@ -17,41 +22,50 @@ __device__ void write_neighbor(bool larger_nearer, uint64_t neighbor, const Neig
   out.distances[place] = larger_nearer ? 0.0f - key : key;  // never -0
 }
 
-__global__ void __launch_bounds__(kThreads)
-    write_neighbors_kernel(bool larger_nearer, DeviceLists lists, NeighborsView out) {
-  const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (place >= out.queries * out.k) return;
-  const int64_t query = place / out.k;
-  const int64_t i = place % out.k;
-  write_neighbor(larger_nearer, i < lists.k ? lists.neighbors[query * lists.k + i] : kPadding, out, place);
+// Threads x of a block write the places of its query y.
+__global__ void __launch_bounds__(kMostThreads)
+    write_neighbors_kernel(bool larger_nearer, DeviceLists lists, int64_t first_row, NeighborsView out) {
+  __shared__ int64_t own_places[kThreads];
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const bool there = query < out.queries;
+  const uint64_t* const list = lists.neighbors + (there ? query * lists.k : 0);
+  if (threadIdx.x == 0) own_places[threadIdx.y] = lists.k;  // it may not be listed at all
+  __syncthreads();
+  if (there && first_row != kNoRowIsLeftOut) {
+    const auto own_row = static_cast<uint32_t>(first_row + query);
+    for (int64_t i = threadIdx.x; i < lists.k; i += blockDim.x) {
+      if (row_of(list[i]) == own_row) own_places[threadIdx.y] = i;
+    }
+  }
+  __syncthreads();
+  if (!there) return;
+  const int64_t own_place = own_places[threadIdx.y];
+  for (int64_t i = threadIdx.x; i < out.k; i += blockDim.x) {
+    const int64_t from = i < own_place ? i : i + 1;
+    write_neighbor(larger_nearer, from < lists.k ? list[from] : kPadding, out, query * out.k + i);
+  }
 }
 
-// A thread for each query: there are at least as many as neighbours, and what it takes is little beside their search.
-__global__ void __launch_bounds__(kThreads)
-    write_others_kernel(bool larger_nearer, DeviceLists lists, int64_t first_row, NeighborsView out) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (query >= out.queries) return;
-  OtherNeighbors others{lists.neighbors + query * lists.k, lists.k, static_cast<uint32_t>(first_row + query)};
-  for (int64_t i = 0; i < out.k; ++i) write_neighbor(larger_nearer, others.next(), out, query * out.k + i);
+void launch(Metric metric, const DeviceLists& lists, int64_t first_row, const NeighborsView& out, cudaStream_t stream) {
+  if (out.queries * out.k == 0) return;
+  int threads = 1;
+  while (threads < out.k && threads < kMostThreads) threads *= 2;
+  const int queries = std::max(kThreads / threads, 1);
+  const auto blocks = static_cast<unsigned>((out.queries + queries - 1) / queries);
+  const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(queries));
+  write_neighbors_kernel<<<blocks, block, 0, stream>>>(larger_is_nearer(metric), lists, first_row, out);
+  KITH_CUDA_CHECK_LAUNCH("write_neighbors_kernel");
 }
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 
 }  // namespace
 
 void launch_write_neighbors(Metric metric, const DeviceLists& lists, const NeighborsView& out, cudaStream_t stream) {
-  const int64_t places = out.queries * out.k;
-  if (places == 0) return;
-  write_neighbors_kernel<<<blocks_for(places), kThreads, 0, stream>>>(larger_is_nearer(metric), lists, out);
-  KITH_CUDA_CHECK_LAUNCH("write_neighbors_kernel");
+  launch(metric, lists, kNoRowIsLeftOut, out, stream);
 }
 
 void launch_write_others(Metric metric, const DeviceLists& lists, int64_t first_row, const NeighborsView& out,
                          cudaStream_t stream) {
-  if (out.queries == 0) return;
-  write_others_kernel<<<blocks_for(out.queries), kThreads, 0, stream>>>(larger_is_nearer(metric), lists, first_row,
-                                                                        out);
-  KITH_CUDA_CHECK_LAUNCH("write_others_kernel");
+  launch(metric, lists, first_row, out, stream);
 }
 
 }  // namespace kith
