@@ -21,7 +21,7 @@ constexpr int64_t kPreparedProductFrom = 4;  // of rows that are packed already
 // From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
-constexpr int64_t kScreenFromRows = 4096;
+constexpr int64_t kScreenFromRows = 2048;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
 constexpr int64_t kSmallestBlock = 24;
@@ -39,12 +39,12 @@ constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the l
 constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
 
-// What a base is packed in. A screen, which few queries would not make up for, only if it is there.
+// What a base is packed in: with a screen where there are many rows, and either many queries or one there already.
 PanelFormat packed_format(const KnnProblem& problem, const CpuExtensions& cpu) {
   const PanelFormat format =
       choose_panel_format(key_kind(problem.metric), problem.query_dtype, problem.base_dtype, problem.cols, cpu);
   const bool many = problem.queries >= kScreenFrom && problem.queries * problem.cols >= kScreenFromValues;
-  const bool screens = problem.base_prepared || (many && problem.rows >= kScreenFromRows);
+  const bool screens = (problem.base_prepared || many) && problem.rows >= kScreenFromRows;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 

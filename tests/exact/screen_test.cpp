@@ -152,7 +152,7 @@ TEST(Screen, IsMadeForOneSearchOfManyQueries) {
 }
 
 TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
-  const auto base = make_floats(Shape::gaussian, 1000, 64, 3);
+  const auto base = make_floats(Shape::gaussian, 2500, 64, 3);
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
     SCOPED_TRACE(target);
@@ -168,12 +168,12 @@ TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
 }
 
 TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
-  auto base = make_floats(Shape::gaussian, 600, 40, 5);
+  auto base = make_floats(Shape::gaussian, 2100, 40, 5);
   base.row(3)[7] = std::numeric_limits<float>::quiet_NaN();
   base.row(100)[0] = kInfinity;
   base.row(101)[39] = -kInfinity;
   base.row(250)[5] = 1e30f;
-  base.row(599)[1] = -3e38f;
+  base.row(2099)[1] = -3e38f;
   auto queries = make_floats(Shape::gaussian, 60, 40, 6);
   queries.row(0)[2] = std::numeric_limits<float>::quiet_NaN();
   queries.row(17)[2] = kInfinity;
@@ -183,15 +183,15 @@ TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
     SCOPED_TRACE(target);
     for (const Metric metric : kMetrics) {
       SCOPED_TRACE(name_of(metric));
-      KnnParams params{600, metric};
+      KnnParams params{2100, metric};
       params.check_finite = false;
       const Index index = make_index(base, metric, false);
       const auto truth = reference::knn(queries, base, params);
-      expect_same(index.search(queries.view(), 600, on_cpu()), truth);
+      expect_same(index.search(queries.view(), 2100, on_cpu()), truth);
       for (const int64_t query : {0, 1, 17, 59}) {
-        const Neighbors found = index.search(queries.view().slice(query, 1), 600, on_cpu());
-        for (int64_t i = 0; i < 600; ++i) {
-          ASSERT_EQ(found.ids(0)[i], truth.ids[static_cast<size_t>(query * 600 + i)]) << "query " << query << " " << i;
+        const Neighbors found = index.search(queries.view().slice(query, 1), 2100, on_cpu());
+        for (int64_t i = 0; i < 2100; ++i) {
+          ASSERT_EQ(found.ids(0)[i], truth.ids[static_cast<size_t>(query * 2100 + i)]) << "query " << query << " " << i;
         }
       }
     }
