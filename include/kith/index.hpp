@@ -25,9 +25,8 @@ namespace kith {
 struct IndexParams {
   Metric metric = Metric::l2;
   bool check_finite = true;  // for added vectors and queries
-  bool prepare = true;  // keep a copy laid out for the device, on the CPU of 4 * dimension + 8 bytes a row, or, where it
-                        // multiplies bytes, of 5 * dimension + 20 (of bytes, dimension + 8; docs/performance.md); where
-                        // the memory limit has room for twice that
+  bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 8 to 5 * dimension + 20 bytes a
+                        // row (docs/performance.md), where the memory limit has room for twice that: faster searches
 };
 
 struct SearchParams {

@@ -32,9 +32,8 @@ class Index:
     check_finite : bool, default True
         Refuse NaN and infinities, in what is added and in queries.
     prepare : bool, default True
-        Keep a copy laid out for the device, on a CPU of 4 * dimension + 8 bytes a row, or, where it multiplies bytes, of
-        5 * dimension + 20 (dimension + 8 for vectors of bytes); where the memory limit has room for twice that. Faster
-        searches.
+        Keep a copy laid out for the device, on a CPU of dimension + 8 to 5 * dimension + 20 bytes a row (the page
+        "What is fast when"), where the memory limit has room for twice that. Faster searches.
 
     Examples
     --------

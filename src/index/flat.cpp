@@ -100,8 +100,8 @@ class Flat final : public IndexType {
     check_rows(*current, rows);
     if (rows.rows() == 0) return;
     if (rows.space().host_readable()) {
-      if (params_.check_finite) refuse_not_finite("base", rows, {current->rows}, resources);
-      if (params_.metric == Metric::chi_square) refuse_negative("base", rows, {current->rows}, resources);
+      if (params_.check_finite) refuse_not_finite("added", rows, {0}, resources);
+      if (params_.metric == Metric::chi_square) refuse_negative("added", rows, {0}, resources);
     } else if (ownership == Ownership::borrow) {
       wait_for_stream(rows.space().device, resources);  // searches read them on streams of their own
     }
