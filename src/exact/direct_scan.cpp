@@ -179,7 +179,7 @@ class RangeScan {
   float facts_[kTileRows] = {};
 };
 
-// One task behind a screen: the rows of those panels that it does not rule out, in stretches, where it is of use.
+// One task behind a screen: the rows that it does not rule out, in stretches of panels, where it is of use.
 class ScreenedRangeScan final : private PanelHits {
  public:
   ScreenedRangeScan(const ScanContext& context, const PackedBase& packed, int64_t split, RangeScan& scan)
@@ -201,23 +201,34 @@ class ScreenedRangeScan final : private PanelHits {
         scan_.run(first, end);
         continue;
       }
-      passed_ = 0;
+      read_ = 0;
       scan_rounded_panels(queries_, base_, panel, panels, *this);
-      use_.count(panels * context_.queries.size(), passed_);
+      use_.count((end - first) * context_.queries.size(), read_);
       context_.meter.add(context_.queries.size() * (end - first));
       context_.meter.checkpoint();
     }
   }
 
  private:
-  // A pair that passes is read as it would have been without.
   static constexpr double kWorthwhile = 0.5;
+  static constexpr int64_t kAlone = 4;  // a row by itself takes as long as so many in a run
 
-  void on_hit(int64_t query, int64_t panel, const float*) override {
-    ++passed_;
+  void on_hit(int64_t query, int64_t panel, const float* rounded) override {
     const int64_t first = panel * rows_per_panel_;
     const int64_t count = std::min(rows_per_panel_, context_.base.rows() - first);
-    scan_.scan_tile(query, context_.base.slice(first, count), first);
+    const float limit = queries_.limit(query, base_, panel);
+    const auto passes = [&](int64_t i) { return !(rounded[i] > limit); };  // a NaN does
+    int64_t passed = 0;
+    for (int64_t i = 0; i < count; ++i) passed += passes(i);
+    if (passed * kAlone >= count) {
+      read_ += count;
+      scan_.scan_tile(query, context_.base.slice(first, count), first);
+    } else {
+      read_ += passed * kAlone;
+      for (int64_t i = 0; i < count; ++i) {
+        if (passes(i)) scan_.scan_tile(query, context_.base.slice(first + i, 1), first + i);
+      }
+    }
     set_limit(query);
   }
 
@@ -237,7 +248,7 @@ class ScreenedRangeScan final : private PanelHits {
   std::vector<float> limits_;
   const RoundedQueries queries_;
   ScreenUse use_{kWorthwhile};
-  int64_t passed_ = 0;
+  int64_t read_ = 0;  // rows, in this stretch
 };
 
 }  // namespace
