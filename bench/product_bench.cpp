@@ -102,7 +102,8 @@ class Nothing final : public PanelHits, public BytePanelHits {
   int64_t hits = 0;
 };
 
-// One thread's rate over rows that stay in the cache, in multiplications and additions per second; nothing passes.
+// One thread's rate over rows that stay in the cache, in multiplications and additions per second; nothing passes. Of
+// screened floats it is the screen's.
 double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixView& base, const Options& options) {
   const Resources resources;
   const DefaultFloatMode mode;
@@ -122,6 +123,9 @@ double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixVi
     if (holds_bytes(format)) {
       scan_byte_panels(set.byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0, packed.panel_count(),
                        hits);
+    } else if (format == PanelFormat::screened) {
+      scan_rounded_panels(set.screen_panels(0, count, limits.data()), packed.screen_panels(), 0, packed.panel_count(),
+                          hits);
     } else {
       scan_panels(set.panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
     }
