@@ -36,8 +36,8 @@ void choose_by_plus_plus(const KMeansParams& params, const KMeansPlan& plan, con
     if (count < rows) from.list = drawn;
     const std::vector<uint32_t> chosen = choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources);
     meter.finish();
-    std::vector<uint32_t> numbers;
-    for (const uint32_t place : chosen) numbers.push_back(drawn[place]);
+    std::vector<uint32_t> numbers(chosen.size());
+    std::transform(chosen.begin(), chosen.end(), numbers.begin(), [&](uint32_t place) { return drawn[place]; });
     return gather_as_floats(input.source, numbers, centres, resources);
   }
   MatrixBuffer sample(DType::f32, count, input.cols, "the rows to choose centres from", resources);

@@ -24,8 +24,13 @@ static_assert(kSumBlock == kDrawBlock);
 
 // As scikit-learn has it; whole numbers only, so that no machine rounds another way.
 int64_t plus_plus_trials(int64_t clusters) {
+  constexpr double kE = 2.718281828459045;
+  double power = kE;
   int64_t trials = 2;
-  for (double e = 2.718281828459045; e <= static_cast<double>(clusters); e *= 2.718281828459045) ++trials;
+  while (power <= static_cast<double>(clusters)) {
+    power *= kE;
+    ++trials;
+  }
   return trials;
 }
 

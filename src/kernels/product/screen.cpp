@@ -41,8 +41,9 @@ void BaseScreen::put(int64_t panel, int64_t i, const float* row) {
   const RoundedVector rounded = round_row(row, cols_, width_, bytes_.as<int8_t>() + first * word_bytes(cols_) + i * 4);
   scales_.as<float>()[first + i] = rounded.scale;
   sums_.as<int32_t>()[first + i] = rounded.sum;
-  float& residual = residuals_.as<float>()[panel];
-  residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
+  float& largest = residuals_.as<float>()[panel];
+  largest = std::max(largest, rounded.residual);
+  if (!std::isfinite(rounded.residual)) largest = kInfinity;
 }
 
 RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
