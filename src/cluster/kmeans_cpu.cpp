@@ -105,9 +105,9 @@ class KMeansCpu final : public KMeansBackend {
 
 }  // namespace
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
-                                               const Resources& resources) {
-  return std::make_unique<KMeansCpu>(problem, plan, std::move(sample), resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan,
+                                               const DataSample& sample, const Resources& resources) {
+  return std::make_unique<KMeansCpu>(problem, plan, sample, resources);
 }
 
 }  // namespace kith

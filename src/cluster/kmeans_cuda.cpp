@@ -319,10 +319,10 @@ class KMeansCuda final : public KMeansBackend {
 
 }  // namespace
 
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample,
-                                                const Resources& resources) {
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan,
+                                                const DataSample& sample, const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
-  return std::make_unique<KMeansCuda>(problem, plan, std::move(sample), resources);
+  return std::make_unique<KMeansCuda>(problem, plan, sample, resources);
 }
 
 }  // namespace kith
