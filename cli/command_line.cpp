@@ -132,6 +132,14 @@ void add_device(CLI::App& command, Typed& typed) {
       ->type_name("SIZE");
 }
 
+// What every command that computes takes.
+void add_run_options(CLI::App& command, Typed& typed) {
+  add_device(command, typed);
+  add_threads(command, typed);
+  add_memory_limit(command, typed);
+  add_output_options(command, typed);
+}
+
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
   command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
@@ -145,10 +153,7 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
-  add_device(*command, typed);
-  add_threads(*command, typed);
-  add_memory_limit(*command, typed);
-  add_output_options(*command, typed);
+  add_run_options(*command, typed);
   return command;
 }
 
@@ -172,10 +177,7 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_option("--out-distances", typed.range.out_distances, "Where their distances go: a column")
       ->type_name("FILE");
-  add_device(*command, typed);
-  add_threads(*command, typed);
-  add_memory_limit(*command, typed);
-  add_output_options(*command, typed);
+  add_run_options(*command, typed);
   return command;
 }
 
@@ -216,10 +218,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
   number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
-  add_device(*command, typed);
-  add_threads(*command, typed);
-  add_memory_limit(*command, typed);
-  add_output_options(*command, typed);
+  add_run_options(*command, typed);
   return command;
 }
 
