@@ -14,11 +14,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kWidestPanel = 64;
 // With fewer columns the sums are no longer what takes the time.
 constexpr int64_t kFewestByteColumns = 16;
 
-int64_t padded(int64_t clusters) { return (clusters + kWidestPanel - 1) / kWidestPanel * kWidestPanel + kWidestPanel; }
+int64_t padded(int64_t clusters) {
+  return (clusters + kMostRowsPerPanel - 1) / kMostRowsPerPanel * kMostRowsPerPanel + kMostRowsPerPanel;
+}
 
 }  // namespace
 
@@ -29,7 +30,7 @@ bool CentrePanels::takes_bytes(int64_t cols) {
 int64_t CentrePanels::bytes_for(int64_t clusters, int64_t cols) {
   const int64_t rows = padded(clusters);
   const int64_t packed = takes_bytes(cols) ? BaseScreen::bytes_for(rows, cols) : rows * cols * kFloat;
-  return packed + (2 * rows + kWidestPanel * cols) * kFloat;
+  return packed + (2 * rows + kMostRowsPerPanel * cols) * kFloat;
 }
 
 CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const Resources& resources)
@@ -45,7 +46,7 @@ CentrePanels::CentrePanels(KeyKind kind, int64_t clusters, int64_t cols, const R
   }
   terms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
   norms_ = HostBuffer(rows * kFloat, "the packed centres", resources);
-  scratch_ = HostBuffer(kWidestPanel * cols * kFloat, "packing the centres", resources);
+  scratch_ = HostBuffer(kMostRowsPerPanel * cols * kFloat, "packing the centres", resources);
 }
 
 void CentrePanels::pack(const MatrixView& centres, const std::vector<float>& origin) {

@@ -3,7 +3,8 @@
 //
 // Many queries: packed panels are multiplied, or compared, tile by tile, fused with the comparison against each query's
 // threshold, so that distances never leave the registers (product_scan). Few queries: one pass over the rows as they
-// lie (direct_scan), at the speed of memory. Either way every row outside the lists is excluded by the error bounds.
+// lie, or over those that a prepared base's screen leaves (direct_scan), at the speed of memory. Either way every row
+// outside the lists is excluded by the error bounds.
 //
 // Work is cut into tasks of a block of queries and a range of rows. Which thread does which, how the rows are split and
 // what the thresholds were at the time changes only which rows become candidates, never the result.

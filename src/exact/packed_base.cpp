@@ -17,7 +17,7 @@ namespace kith {
 namespace {
 
 // A panel's hits come to a candidate list together.
-constexpr int64_t kWidestPanel = CandidateList::kLargestGroup;
+static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 constexpr int64_t kFloat = sizeof(float);
@@ -59,16 +59,15 @@ PackedBase::PackedBase(KeyKind kind, PanelFormat format, std::vector<float> cent
 }
 
 int64_t PackedBase::bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads) {
-  const int64_t screen = format == PanelFormat::screened ? BaseScreen::bytes_for(rows + kWidestPanel, cols) : 0;
-  return (rows + kWidestPanel) * (packed_bytes(format, cols) + 2 * kFloat) + screen +
-         threads * scratch_bytes(format, cols, kWidestPanel);
+  const int64_t screen = format == PanelFormat::screened ? BaseScreen::bytes_for(rows + kMostRowsPerPanel, cols) : 0;
+  return (rows + kMostRowsPerPanel) * (packed_bytes(format, cols) + 2 * kFloat) + screen +
+         threads * scratch_bytes(format, cols, kMostRowsPerPanel);
 }
 
 bool PackedBase::fits(PanelFormat format) const {
   const PanelShape shape = panel_shape(format);
   const bool same = format == format_ || (holds_f32(format) && holds_f32(format_));
-  return same && shape.rows_per_panel == shape_.rows_per_panel &&
-         shape.signed_bytes == shape_.signed_bytes;
+  return same && shape.rows_per_panel == shape_.rows_per_panel && shape.signed_bytes == shape_.signed_bytes;
 }
 
 bool PackedBase::serves(DType queries) const {

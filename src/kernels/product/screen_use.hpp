@@ -11,8 +11,8 @@ class ScreenUse {
  public:
   static constexpr int64_t kStretch = 16;  // panels
 
-  // A pair of a query and a panel that passes costs so much more than one that does not, that screening pays while
-  // fewer than `worthwhile` of them pass.
+  // Screening pays while no more than the share `worthwhile` of what is looked at passes, in whatever unit both are
+  // counted.
   explicit ScreenUse(double worthwhile) : worthwhile_(worthwhile) {}
 
   // Asked once before each stretch.
@@ -21,8 +21,8 @@ class ScreenUse {
     --waiting_;
     return false;
   }
-  void count(int64_t pairs, int64_t passed) {
-    const bool pays = static_cast<double>(passed) <= worthwhile_ * static_cast<double>(pairs);
+  void count(int64_t screened, int64_t passed) {
+    const bool pays = static_cast<double>(passed) <= worthwhile_ * static_cast<double>(screened);
     waiting_ = pays ? 0 : wait_;
     wait_ = pays ? kFirstWait : std::min(2 * wait_, kLongestWait);
   }

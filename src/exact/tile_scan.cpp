@@ -1,0 +1,161 @@
+#include "exact/tile_scan.hpp"
+
+#include "exact/finite_check.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/distance/stored_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kith {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
+
+// From the fast sums of a row to bounds for its key, per metric.
+class KeyBounds {
+ public:
+  KeyBounds(KeyKind kind, int64_t cols, double query_squared_norm)
+      : kind_(kind),
+        relative_(static_cast<float>(product_error(cols))),
+        absolute_(static_cast<float>(underflow_error(cols))),
+        query_error_(static_cast<float>(product_error(cols) * std::sqrt(query_squared_norm))),
+        query_known_(query_squared_norm < kLargestSquaredNorm) {}
+
+  // False where nothing is known. What `fact` is: scan_rows_cpu.hpp.
+  bool bound(float value, float fact, float* lower, float* upper) const {
+    float key = value;
+    float error = value * relative_ + absolute_;  // sums of terms that are not negative
+    bool known = value < kInfinity;
+    if (kind_ == KeyKind::inner_product) {
+      key = -value;
+      error = query_error_ * std::sqrt(fact + absolute_) + absolute_;
+      known = query_known_ && fact < static_cast<float>(kLargestSquaredNorm);
+    } else if (kind_ == KeyKind::cosine) {  // the query is normalised
+      key = 1.0f - value / std::sqrt(fact);
+      error = 2 * relative_;
+      known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
+    } else if (kind_ == KeyKind::linf) {
+      known = std::isfinite(fact);
+    }
+    known = known && std::isfinite(value);
+    *lower = known ? key - error : -kInfinity;
+    *upper = known ? key + error : kInfinity;
+    if (known && kind_ == KeyKind::l2) {
+      *lower = root_below(*lower);
+      *upper = root_above(*upper);
+    }
+    return known;
+  }
+
+ private:
+  KeyKind kind_;
+  float relative_;
+  float absolute_;
+  float query_error_;
+  bool query_known_;
+};
+
+// Tells most rows of a tile apart from those that may matter, by a few operations for each: what it excludes has a
+// lower bound above the threshold. KeyBounds looks at the rest.
+class QuickTest {
+ public:
+  // `facts` are those of the tile's rows.
+  QuickTest(KeyKind kind, int64_t cols, double query_squared_norm, float threshold, const float* facts, int64_t rows)
+      : kind_(kind) {
+    const auto relative = static_cast<float>(product_error(cols));
+    const auto absolute = static_cast<float>(underflow_error(cols));
+    if (kind == KeyKind::inner_product) {
+      float largest = 0;  // NaN where one is: then nothing is excluded
+      for (int64_t i = 0; i < rows; ++i) largest = facts[i] <= largest ? largest : facts[i];
+      const bool known = query_squared_norm < kLargestSquaredNorm && largest < static_cast<float>(kLargestSquaredNorm);
+      const auto query_norm = static_cast<float>(std::sqrt(query_squared_norm));
+      const float error = 1.001f * (relative * query_norm * std::sqrt(largest + absolute) + absolute);
+      limit_ = known ? -(threshold + error) : -kInfinity;
+    } else if (kind == KeyKind::cosine) {
+      // 1 - value / |x| above the threshold by more than the error: value below |x| times this, which must be clear of
+      // underflow when squared.
+      const float least = 1 - threshold - 2.001f * relative;
+      limit_ = least > 1e-3f ? least * least * (1 - 0x1p-20f) : 0;
+    } else {
+      const float most = kind == KeyKind::l2 ? square_above(threshold) : threshold;
+      limit_ = relative < 0.25f ? (most + absolute) * (1 + 2 * relative) : kInfinity;
+    }
+  }
+
+  // Writes the rows that are not excluded and returns how many there are.
+  int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
+    const float limit = limit_;
+    const auto keep = [&](const auto& excluded) {
+      int64_t count = 0;
+      for (int64_t i = 0; i < rows; ++i) {
+        left[count] = static_cast<uint16_t>(i);
+        count += !excluded(values[i], facts[i]);
+      }
+      return count;
+    };
+    switch (kind_) {
+      case KeyKind::inner_product: return keep([=](float value, float) { return value < limit && value > -kInfinity; });
+      case KeyKind::cosine:
+        return keep([=](float value, float fact) {
+          const bool known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
+          return limit > 0 && known && value > -kInfinity && (value <= 0 || value * value < limit * fact);
+        });
+      case KeyKind::linf:
+        return keep([=](float value, float fact) { return value > limit && value < kInfinity && fact < kInfinity; });
+      default: return keep([=](float value, float) { return value > limit && value < kInfinity; });
+    }
+  }
+
+ private:
+  KeyKind kind_;
+  float limit_ = 0;
+};
+
+}  // namespace
+
+int64_t TileScan::run(int64_t first, int64_t end) {
+  const int64_t between_checkpoints = std::max<int64_t>(1, kColumnsBetweenCheckpoints / context_.base.cols());
+  int64_t tiles = 0;
+  for (int64_t tile = first; tile < end; tile += kTileRows) {
+    const int64_t count = std::min(kTileRows, end - tile);
+    const MatrixView rows = context_.base.slice(tile, count);
+    for (int64_t q = 0; q < context_.queries.size(); ++q) {
+      if (const int64_t bad = scan_tile(q, rows, tile); bad >= 0) return bad;
+    }
+    context_.meter.add(context_.queries.size() * count);
+    if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
+  }
+  return -1;
+}
+
+int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
+  scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  const KeyBounds bounds(context_.kind, rows.cols(), context_.queries.squared_norm(query));
+  CandidateList& list = context_.list(query, split_);
+  context_.exchange_threshold(query, &list);
+  float threshold = list.threshold();
+  uint16_t left[kTileRows];
+  const QuickTest quick(context_.kind, rows.cols(), context_.queries.squared_norm(query), threshold, facts_,
+                        rows.rows());
+  const int64_t count = quick.run(values_, facts_, rows.rows(), left);
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t i = left[n];
+    float lower;
+    float upper;
+    const bool known = bounds.bound(values_[i], facts_[i], &lower, &upper);
+    if (lower > threshold) continue;
+    if (!context_.keeps_row(first + i)) continue;
+    if (!known && check_finite_ && !row_is_finite(rows, i)) return first + i;
+    list.push(lower, upper, static_cast<uint32_t>(first + i));
+    if (list.has_room()) continue;
+    context_.make_room(query, split_, slot_);
+    threshold = list.threshold();
+  }
+  return -1;
+}
+
+}  // namespace kith

@@ -1,0 +1,34 @@
+// One task of a scan of rows as they lie: all queries against a range of rows, tile by tile, so that a tile is read
+// from memory once. What the error bounds do not exclude goes to the queries' lists.
+#pragma once
+
+#include "exact/scan_context.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+class TileScan {
+ public:
+  static constexpr int64_t kTileRows = 256;
+
+  // `queries`: one after the other, as they are compared.
+  TileScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
+      : context_(context), queries_(queries), split_(split), slot_(slot), check_finite_(check_finite) {}
+
+  // Returns the first row that is not finite, or -1; what follows it is not looked at.
+  int64_t run(int64_t first, int64_t end);
+  // One query against at most kTileRows rows, of which the first is number `first`. Returns as run().
+  int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first);
+
+ private:
+  const ScanContext& context_;
+  const float* const queries_;
+  const int64_t split_;
+  const int slot_;
+  const bool check_finite_;
+  float values_[kTileRows];
+  float facts_[kTileRows] = {};
+};
+
+}  // namespace kith
