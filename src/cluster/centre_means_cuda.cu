@@ -3,7 +3,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/panel_product.hpp"
-#include "kernels/product/screen.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -4,7 +4,7 @@
 #include "cuda/error.hpp"
 #include "exact/finite_check.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/product/product_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>

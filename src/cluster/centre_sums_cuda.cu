@@ -6,7 +6,7 @@
 #include "cluster/run_sums_cuda.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 

@@ -8,7 +8,7 @@
 #include "cuda/error.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
 #include <memory>

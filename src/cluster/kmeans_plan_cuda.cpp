@@ -14,7 +14,7 @@
 #include "cluster/kmeans_workspace_cuda.hpp"
 #include "cluster/plus_plus_workspace_cuda.hpp"
 #include "cuda/pinned_bytes.hpp"
-#include "kernels/product/candidate_window.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 
 #include <fmt/format.h>
 

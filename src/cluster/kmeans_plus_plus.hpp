@@ -4,7 +4,7 @@
 // the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums and draws have
 // one order (draw_tree.hpp), random numbers are counted: the same centres on every machine.
 //
-// A distance matters only where it is shorter than the row's distance so far. A product (kernels/product) finds the
+// A distance matters only where it is shorter than the row's distance so far. A product (kernels/panels) finds the
 // rows for which it can be; the more centres there are, the fewer.
 //
 // Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: the rows as f32 and packed,

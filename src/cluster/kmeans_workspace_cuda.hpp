@@ -6,9 +6,9 @@
 #include "cluster/kmeans_plan.hpp"
 #include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "kernels/product/nearest_rows.hpp"
-#include "kernels/product/operand_facts.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The nearest centre of each row, exactly: the first of all centres by (canonical key, centre).
 //
 // A block of rows is packed like queries and multiplied by all packed centres. The product's values never leave the
-// registers except where one is low enough, within its error bound, to be the nearest (kernels/product). The canonical
+// registers except where one is low enough, within its error bound, to be the nearest (kernels/panels). The canonical
 // distance decides among those; in most blocks there is one candidate for each row. A row that comes with a guess, its
 // centre of the iteration before, starts from that centre's distance, so that little else passes.
 //

@@ -5,10 +5,10 @@
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/candidate_window.hpp"
-#include "kernels/product/load_four_cuda.hpp"
-#include "kernels/product/operand_layout.hpp"
-#include "kernels/product/row_threads_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/product/nearest_rows.hpp"
-#include "kernels/product/operand_facts.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_facts.hpp"
 
 #include <cuda_runtime_api.h>
 

@@ -4,7 +4,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <cuda_pipeline_primitives.h>
 

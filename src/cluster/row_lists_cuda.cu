@@ -3,7 +3,7 @@
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {

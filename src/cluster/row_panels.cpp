@@ -2,7 +2,7 @@
 
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/product/panel_packing.hpp"
+#include "kernels/panels/panel_packing.hpp"
 
 #include <algorithm>
 #include <cmath>

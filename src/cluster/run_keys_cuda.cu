@@ -9,7 +9,7 @@
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <cuda_fp16.h>
 

@@ -4,8 +4,8 @@
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/product/load_four_cuda.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {

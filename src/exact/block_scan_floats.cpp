@@ -1,5 +1,5 @@
 #include "exact/block_scan.hpp"
-#include "kernels/product/screened_product.hpp"
+#include "kernels/panels/screened_product.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -14,7 +14,7 @@
 #include "exact/kept_rows.hpp"
 #include "exact/knn_checks.hpp"
 #include "kernels/distance/stored_row.hpp"
-#include "kernels/product/panel_packing.hpp"
+#include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>

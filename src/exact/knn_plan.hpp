@@ -8,8 +8,8 @@
 #include <kith/metric.hpp>
 
 #include "core/plan_budget.hpp"
-#include "kernels/product/panel_format.hpp"
-#include "kernels/product/product_plan.hpp"
+#include "kernels/panels/panel_format.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
 #include <optional>

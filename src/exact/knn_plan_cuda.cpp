@@ -14,7 +14,7 @@
 #include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
-#include "kernels/product/candidate_window.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <fmt/format.h>

@@ -12,9 +12,9 @@
 #include "core/parallel_for.hpp"
 #include "exact/knn_backend.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/product/byte_product.hpp"
-#include "kernels/product/panel_product.hpp"
-#include "kernels/product/screen.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <cstdint>
 #include <vector>

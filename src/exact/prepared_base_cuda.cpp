@@ -5,7 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/finite_check.hpp"
-#include "kernels/product/operands_cuda.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
 #include <string>

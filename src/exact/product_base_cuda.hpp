@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/product/operand_facts.hpp"
-#include "kernels/product/operand_layout.hpp"
-#include "kernels/product/product_plan.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <kith/metric.hpp>
 

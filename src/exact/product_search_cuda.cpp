@@ -1,7 +1,7 @@
 #include "exact/product_search_cuda.hpp"
 
 #include "cuda/error.hpp"
-#include "kernels/product/knn_windows_cuda.hpp"
+#include "kernels/matrix/knn_windows_cuda.hpp"
 #include "kernels/select/kth_value_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 

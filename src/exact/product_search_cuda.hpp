@@ -2,7 +2,7 @@
 //
 //   1. operands of the queries (and of the base, unless it was prepared)
 //   2. the product, of which the minima of groups of rows are written
-//   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/product/candidate_window.hpp)
+//   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/matrix/candidate_window.hpp)
 //   4. small k: all rows of the groups below it are candidates; else a second product collects the rows below it
 //   5. canonical keys of the candidates, sorted
 // Queries whose window has too many candidates fail, and are tried again with a second product and much room; what

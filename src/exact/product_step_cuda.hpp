@@ -3,9 +3,9 @@
 #pragma once
 
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/product/operands_cuda.hpp"
-#include "kernels/product/product_cuda.hpp"
-#include "kernels/product/rerank_cuda.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
 
 #include <cstdint>
 

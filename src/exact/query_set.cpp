@@ -3,7 +3,7 @@
 #include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
 #include "kernels/distance/stored_row.hpp"
-#include "kernels/product/panel_packing.hpp"
+#include "kernels/panels/panel_packing.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,9 +7,9 @@
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/product/byte_product.hpp"
-#include "kernels/product/panel_product.hpp"
-#include "kernels/product/screen.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <cstdint>
 #include <optional>

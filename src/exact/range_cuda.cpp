@@ -13,8 +13,8 @@
 #include "exact/range_runs.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/product/range_tile_cuda.hpp"
-#include "kernels/product/range_windows_cuda.hpp"
+#include "kernels/rerank/range_tile_cuda.hpp"
+#include "kernels/matrix/range_windows_cuda.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -4,7 +4,7 @@
 
 #include "exact/packed_base.hpp"
 #include "exact/tile_scan.hpp"
-#include "kernels/product/screen_use.hpp"
+#include "kernels/panels/screen_use.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -8,8 +8,8 @@
 #include "cuda/workspace_layout.hpp"
 #include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
-#include "kernels/product/operand_facts.hpp"
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
 #include <cstdint>

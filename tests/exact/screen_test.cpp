@@ -6,7 +6,7 @@
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/product/screened_product.hpp"
+#include "kernels/panels/screened_product.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

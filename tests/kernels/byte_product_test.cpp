@@ -1,10 +1,10 @@
-#include "kernels/product/byte_product.hpp"
+#include "kernels/panels/byte_product.hpp"
 
 #include "core/random.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/product/rounded_panels.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

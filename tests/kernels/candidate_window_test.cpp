@@ -1,6 +1,6 @@
 // The window must hold every neighbour, whatever the matrix units lose: products are computed here as badly as the
 // bound allows for, each addition truncated, on data chosen to strain the bound.
-#include "kernels/product/candidate_window.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 
 #include "core/half.hpp"
 #include "kernels/distance/canonical.hpp"

@@ -4,7 +4,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/distance/stored_row.hpp"
-#include "kernels/product/panel_format.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

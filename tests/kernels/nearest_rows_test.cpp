@@ -1,4 +1,4 @@
-#include "kernels/product/nearest_rows.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Every byte of every row has a place of its own, and every row a group.
-#include "kernels/product/operand_layout.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
-#include "kernels/product/product_plan.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <kith/error.hpp>
 

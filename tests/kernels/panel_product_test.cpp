@@ -1,5 +1,5 @@
-#include "kernels/product/panel_product.hpp"
-#include "kernels/product/panel_packing.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/panel_packing.hpp"
 
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"

@@ -1,4 +1,4 @@
-#include "kernels/product/rounded_panels.hpp"
+#include "kernels/panels/rounded_panels.hpp"
 
 #include <kith/host_buffer.hpp>
 

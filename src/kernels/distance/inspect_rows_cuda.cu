@@ -1,13 +1,13 @@
 // A thread for each narrow row; four for each wide one, so that its values are read together, each with four lanes of
-// the canonical sum (kernels/product/row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an atomic
+// the canonical sum (kernels/distance/row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an atomic
 // minimum, the same in whatever order the threads come. Bound by the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
-#include "kernels/product/load_four_cuda.hpp"
-#include "kernels/product/row_threads_cuda.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
 
 namespace kith {
 namespace {

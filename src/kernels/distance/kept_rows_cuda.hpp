@@ -31,7 +31,7 @@ void launch_kept_numbers(const KeptNumbersTask& task, cudaStream_t stream);
 void launch_keep_norms(const double* norms, const uint32_t* list, uint32_t first_listed, int64_t count, double* kept,
                        cudaStream_t stream);
 
-// Copies the 4-byte terms (kernels/product) of rows first_row, first_row + 1, ...; `none` is that of a row that is left
+// Copies the 4-byte terms (kernels/matrix) of rows first_row, first_row + 1, ...; `none` is that of a row that is left
 // out, and of the places past the last row up to `padded`.
 struct MaskTermsTask {
   const uint32_t* terms = nullptr;

@@ -1,0 +1,142 @@
+// The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
+//
+// A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
+// what is known from the start, or the least value seen so far by the four threads that share the query plus its slack:
+// no row that is farther can be the nearest (candidate_window.hpp). With one row in a few tiles below it, this costs
+// little more than the minima; and what was found can lie in shared memory, since the products take most registers.
+#pragma once
+
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/product_epilogue_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+class NearestEpilogue {
+ public:
+  using Target = ProductNearest;
+  static constexpr int kKept = kNearestKept;
+  static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
+  static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp
+
+  __device__ NearestEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
+      : target_(target), mine_(reinterpret_cast<float*>(shared + threadIdx.x / 32 * kSharedBytes) + threadIdx.x % 32) {}
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
+    first_query_ = static_cast<uint32_t>(first_query) + static_cast<uint32_t>(queries(0));
+    apart_ = queries.apart;
+    part_ = static_cast<int>(first_row / target_.rows_per_part);
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      const bool real = query(q) < target_.queries;
+      slack_[q] = real ? target_.slacks[query(q)] : 0.0f;
+      limit_[q] = real ? target_.limits[query(q)] : -kFarthestValue;
+      best_value_[q] = kFarthestValue;
+      best_row_[q] = kNoNearest;
+      KITH_UNROLL
+      for (int i = 0; i <= kKept; ++i) value(q, i) = kFarthestValue;
+      KITH_UNROLL
+      for (int i = 0; i < kKept; ++i) row(q, i) = __uint_as_float(kNoNearest);
+    }
+  }
+
+  __device__ void tile(const Slabs<float>& products, const float* terms, int tile) {
+    float least[kThreadQueries];
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(0.0f);
+    least_of_tile(products, terms, least);
+    bool found = false;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      if (!(least[q] <= limit_[q])) continue;
+      found = true;
+      limit_[q] = fminf(limit_[q], least[q] + slack_[q]);
+      const uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
+      if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
+        best_value_[q] = least[q];
+        best_row_[q] = row_of_column(tile, __ffs(static_cast<int>(columns)) - 1);
+      } else {
+        collect(q, least[q], columns, tile);
+      }
+    }
+    if (!__any_sync(0xFFFFFFFFu, found)) return;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      KITH_UNROLL
+      for (int apart = 1; apart <= 2; apart *= 2) {
+        limit_[q] = fminf(limit_[q], __shfl_xor_sync(0xFFFFFFFFu, limit_[q], apart));
+      }
+    }
+  }
+
+  // The first of the four threads that share a query puts together what they have found.
+  __device__ void end() {
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) insert(q, best_value_[q], __uint_as_float(best_row_[q]));
+    __syncwarp();
+    if (threadIdx.x % 4 == 0) {
+      for (int q = 0; q < kThreadQueries; ++q) {
+        if (query(q) >= target_.queries) continue;
+        for (int other = 1; other < 4; ++other) {
+          const float* const theirs = mine_ + other + q * kWords * 32;
+          for (int i = 0; i < kKept; ++i) insert(q, theirs[i * 32], theirs[(kKept + 1 + i) * 32]);
+          value(q, kKept) = fminf(value(q, kKept), theirs[kKept * 32]);
+        }
+        auto* const out = reinterpret_cast<float4*>(target_.found + part_ * target_.stride + query(q));
+        out[0] = {value(q, 0), value(q, 1), value(q, 2), value(q, 3)};
+        out[1] = {row(q, 0), row(q, 1), row(q, 2), 0.0f};
+      }
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ int64_t query(int q) const { return first_query_ + static_cast<uint32_t>(q / 2 * apart_ + 8 * (q % 2)); }
+  __device__ float& value(int q, int i) const { return mine_[(q * kWords + i) * 32]; }
+  __device__ float& row(int q, int i) const { return mine_[(q * kWords + kKept + 1 + i) * 32]; }
+
+  static __device__ uint32_t row_of_column(int tile, int i) {
+    return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
+  }
+
+  // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
+  static __device__ uint32_t columns_below(const float (&products)[kSlabValues], int half, const float* terms,
+                                           float limit) {
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    uint32_t columns = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kSlabValues / 2; ++i) {
+      const float value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
+      if (value <= limit) columns |= 1u << i;
+    }
+    return columns;
+  }
+
+  // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
+  __device__ void collect(int q, float least, uint32_t columns, int tile) const {
+#pragma unroll 1
+    while (columns != 0) {
+      const int i = __ffs(static_cast<int>(columns)) - 1;
+      columns &= columns - 1;
+      insert(q, least, __uint_as_float(row_of_column(tile, i)));
+    }
+  }
+
+  __device__ void insert(int q, float new_value, float new_row) const {
+    insert_nearest([&](int i) -> float& { return value(q, i); }, [&](int i) -> float& { return row(q, i); }, new_value,
+                   new_row);
+  }
+
+  const Target& target_;
+  float* mine_;  // kThreadQueries x kWords, 32 apart
+  uint32_t first_query_ = 0;
+  int apart_ = 0;
+  int part_ = 0;
+  float limit_[kThreadQueries];
+  float slack_[kThreadQueries];
+  float best_value_[kThreadQueries];  // found, beside what lies in shared memory
+  uint32_t best_row_[kThreadQueries];
+};
+
+}  // namespace kith

@@ -1,0 +1,61 @@
+// Turns vectors into operands of the matrix units (operand_layout.hpp), with what candidate_window.hpp needs to know.
+//
+// Halves: values minus a centre (l2, sqeuclidean), times the inverse norm (cosine) or as they are (inner_product),
+// times a power of two, rounded. Bytes, where queries and base are both u8 or both i8 and the metric allows: exact.
+// Queries are negated (bytes: inverted, the difference is part of the rows' terms), so that a product adds to a row's
+// term. One read of the vectors, one write of the operands.
+#pragma once
+
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// The term of a place without a row, and of a row that a filter leaves out: whatever is added, the value stays beyond
+// those of all others. (Products of bytes are below 2^27, since no more than 8,000 columns are multiplied.)
+inline constexpr int32_t kNoByteTerm = 0x3FFFFFFF;
+inline constexpr uint32_t kNoHalfTerm = 0x7F800000;  // +inf
+constexpr uint32_t no_row_term(OperandType type) {
+  return type == OperandType::bytes ? static_cast<uint32_t>(kNoByteTerm) : kNoHalfTerm;
+}
+
+struct OperandTask {
+  DeviceRowsView rows;  // with inverse norms for cosine
+  int64_t cols = 0;
+  KeyKind kind = KeyKind::l2;
+  OperandType type = OperandType::half;
+  float* centre = nullptr;  // cols values
+  BaseFacts* base_facts = nullptr;
+  std::byte* operands = nullptr;  // operand_bytes
+};
+
+struct BaseOperands {
+  void* terms = nullptr;          // a float (halves) or int32_t (bytes) for each row of the tiles
+  uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
+};
+
+struct QueryOperands {
+  QueryFacts* facts = nullptr;
+  uint32_t* first_bad = nullptr;  // the smallest query that is not finite, if not null
+  uint32_t first_query = 0;       // the number of the first of these
+};
+
+// The centre (zeros for keys without differences) and the sample's largest magnitude.
+void launch_sample(const OperandTask& task, cudaStream_t stream);
+// After launch_sample.
+void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
+// Against a base whose centre and facts are given.
+void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
+
+// The two kinds.
+void launch_half_sample(const OperandTask& task, cudaStream_t stream);
+void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
+void launch_half_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
+void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
+void launch_byte_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
+
+}  // namespace kith

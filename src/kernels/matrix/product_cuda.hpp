@@ -1,0 +1,77 @@
+// Products of all queries with all rows on the matrix units, of which almost nothing is written.
+//
+//   minima      for every query and group of rows (operand_layout.hpp) the smallest term + product
+//   candidates  for every query the rows whose term + product does not exceed the query's threshold
+//   nearest     for every query the few rows whose term + product is within the query's slack of the least
+//
+// Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
+// from compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64
+// products.
+#pragma once
+
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+struct ProductOperands {
+  OperandType type = OperandType::half;
+  const std::byte* queries = nullptr;
+  const std::byte* base = nullptr;
+  const void* terms = nullptr;
+  int64_t query_count = 0;
+  int64_t row_count = 0;
+  int64_t chunks = 0;
+};
+
+struct ProductMinima {
+  float* values = nullptr;  // queries x stride
+  int64_t stride = 0;
+  int tiles_per_group = 2;
+};
+
+struct ProductCandidates {
+  const float* thresholds = nullptr;  // one for each query
+  uint32_t* counts = nullptr;         // zeroed before; may end above capacity, where rows were dropped
+  uint32_t* rows = nullptr;           // queries x capacity
+  int64_t capacity = 0;
+};
+
+// Of halves. An item of the schedule is one part of the base. Rows that are more than the slack above the least are
+// left out, so that the fourth value is right only up to there.
+struct ProductNearest {
+  const float* slacks = nullptr;  // one for each query
+  const float* limits = nullptr;  // likewise: what the nearest row's value is known not to exceed
+  NearestRows* found = nullptr;   // parts x stride
+  int64_t stride = 0;
+  int64_t rows_per_part = 0;
+  int64_t queries = 0;  // ProductOperands' count may be that of the tiles
+};
+
+void launch_product_minima(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                           const ProductMinima& minima, cudaStream_t stream);
+void launch_product_candidates(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                               const ProductCandidates& candidates, cudaStream_t stream);
+void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                            const ProductNearest& nearest, cudaStream_t stream);
+
+// The two implementations.
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+                cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
+                cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                  cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+                  cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
+                  cudaStream_t stream);
+
+}  // namespace kith

@@ -1,0 +1,208 @@
+// What becomes of a tile's products: shared by both implementations, whose threads hold the same elements of a tile.
+//
+// A thread has two slabs of 16 rows (queries) and 128 columns (rows of the base): element 4 j + i of a slab is at row
+// lane / 4 + 8 (i / 2) and column 8 j + 2 (lane % 4) + i % 2. So it has the products of four queries, 32 columns each.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kSlabs = 2;
+inline constexpr int kSlabValues = 64;
+inline constexpr int kThreadQueries = 2 * kSlabs;
+
+template <typename Acc>
+using Slabs = Acc[kSlabs][kSlabValues];
+
+// The number of a thread's query i, counted from `first`, that of its first slab's first row.
+struct ThreadQueries {
+  int first;
+  int apart;  // from the first slab to the second
+
+  __device__ int operator()(int i) const {
+    return first + i / 2 * apart + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * (i % 2);
+  }
+};
+
+__device__ inline float no_value(float) { return __int_as_float(0x7F800000); }
+__device__ inline int32_t no_value(int32_t) { return 0x7FFFFFFF; }
+__device__ inline float smaller(float least, float term, float product) { return fminf(least, term + product); }
+__device__ inline int32_t smaller(int32_t least, int32_t term, int32_t product) {
+  return __viaddmin_s32(product, term, least);
+}
+// Padding's values are beyond those of all rows.
+__device__ inline float value_of(float least) { return least; }
+__device__ inline float value_of(int32_t least) {
+  return least < 0x30000000 ? static_cast<float>(least) : __int_as_float(0x7F800000);
+}
+
+// Updates the least value of each of the thread's queries.
+template <typename Acc>
+__device__ inline void least_of_tile(const Slabs<Acc>& products, const Acc* terms, Acc (&least)[kThreadQueries]) {
+  const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+  KITH_UNROLL
+  for (int j = 0; j < kSlabValues / 4; ++j) {
+    const Acc left = terms[8 * j + first_col];
+    const Acc right = terms[8 * j + first_col + 1];
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      const Acc* const pair = &products[q / 2][4 * j + 2 * (q % 2)];
+      least[q] = smaller(smaller(least[q], left, pair[0]), right, pair[1]);
+    }
+  }
+}
+
+// Writes the least value of every group.
+template <typename Acc>
+class MinimaEpilogue {
+ public:
+  using Target = ProductMinima;
+  static constexpr int kSharedBytes = 0;  // for each warp
+
+  __device__ MinimaEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
+      : target_(target), query_count_(operands.query_count) {}
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t) {
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      query_[q] = first_query + queries(q);
+      least_[q] = no_value(Acc{});
+    }
+  }
+
+  __device__ void tile(const Slabs<Acc>& products, const Acc* terms, int tile) {
+    least_of_tile(products, terms, least_);
+    if (target_.tiles_per_group == 2 && tile % 2 == 0) return;
+    const int64_t group = (target_.tiles_per_group == 2 ? tile / 2 : tile) * kGroupsPerTile + threadIdx.x % 4;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      if (query_[q] < query_count_) target_.values[query_[q] * target_.stride + group] = value_of(least_[q]);
+      least_[q] = no_value(Acc{});
+    }
+  }
+
+  __device__ void end() {}
+
+ private:
+  const Target& target_;
+  int64_t query_count_;
+  int64_t query_[kThreadQueries];
+  Acc least_[kThreadQueries];
+};
+
+// Collects the rows at or below the threshold: each warp in shared memory, from where all its lanes bring them to the
+// queries' lists at a time, since adding to a list's count in device memory takes long.
+template <typename Acc>
+class CandidatesEpilogue {
+ public:
+  using Target = ProductCandidates;
+  static constexpr int kBuffer = 95;                      // found rows a warp holds
+  static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
+
+  __device__ CandidatesEpilogue(const Target& target, const ProductOperands& operands, std::byte* shared)
+      : target_(target), query_count_(operands.query_count), row_count_(operands.row_count) {
+    uint32_t* const mine = reinterpret_cast<uint32_t*>(shared) + threadIdx.x / 32 * (kBuffer + 1);
+    count_ = mine;
+    found_ = mine + 1;
+    if (threadIdx.x % 32 == 0) *count_ = 0;
+    __syncwarp();
+  }
+
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
+    first_query_ = first_query;
+    first_row_ = first_row;
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      in_tile_[q] = queries(q);
+      const int64_t query = first_query + in_tile_[q];
+      limit_[q] = query < query_count_ ? limit_of(target_.thresholds[query], Acc{}) : lowest(Acc{});
+    }
+  }
+
+  __device__ void tile(const Slabs<Acc>& products, const Acc* terms, int tile) {
+    Acc least[kThreadQueries];
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) least[q] = no_value(Acc{});
+    least_of_tile(products, terms, least);
+    KITH_UNROLL
+    for (int q = 0; q < kThreadQueries; ++q) {
+      if (least[q] <= limit_[q]) collect(columns_below(products[q / 2], q % 2, terms, limit_[q]), tile, in_tile_[q]);
+    }
+    __syncwarp();
+    if (*count_ > kBuffer / 2) flush();
+  }
+
+  __device__ void end() { flush(); }
+
+ private:
+  static __device__ float limit_of(float threshold, float) { return threshold; }
+  static __device__ int32_t limit_of(float threshold, int32_t) {
+    return threshold >= 0x30000000 ? 0x30000000 : static_cast<int32_t>(ceilf(threshold));
+  }
+  static __device__ float lowest(float) { return __int_as_float(0xFF800000); }
+  static __device__ int32_t lowest(int32_t) { return -0x7FFFFFFF - 1; }
+
+  // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
+  static __device__ uint32_t columns_below(const Acc (&products)[kSlabValues], int half, const Acc* terms, Acc limit) {
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    uint32_t columns = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kSlabValues / 2; ++i) {
+      const Acc value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
+      if (value <= limit) columns |= 1u << i;
+    }
+    return columns;
+  }
+
+  // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
+  __device__ void collect(uint32_t columns, int tile, int query) {
+    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+    const auto first =
+        static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
+    while (columns != 0) {
+      const int i = __ffs(static_cast<int>(columns)) - 1;
+      columns &= columns - 1;
+      const uint32_t row = first + static_cast<uint32_t>(i / 2 * 8 + i % 2);
+      const uint32_t entry = row << 8 | static_cast<uint32_t>(query);
+      const uint32_t place = atomicAdd(count_, 1u);
+      if (place < kBuffer) {
+        found_[place] = entry;
+      } else {
+        write(entry);
+      }
+    }
+  }
+
+  __device__ void write(uint32_t entry) const {
+    const int64_t query = first_query_ + (entry & 0xFF);
+    const int64_t row = first_row_ + (entry >> 8);
+    if (row >= row_count_) return;
+    const uint32_t place = atomicAdd(&target_.counts[query], 1u);
+    if (place < target_.capacity) target_.rows[query * target_.capacity + place] = static_cast<uint32_t>(row);
+  }
+
+  __device__ void flush() {
+    __syncwarp();
+    const uint32_t count = min(*count_, static_cast<uint32_t>(kBuffer));
+    for (uint32_t i = threadIdx.x % 32; i < count; i += 32) write(found_[i]);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) *count_ = 0;
+    __syncwarp();
+  }
+
+  const Target& target_;
+  int64_t query_count_;
+  int64_t row_count_;
+  int64_t first_query_ = 0;
+  int64_t first_row_ = 0;
+  int in_tile_[kThreadQueries];
+  Acc limit_[kThreadQueries];
+  uint32_t* count_;
+  uint32_t* found_;
+};
+
+}  // namespace kith

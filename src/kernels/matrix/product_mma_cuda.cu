@@ -1,0 +1,155 @@
+// Products on the matrix units of every GPU from compute capability 8.0 on, with mma.sync.
+//
+// A block of four warps multiplies 128 queries with tile after tile of 128 rows; a warp has 32 queries and all rows of
+// the tile. Chunks of both come through three stages of shared memory by asynchronous copies.
+#include "kernels/matrix/product_cuda.hpp"
+
+#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
+#include "kernels/matrix/nearest_epilogue_cuda.hpp"
+#include "kernels/matrix/product_epilogue_cuda.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarpQueries = kSlabs * 16;
+constexpr int kStages = 3;
+constexpr int kTermBytes = kOperandTile * 4;
+constexpr int kStageBytes = 2 * kBlockBytes + kTermBytes;
+
+// What a block works on: half a query tile of an item.
+struct MmaItem {
+  int64_t query_tile;  // of kOperandTile queries
+  int first_tile;
+  int end_tile;
+};
+
+__device__ MmaItem item_of(const ProductSchedule& schedule, int index) {
+  const int tiles = 2 * schedule.query_tiles;
+  const int first = index / tiles * schedule.tiles_per_item;
+  return {index % tiles, first, min(first + schedule.tiles_per_item, schedule.base_tiles)};
+}
+
+template <typename Acc>
+__device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk, uint32_t stage) {
+  const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kBlockBytes;
+  const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kBlockBytes;
+  KITH_UNROLL
+  for (int i = 0; i < kBlockBytes / (kThreads * 16); ++i) {
+    const int at = (static_cast<int>(threadIdx.x) + i * kThreads) * 16;
+    ptx::copy_async_16(stage + at, queries + at);
+    ptx::copy_async_16(stage + kBlockBytes + at, rows + at);
+  }
+  if (chunk == operands.chunks - 1 && threadIdx.x < kTermBytes / 16) {
+    const auto* terms = static_cast<const Acc*>(operands.terms) + int64_t{tile} * kOperandTile;
+    ptx::copy_async_16(stage + 2 * kBlockBytes + threadIdx.x * 16,
+                       reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
+  }
+}
+
+// The products of one chunk: four steps of 32 bytes.
+template <typename Acc>
+__device__ void multiply_chunk(uint32_t stage, Slabs<Acc>& products) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const auto address = [&](uint32_t block, int row, int unit) {
+    return block + static_cast<uint32_t>(row * kChunkBytes + ((unit ^ (row % 8)) * 16));
+  };
+  KITH_UNROLL
+  for (int step = 0; step < kChunkBytes / 32; ++step) {
+    uint32_t a[kSlabs][4];
+    KITH_UNROLL
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const int row = warp * kWarpQueries + slab * 16 + lane % 16;
+      ptx::load_matrices(a[slab], address(stage, row, 2 * step + lane / 16));
+    }
+    KITH_UNROLL
+    for (int pair = 0; pair < kOperandTile / 16; ++pair) {
+      uint32_t b[4];
+      const int row = pair * 16 + lane % 8 + lane / 16 * 8;
+      ptx::load_matrices(b, address(stage + kBlockBytes, row, 2 * step + lane / 8 % 2));
+      KITH_UNROLL
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        ptx::multiply_add(&products[slab][8 * pair], a[slab], b);
+        ptx::multiply_add(&products[slab][8 * pair + 4], a[slab], b + 2);
+      }
+    }
+  }
+}
+
+template <typename Acc, typename Epilogue>
+__global__ void __launch_bounds__(kThreads)
+    product_mma_kernel(ProductOperands operands, ProductSchedule schedule, typename Epilogue::Target target) {
+  extern __shared__ __align__(16) std::byte shared[];
+  Epilogue epilogue(target, operands, shared + kStages * kStageBytes);
+  const uint32_t stages = ptx::shared_address(shared);
+  const MmaItem item = item_of(schedule, static_cast<int>(blockIdx.x));
+  const int chunks = static_cast<int>(operands.chunks);
+  epilogue.begin(item.query_tile * kOperandTile, {static_cast<int>(threadIdx.x) / 32 * kWarpQueries, 16},
+                 int64_t{item.first_tile} * kOperandTile);
+
+  int next_tile = item.first_tile;
+  int next_chunk = 0;
+  int next_stage = 0;
+  const auto load_next = [&] {
+    if (next_tile < item.end_tile) {
+      load_stage<Acc>(operands, item.query_tile, next_tile, next_chunk, stages + next_stage * kStageBytes);
+      next_stage = (next_stage + 1) % kStages;
+      if (++next_chunk == chunks) {
+        next_chunk = 0;
+        ++next_tile;
+      }
+    }
+    ptx::copy_async_commit();
+  };
+  for (int ahead = 0; ahead < kStages - 1; ++ahead) load_next();
+  int stage = 0;
+  for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+    Slabs<Acc> products = {};
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      ptx::copy_async_wait<kStages - 2>();
+      __syncthreads();  // the stage has come for all, and the one before has been read by all
+      load_next();
+      multiply_chunk<Acc>(stages + stage * kStageBytes, products);
+      if (chunk == chunks - 1) {
+        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kBlockBytes), tile);
+      }
+      stage = (stage + 1) % kStages;
+    }
+  }
+  epilogue.end();
+}
+
+template <typename Acc, typename Epilogue>
+void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
+            cudaStream_t stream) {
+  constexpr int kBytes = kStages * kStageBytes + kThreads / 32 * Epilogue::kSharedBytes;
+  const auto kernel = product_mma_kernel<Acc, Epilogue>;
+  KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  kernel<<<static_cast<unsigned>(2 * schedule.items), kThreads, kBytes, stream>>>(operands, schedule, target);
+  KITH_CUDA_CHECK_LAUNCH("product_mma_kernel");
+}
+
+}  // namespace
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+                cudaStream_t stream) {
+  if (operands.type == OperandType::bytes)
+    return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
+  launch<float, MinimaEpilogue<float>>(operands, schedule, minima, stream);
+}
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
+                cudaStream_t stream) {
+  if (operands.type == OperandType::bytes)
+    return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
+  launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                cudaStream_t stream) {
+  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
+}
+
+}  // namespace kith

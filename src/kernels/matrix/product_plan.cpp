@@ -1,0 +1,76 @@
+#include "kernels/matrix/product_plan.hpp"
+
+#include <kith/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostTilesPerItem = 512;  // 64 Ki rows: 16 MiB of halves with 128 columns
+constexpr int64_t kWaves = 12;              // items a block gets, where there is enough to do
+constexpr int64_t kOtherShared = 1024;      // bytes that a re-ranking block has beside its lists
+
+}  // namespace
+
+ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors) {
+  ProductSchedule schedule;
+  schedule.query_tiles = static_cast<int>(operand_tiles(queries) / 2);
+  schedule.base_tiles = static_cast<int>(operand_tiles(rows));
+  const int64_t work = static_cast<int64_t>(schedule.query_tiles) * schedule.base_tiles;
+  // Of the lengths that give a block some ten items, the one that leaves the fewest blocks idle at the end.
+  int64_t best_cost = INT64_MAX;
+  for (int64_t waves = 1; waves <= 2 * kWaves; ++waves) {
+    const int64_t wanted = divide_rounding_up(work, waves * multiprocessors);
+    const int64_t length = std::clamp<int64_t>(divide_rounding_up(wanted, 2) * 2, 2, kMostTilesPerItem);
+    const int64_t items = divide_rounding_up(schedule.base_tiles, length) * schedule.query_tiles;
+    constexpr int64_t kItemCost = 2;  // of new queries, in tiles
+    const int64_t cost = divide_rounding_up(items, multiprocessors) * (length + kItemCost);
+    if (cost >= best_cost) continue;
+    best_cost = cost;
+    schedule.tiles_per_item = static_cast<int>(length);
+    schedule.items = static_cast<int>(items);
+  }
+  return schedule;
+}
+
+int64_t most_shared_bytes(int compute_capability) {
+  constexpr int64_t kKiB = 1024;
+  switch (compute_capability) {
+    case 80:
+    case 87: return 163 * kKiB;
+    case 90:
+    case 100:
+    case 103: return 227 * kKiB;
+    default: return 99 * kKiB;
+  }
+}
+
+int64_t half_shared_bytes(int64_t most_shared_bytes) {
+  constexpr int64_t kOfEveryBlock = 1024;  // which the system takes, of the most that all have together
+  return (most_shared_bytes + kOfEveryBlock) / 2 - kOfEveryBlock;
+}
+
+int64_t rerank_room(int64_t cols, int64_t shared_bytes) {
+  return std::max<int64_t>(shared_bytes - kOtherShared - rerank_bytes(0, cols), 0) / 16 * 2;
+}
+
+double rows_below_kth(int64_t k, int64_t groups) {
+  if (k >= groups) return std::numeric_limits<double>::infinity();
+  return -static_cast<double>(groups) * std::log1p(-static_cast<double>(k) / static_cast<double>(groups));
+}
+
+ProductEngine product_engine(int compute_capability, ProductEngine asked) {
+  const bool hopper = compute_capability == 90;
+  if (asked == ProductEngine::wgmma && !hopper) {
+    throw Unsupported("products of warpgroups need compute capability 9.0, and the device has " +
+                      std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10));
+  }
+  if (asked != ProductEngine::automatic) return asked;
+  return hopper ? ProductEngine::wgmma : ProductEngine::mma;
+}
+
+}  // namespace kith

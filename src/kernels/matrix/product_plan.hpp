@@ -1,0 +1,58 @@
+// How products on the matrix units will run: which operands, which kernel, in which order. Pure functions, so that any
+// machine can plan, and test plans, for any GPU.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Halves with f32 sums, or signed bytes with s32 sums.
+enum class OperandType : uint8_t { half, bytes };
+
+// Whether bytes will do, for both sides: sums of products, norms and terms must fit 31 bits.
+constexpr OperandType operand_type(KeyKind kind, DType queries, DType base, int64_t cols) {
+  const bool both_bytes = queries == base && (base == DType::u8 || base == DType::i8);
+  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 16384;
+  return both_bytes && fits ? OperandType::bytes : OperandType::half;
+}
+constexpr int64_t operand_value_bytes(OperandType type) { return type == OperandType::bytes ? 1 : 2; }
+
+enum class ProductEngine : uint8_t { automatic, mma, wgmma };
+
+// The engine that a device of this compute capability runs; Unsupported where it cannot run the one asked for.
+ProductEngine product_engine(int compute_capability, ProductEngine asked = ProductEngine::automatic);
+
+// Shared memory that one block may have on a device of this compute capability, in bytes; what every device from 8.0 on
+// has, where it is not known.
+int64_t most_shared_bytes(int compute_capability);
+// What two blocks may each have, where both are to be on one multiprocessor.
+int64_t half_shared_bytes(int64_t most_shared_bytes);
+
+// Re-ranking keeps a query, widened and padded, and its rows within the limit in shared memory.
+constexpr int64_t rerank_bytes(int64_t room, int64_t cols) {
+  const int64_t padded = divide_rounding_up(cols, kCanonicalLanes) * kCanonicalLanes;
+  return (room + padded) * int64_t{8};
+}
+// The most rows it has room for: an even number.
+int64_t rerank_room(int64_t cols, int64_t shared_bytes);
+
+// How many rows are likely not to exceed the k-th smallest minimum of `groups` groups, k or more, over which near rows
+// are spread by chance: each further one falls into a group that has one already the more often the more have.
+double rows_below_kth(int64_t k, int64_t groups);
+
+// Which products a block computes before it takes new queries: all of an item's are multiplied with the same ones.
+// Items are numbered with the queries running fastest, so that blocks that run at a time share rows in the L2 cache.
+struct ProductSchedule {
+  int query_tiles = 0;     // of kQueryTile queries
+  int base_tiles = 0;      // of kOperandTile rows
+  int tiles_per_item = 0;  // even
+  int items = 0;
+};
+ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);
+
+}  // namespace kith

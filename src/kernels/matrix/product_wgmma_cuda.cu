@@ -1,0 +1,292 @@
+// Products on Hopper's matrix units, with wgmma.
+//
+// A block stays on its multiprocessor and takes item after item. Two warpgroups multiply 128 queries each with tile
+// after tile of 128 rows, from shared memory; a third keeps the copy engine busy with chunks for a ring of stages ahead
+// and gives them its registers. Where a row is short the queries' chunks stay in shared memory for the whole item and
+// the warpgroups take turns: one multiplies while the other looks at its products. Where it is long, each stage brings
+// the queries' chunk too. Up to 128 queries are multiplied by both warpgroups, with every other pair of tiles each.
+#include "kernels/matrix/product_cuda.hpp"
+
+#include "cuda/error.hpp"
+#include "cuda/ptx_hopper.hpp"
+#include "kernels/matrix/nearest_epilogue_cuda.hpp"
+#include "kernels/matrix/product_epilogue_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kGroups = 2;  // warpgroups that multiply
+constexpr int kGroupThreads = 128;
+constexpr int kMultipliers = kGroups * kGroupThreads;
+constexpr int kThreads = kMultipliers + kGroupThreads;
+constexpr int kMultiplierRegisters = 232;  // of 168 that all begin with
+constexpr int kProducerRegisters = 40;
+constexpr int kGroupQueries = kSlabs * 64;
+constexpr int kTermBytes = kOperandTile * 4;
+constexpr int kSlabBytes = 64 * kChunkBytes;
+constexpr int kMostStages = 9;
+constexpr int kSharedBytes = 227 * 1024;
+
+// How a block's shared memory is used; a function of the row's length.
+struct Layout {
+  int stages;
+  bool resident;  // the queries stay
+  bool turns;     // the warpgroups take turns: a stage waits for the second one for a whole tile
+  bool split;     // the warpgroups share the tiles, not the queries
+};
+
+template <typename Epilogue>
+constexpr int fixed_bytes() {
+  // Alignment, barriers, the epilogue's, terms.
+  return 1024 + 512 + kMultipliers / 32 * Epilogue::kSharedBytes + kMostStages * kTermBytes;
+}
+
+template <typename Epilogue>
+Layout layout_for(int64_t chunks, int64_t queries) {
+  const int64_t room = kSharedBytes - fixed_bytes<Epilogue>();
+  const int64_t resident_stages = (room - chunks * 2 * kBlockBytes) / kBlockBytes;
+  Layout layout;
+  layout.resident = resident_stages >= 4;
+  layout.stages =
+      static_cast<int>(std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kBlockBytes), kMostStages));
+  layout.split = layout.resident && layout.stages > 2 * chunks && queries <= kGroupQueries;
+  layout.turns = layout.resident && layout.stages > 2 * chunks && !layout.split;
+  return layout;
+}
+
+struct Barriers {
+  uint64_t full[kMostStages];
+  uint64_t empty[kMostStages];
+  uint64_t queries_full;
+  uint64_t queries_empty;
+};
+
+// A place in the ring and the parity of its current round.
+struct Place {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ void advance(int stages) {
+    if (++stage < stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+struct Item {
+  int query_tile;
+  int first_tile;
+  int end_tile;
+};
+
+__device__ Item item_of(const ProductSchedule& schedule, int index) {
+  const int first = index / schedule.query_tiles * schedule.tiles_per_item;
+  return {index % schedule.query_tiles, first, min(first + schedule.tiles_per_item, schedule.base_tiles)};
+}
+
+struct BlockMemory {
+  std::byte* queries;  // chunks x 32 KiB, where they stay
+  std::byte* ring;     // stages of a chunk of rows, after the queries' one where they do not stay
+  std::byte* terms;    // a tile's for each stage
+  Barriers* barriers;
+  std::byte* epilogue;
+};
+
+// A query tile is two operand tiles.
+__device__ void copy_queries(const ProductOperands& operands, int query_tile, int chunk, std::byte* to,
+                             uint64_t* barrier) {
+  for (int half = 0; half < 2; ++half) {
+    const int64_t block = (int64_t{query_tile} * 2 + half) * operands.chunks + chunk;
+    ptx::copy_bulk(to + half * kBlockBytes, operands.queries + block * kBlockBytes, kBlockBytes, barrier);
+  }
+}
+
+// The third warpgroup's first lane.
+__device__ void produce(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
+                        const BlockMemory& memory) {
+  const int chunks = static_cast<int>(operands.chunks);
+  const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
+  Place place;
+  uint32_t item_parity = 0;
+  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
+    const Item item = item_of(schedule, index);
+    if (layout.resident) {
+      ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
+      ptx::barrier_arrive_and_expect(&memory.barriers->queries_full, static_cast<uint32_t>(chunks * 2 * kBlockBytes));
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        copy_queries(operands, item.query_tile, chunk, memory.queries + chunk * 2 * kBlockBytes,
+                     &memory.barriers->queries_full);
+      }
+    }
+    item_parity ^= 1;
+    for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        uint64_t* const full = &memory.barriers->full[place.stage];
+        std::byte* const stage = memory.ring + place.stage * stage_bytes;
+        ptx::barrier_wait(&memory.barriers->empty[place.stage], place.parity ^ 1);
+        const bool last = chunk == chunks - 1;
+        ptx::barrier_arrive_and_expect(full, static_cast<uint32_t>(stage_bytes + (last ? kTermBytes : 0)));
+        ptx::copy_bulk(stage, operands.base + (int64_t{tile} * chunks + chunk) * kBlockBytes, kBlockBytes, full);
+        if (!layout.resident) copy_queries(operands, item.query_tile, chunk, stage + kBlockBytes, full);
+        if (last) {
+          const auto* terms = static_cast<const std::byte*>(operands.terms) + int64_t{tile} * kTermBytes;
+          ptx::copy_bulk(memory.terms + place.stage * kTermBytes, terms, kTermBytes, full);
+        }
+        place.advance(layout.stages);
+      }
+    }
+  }
+}
+
+// One chunk of rows times this warpgroup's queries: four steps of 32 bytes.
+template <typename Acc>
+__device__ void multiply_chunk(Slabs<Acc>& products, const std::byte* queries, const std::byte* rows, bool accumulate) {
+  const uint64_t b = ptx::operand_descriptor(rows);
+  KITH_UNROLL
+  for (int step = 0; step < kChunkBytes / 32; ++step) {
+    KITH_UNROLL
+    for (int slab = 0; slab < kSlabs; ++slab) {
+      const uint64_t a = ptx::operand_descriptor(queries + slab * kSlabBytes);
+      ptx::multiply_warpgroup(products[slab], ptx::descriptor_after(a, 32 * step), ptx::descriptor_after(b, 32 * step),
+                              accumulate || step > 0);
+    }
+  }
+}
+
+template <typename Acc, typename Epilogue>
+__device__ void consume(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
+                        const BlockMemory& memory, const typename Epilogue::Target& target) {
+  const int chunks = static_cast<int>(operands.chunks);
+  const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
+  const bool signals = threadIdx.x % 32 == 0;
+  const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
+  // Slabs of 64 queries: a warp has 16 of each.
+  const int half = layout.split ? 0 : group;  // of the query tile
+  const ThreadQueries queries{half * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
+  Epilogue epilogue(target, operands, memory.epilogue);
+  Place place;
+  uint32_t item_parity = 0;
+  const auto release = [&](int stage) {
+    if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
+  };
+  if (layout.turns && group == 1) ptx::turn_give(1, kMultipliers);
+  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
+    const Item item = item_of(schedule, index);
+    epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
+    if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
+    item_parity ^= 1;
+    for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+      if (layout.split && tile / 2 % kGroups != group) {  // the other's
+        for (int chunk = 0; chunk < chunks; ++chunk) place.advance(layout.stages);
+        continue;
+      }
+      Slabs<Acc> products;
+      if (layout.turns) ptx::turn_wait(1 + group, kMultipliers);
+      int last_stage = 0;
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
+        const std::byte* const rows = memory.ring + place.stage * stage_bytes;
+        const std::byte* const mine =
+            (layout.resident ? memory.queries + chunk * 2 * kBlockBytes : rows + kBlockBytes) + half * kBlockBytes;
+        ptx::warpgroup_fence();
+        multiply_chunk<Acc>(products, mine, rows, chunk > 0);
+        ptx::warpgroup_commit();
+        if (chunk > 0) {
+          ptx::warpgroup_wait<1>();  // the chunk before has been read
+          release(last_stage);
+        }
+        last_stage = place.stage;
+        place.advance(layout.stages);
+      }
+      if (layout.turns) {
+        const bool end = group == 1 && tile == item.end_tile - 1 &&
+                         index + static_cast<int>(gridDim.x) >= schedule.items;  // nobody waits any more
+        if (!end) ptx::turn_give(2 - group, kMultipliers);
+      }
+      ptx::warpgroup_wait<0>();
+      epilogue.tile(products, reinterpret_cast<const Acc*>(memory.terms + last_stage * kTermBytes), tile);
+      __syncwarp();
+      release(last_stage);
+    }
+    if (layout.resident && signals) ptx::barrier_arrive(&memory.barriers->queries_empty);
+    epilogue.end();
+  }
+}
+
+template <typename Acc, typename Epilogue>
+__global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOperands operands, ProductSchedule schedule,
+                                                                    Layout layout, typename Epilogue::Target target) {
+  extern __shared__ std::byte shared[];
+  BlockMemory memory;
+  std::byte* next = shared + (1024 - ptx::shared_address(shared) % 1024) % 1024;
+  const auto take = [&](int64_t bytes) {
+    std::byte* const start = next;
+    next += bytes;
+    return start;
+  };
+  memory.queries = take(layout.resident ? operands.chunks * 2 * kBlockBytes : 0);
+  memory.ring = take(layout.stages * (layout.resident ? kBlockBytes : 3 * kBlockBytes));
+  memory.terms = take(layout.stages * kTermBytes);
+  memory.barriers = reinterpret_cast<Barriers*>(take(512));
+  memory.epilogue = next;
+  static_assert(sizeof(Barriers) <= 512);
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < layout.stages; ++stage) {
+      ptx::barrier_init(&memory.barriers->full[stage], 1);
+      ptx::barrier_init(&memory.barriers->empty[stage], (layout.split ? kGroupThreads : kMultipliers) / 32);
+    }
+    ptx::barrier_init(&memory.barriers->queries_full, 1);
+    ptx::barrier_init(&memory.barriers->queries_empty, kMultipliers / 32);
+    ptx::barrier_init_fence();
+  }
+  __syncthreads();
+  if (threadIdx.x >= kMultipliers) {
+    ptx::give_registers<kProducerRegisters>();
+    if (threadIdx.x == kMultipliers) produce(operands, schedule, layout, memory);
+  } else {
+    ptx::take_registers<kMultiplierRegisters>();
+    consume<Acc, Epilogue>(operands, schedule, layout, memory, target);
+  }
+}
+
+template <typename Acc, typename Epilogue>
+void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
+            cudaStream_t stream) {
+  int device = 0;
+  int multiprocessors = 0;
+  KITH_CUDA_CHECK(cudaGetDevice(&device));
+  KITH_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const auto kernel = product_wgmma_kernel<Acc, Epilogue>;
+  KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  const auto blocks = static_cast<unsigned>(std::min(schedule.items, multiprocessors));
+  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(
+      operands, schedule, layout_for<Epilogue>(operands.chunks, operands.query_count), target);
+  KITH_CUDA_CHECK_LAUNCH("product_wgmma_kernel");
+}
+
+}  // namespace
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
+  }
+  launch<float, MinimaEpilogue<float>>(operands, schedule, minima, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
+  }
+  launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
+                  cudaStream_t stream) {
+  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
+}
+
+}  // namespace kith

@@ -1,0 +1,74 @@
+// A blocked matrix product of bytes, exact in 32-bit integers, that never writes its result: each value is compared
+// with a limit for its query, and only those at or below it are handed out.
+//
+//   value(q, x) = term(x) - scale * q' x'     scale 2 with term |x|^2 for L2, scale 1 for the inner product
+//
+// A canonical sum of bytes is an integer below 2^31, exact in any order; it is rounded once. So the key that is
+// reported follows from the value alone, and there is no error to bound and nothing to compute again.
+//
+// x86's VNNI multiplies unsigned by signed bytes. Where a panel_shape has signed_bytes, u8 rows are stored less 128 and
+// i8 queries with 128 added, and byte_query_offset() and byte_row_term() account for it.
+//
+// Cost: 2 operations for each query, row and column, at 4 (VNNI, DOTPROD) to 16 (AMX) times the rate of f32.
+#pragma once
+
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct BytePanelBase {
+  const void* panels = nullptr;
+  const int32_t* terms = nullptr;  // one for each row
+  PanelFormat format = PanelFormat::u8;
+  int64_t cols = 0;
+  int scale = 2;
+};
+
+struct BytePanelQueries {
+  const void* panels = nullptr;
+  int64_t count = 0;
+  int32_t* limits = nullptr;  // on_hit may lower them; padded to whole panels
+};
+
+// What limits may be: the first lets nothing pass.
+inline constexpr int32_t kSmallestLimit = -0x7FFFFFFF;
+inline constexpr int32_t kLargestLimit = 0x7FFFFFFF;
+
+// Called for a query and a panel in which some value passed; bit i of `passed` stands for row i, values has
+// rows_per_panel entries. Rows that only fill up a panel may pass.
+class BytePanelHits {
+ public:
+  virtual ~BytePanelHits() = default;
+  virtual void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) = 0;
+};
+
+// One vector of bytes as stored for the set in use, filled up with zeros to `padded` bytes.
+void encode_byte_row(PanelFormat format, const PanelShape& shape, const uint8_t* row, int64_t cols, int64_t padded,
+                     uint8_t* out);
+void encode_byte_query(PanelFormat format, const PanelShape& shape, const float* query, int64_t cols, int64_t padded,
+                       uint8_t* out);
+
+// The sums of a vector's bytes.
+struct ByteSums {
+  int32_t sum = 0;
+  int32_t squares = 0;
+};
+ByteSums byte_sums(PanelFormat format, const uint8_t* row, int64_t cols);
+int32_t byte_row_term(PanelFormat format, const PanelShape& shape, KeyKind kind, const ByteSums& row);
+// The exact sum of a pair (of squared differences, or the negative product) is value + offset.
+int32_t byte_query_offset(PanelFormat format, const PanelShape& shape, KeyKind kind, const ByteSums& query);
+
+void scan_byte_panels(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                      BytePanelHits& hits);
+
+// The families: each exists where its instructions can be compiled.
+void scan_bytes_dotprod(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                        BytePanelHits& hits);
+void scan_bytes_vnni(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                     BytePanelHits& hits);
+void scan_bytes_amx(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                    BytePanelHits& hits);
+
+}  // namespace kith

@@ -1,0 +1,89 @@
+#include "kernels/panels/panel_packing.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kith {
+namespace {
+
+using Four = uint32_t __attribute__((vector_size(16)));
+using Sixteen = uint8_t __attribute__((vector_size(16)));
+
+template <typename Vector>
+Vector load(const void* from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// Four units of four rows.
+void transpose_four(const uint32_t* rows, int64_t stride, int64_t width, uint32_t* out) {
+  const auto a = load<Four>(rows);
+  const auto b = load<Four>(rows + stride);
+  const auto c = load<Four>(rows + 2 * stride);
+  const auto d = load<Four>(rows + 3 * stride);
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four columns[] = {
+      __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int u = 0; u < 4; ++u) std::memcpy(out + u * width, &columns[u], sizeof(Four));
+}
+
+// Sixteen bytes of sixteen rows. Each round deals the first half of the vectors and the second half out in turn, like
+// cards: after four of them rows and columns have changed places.
+void transpose_sixteen(const uint8_t* rows, int64_t stride, int64_t width, uint8_t* out) {
+  Sixteen from[16];
+  Sixteen to[16];
+  for (int i = 0; i < 16; ++i) from[i] = load<Sixteen>(rows + i * stride);
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      to[2 * i] = __builtin_shufflevector(from[i], from[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      to[2 * i + 1] =
+          __builtin_shufflevector(from[i], from[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    std::swap(from, to);
+  }
+  for (int c = 0; c < 16; ++c) std::memcpy(out + c * width, &from[c], sizeof(Sixteen));
+}
+
+// In blocks of kBlock x kBlock units; what is left over goes one by one.
+template <int64_t kBlock, typename Unit, typename Transpose>
+void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
+                 const Transpose& transpose) {
+  const int64_t whole_rows = count / kBlock * kBlock;
+  const int64_t whole_units = units / kBlock * kBlock;
+  for (int64_t u = 0; u < whole_units; u += kBlock) {
+    for (int64_t i = 0; i < whole_rows; i += kBlock) {
+      transpose(rows + i * stride + u, stride, width, out + u * width + i);
+    }
+  }
+  for (int64_t u = 0; u < units; ++u) {
+    const int64_t first = u < whole_units ? whole_rows : 0;
+    for (int64_t i = first; i < count; ++i) out[u * width + i] = rows[i * stride + u];
+    std::fill(out + u * width + count, out + (u + 1) * width, Unit{0});
+  }
+}
+
+}  // namespace
+
+void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
+  pack_blocks<4>(rows, stride, count, units, width, out, transpose_four);
+}
+
+void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t count, int64_t width, void* out) {
+  if (format == PanelFormat::bits) {
+    return pack_blocks<16>(static_cast<const uint8_t*>(vectors), cols, count, cols, width, static_cast<uint8_t*>(out),
+                           transpose_sixteen);
+  }
+  const int64_t units = units_per_part(format, cols);
+  for (int64_t part = 0; part < parts_of(format); ++part) {
+    pack_units(static_cast<const uint32_t*>(vectors) + part * units, units * parts_of(format), count, units, width,
+               static_cast<uint32_t*>(out) + part * width * units);
+  }
+}
+
+}  // namespace kith

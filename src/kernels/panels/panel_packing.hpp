@@ -1,0 +1,19 @@
+// Vectors that lie one by one, put side by side in a panel: unit u of vector i at u * width + i.
+//
+// Transposed in blocks of registers. Cost: one read and one write of the vectors.
+#pragma once
+
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// out[u * width + i] = rows[i * stride + u], zeros for the rows from count on.
+void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out);
+
+// `count` vectors of a format, packed_bytes() each, as a panel of `width`; its parts one after the other.
+void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t count, int64_t width, void* out);
+
+}  // namespace kith

@@ -1,0 +1,76 @@
+// A blocked matrix product of floats that never writes its result: each tile's values are compared, in registers, with
+// a threshold for each query, and only those at or below it are handed out.
+//
+// Rows of the base and queries are packed into panels (panel_format.hpp). A tile is one panel of each, its sums all in
+// registers; how large they are depends on the instruction set. The last panels are filled up with zeros.
+//
+//   value(q, x) = term(x) + q' x'     with q', x' as packed: the caller scales the queries by -2 or -1
+//
+// The sums start from the terms, so adding them costs nothing. In place of products the same tiles can add up absolute
+// differences, chi-square terms, or take the largest difference.
+//
+// Cost: 2 flops for each query, row and column; n cols floats for the packed base.
+#pragma once
+
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// The panels' shape for f32 and the instruction set in use.
+PanelShape f32_panel_shape();
+
+// What one column adds to a value.
+enum class PanelStep : uint8_t {
+  product,     // q x
+  l1,          // |q - x|
+  linf,        // the larger of the value and |q - x|
+  chi_square,  // (q - x)^2 / (q + x), or nothing where q + x = 0
+};
+
+// The packed base that a scan passes over.
+struct PanelBase {
+  const void* panels = nullptr;  // PanelFormat f32 or bf16
+  const float* terms = nullptr;  // one for each row, +inf for those that only fill up
+  const float* norms = nullptr;  // the largest norm in each panel
+  PanelFormat format = PanelFormat::f32;
+  int64_t cols = 0;
+  PanelStep step = PanelStep::product;  // bf16 panels can be multiplied only
+};
+
+// The packed queries of one scan, with what each accepts: value <= limit + bound(panel's norm).
+struct PanelQueries {
+  const void* panels = nullptr;
+  int64_t count = 0;
+  float* limits = nullptr;  // on_hit may lower them
+  // The bounds' coefficients (ErrorBound). These and the limits are padded to whole panels.
+  const float* constant = nullptr;
+  const float* linear = nullptr;
+  const float* quadratic = nullptr;
+  // Tiles look at the parts of bf16 that matter most first, which is within wider bounds.
+  const float* wide_constant = nullptr;
+  const float* wide_linear = nullptr;
+
+  ErrorBound bound(int64_t query) const { return {constant[query], linear[query], quadratic[query]}; }
+};
+
+// Called for a query and a panel in which some value passed; values has rows_per_panel entries.
+class PanelHits {
+ public:
+  virtual ~PanelHits() = default;
+  virtual void on_hit(int64_t query, int64_t panel, const float* values) = 0;
+};
+
+// Passes over panels first .. first + count - 1. An infinite limit lets everything pass, a NaN too; where values can be
+// NaN, limits must be infinite.
+void scan_panels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits);
+
+// The same for bf16, by AMX's tiles.
+void scan_panels_amx(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits);
+
+// All values of one query and one panel of f32, products only, aligned as vectors are.
+void panel_values(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values);
+
+}  // namespace kith

@@ -1,0 +1,79 @@
+// A blocked product of vectors rounded to signed bytes: a filter at up to four times the f32 rate.
+//
+// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding e. With the lengths of the roundings
+// known,
+// |<x, c> - s_x s_c <b_x, b_c>| <= |e_x| |c| + |x_b| |e_c|   (e and x_b = s b in the vectors' own unit)
+// bounds the error, so that what the filter drops is provably no answer; what it keeps is computed anew by the caller.
+//
+//   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
+//
+// Panels are as in panel_product.hpp, of byte_panel_shape(), four columns (a word of four bytes) where those have one.
+// Integer sums are exact. There are kernels for ARM's dot products and x86's VNNI; where has_rounded_product() is false
+// nothing here may be called.
+//
+// Cost: 2 operations for each query, row and column; a byte for each packed value.
+#pragma once
+
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/round_to_bytes.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Sums fit 32 bits up to here, also with 128 added to a query's bytes.
+inline constexpr int64_t kMostRoundedColumns = 1 << 16;
+static_assert(kMostRoundedColumns * 255 * 127 <= INT32_MAX);
+
+// Whether this machine has the instructions and the instruction set in use (cpu_target.hpp) is the one they belong to.
+bool has_rounded_product();
+
+constexpr int64_t rounded_words(int64_t cols) { return (cols + 3) / 4; }
+
+// Rounds a row; word w of it goes to out + w * width * 4. Of one that is not finite nothing here means anything, nor
+// may a bound be claimed.
+RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out);
+// The same for a query, with the bytes as the product in use wants them.
+RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out);
+
+struct RoundedBase {
+  const int8_t* panels = nullptr;
+  const float* terms = nullptr;      // one for each row, +inf for those that only fill up
+  const float* scales = nullptr;     // likewise, 0
+  const int32_t* sums = nullptr;     // likewise, 0: of a row's bytes
+  const float* norms = nullptr;      // the largest norm in each panel
+  const float* residuals = nullptr;  // the largest residual in each panel
+  int64_t cols = 0;
+};
+
+// What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt.
+struct RoundedQueries {
+  const int8_t* panels = nullptr;
+  int64_t count = 0;
+  float* limits = nullptr;  // on_hit may lower them; padded, as all below, to whole panels
+  const float* factors = nullptr;
+  const float* constant = nullptr;
+  const float* linear = nullptr;
+  const float* quadratic = nullptr;
+  const float* tilt = nullptr;
+
+  float bound(int64_t q, float norm, float residual) const {
+    return constant[q] + norm * (linear[q] + norm * quadratic[q]) + residual * tilt[q];
+  }
+  // The largest value of a panel's rows that is accepted.
+  float limit(int64_t q, const RoundedBase& base, int64_t panel) const {
+    return limits[q] + bound(q, base.norms[panel], base.residuals[panel]);
+  }
+};
+
+// As scan_panels: calls on_hit for a query and a panel in which some value passed.
+void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                         PanelHits& hits);
+
+// The families: each exists where its instructions can be compiled.
+void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                          PanelHits& hits);
+void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
+                       PanelHits& hits);
+
+}  // namespace kith

@@ -1,0 +1,261 @@
+// Matrix products by AMX's tiles: 16 rows of 64 bytes in a register, 16 x 16 results in another. A block is 32 queries
+// by 32 rows, four tiles of sums, so that each tile of queries and of rows that is loaded is used twice. The sums go to
+// a small buffer, where vectors compare them with the limits.
+//
+// Bytes are multiplied exactly. Floats come as two bf16 parts each (panel_format.hpp): the product of the high parts
+// alone rules most blocks out; where it does not, the products with the low parts are added to the same sums, and
+// narrower bounds decide. So the worst data cost three products and common data little more than one.
+//
+// Cost: a block takes cols / 64 (bytes) or cols / 32 (bf16) steps of four loads and four products of 16 cycles.
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/instruction_family.hpp"
+#include "kernels/panels/panel_product.hpp"
+
+#if defined(KITH_X86)
+
+#include <immintrin.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"  // false ones, from g++'s own intrinsics
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#include <cstring>
+
+#define KITH_FOR_AMX KITH_FOR("avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-int8,amx-bf16")
+
+namespace kith {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kSide = 32;  // queries, and rows, of a block
+
+// The sums of a block, query by query.
+struct BlockSums {
+  alignas(64) int32_t values[kSide][kSide];
+  const float* floats(int q) const { return reinterpret_cast<const float*>(values[q]); }
+};
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// Tiles 0-3 are sums, 4 and 5 queries, 6 and 7 rows, `units` units of columns at a time.
+class TileSetup {
+ public:
+  KITH_FOR_AMX explicit TileSetup(int64_t units) {
+    TileConfig config;
+    for (int t = 0; t < 8; ++t) {
+      config.rows[t] = t < 6 ? kLanes : static_cast<uint8_t>(units);
+      config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(4 * units) : 64;
+    }
+    _tile_loadconfig(&config);
+  }
+  KITH_FOR_AMX ~TileSetup() { _tile_release(); }
+  TileSetup(const TileSetup&) = delete;
+  TileSetup& operator=(const TileSetup&) = delete;
+};
+
+enum class TileKind { u8, i8, bf16 };
+
+// Where the tiles of a block lie.
+struct BlockPlace {
+  const std::byte* queries = nullptr;  // row by row
+  const std::byte* rows = nullptr;     // a panel
+  int64_t units = 0;                   // of a vector's part
+  int64_t units_per_step = 0;
+};
+
+// All of the four sums start from the rows' terms, which a stride of 0 repeats for each query.
+KITH_FOR_AMX inline void start_sums(const void* terms) {
+  const auto* const first = static_cast<const std::byte*>(terms);
+  _tile_loadd(0, first, 0);
+  _tile_loadd(1, first + 64, 0);
+  _tile_loadd(2, first, 0);
+  _tile_loadd(3, first + 64, 0);
+}
+
+template <TileKind kKind>
+KITH_FOR_AMX inline void add_products(const BlockPlace& place) {
+  const int64_t query_stride = 4 * place.units;
+  constexpr int64_t kRowStride = 4 * kSide;
+  const std::byte* queries = place.queries;
+  const std::byte* rows = place.rows;
+  for (int64_t u = 0; u < place.units; u += place.units_per_step) {
+    _tile_loadd(4, queries, query_stride);
+    _tile_loadd(6, rows, kRowStride);
+    _tile_loadd(7, rows + 64, kRowStride);
+    _tile_loadd(5, queries + kLanes * query_stride, query_stride);
+    if constexpr (kKind == TileKind::u8) {
+      _tile_dpbuud(0, 4, 6);
+      _tile_dpbuud(1, 4, 7);
+      _tile_dpbuud(2, 5, 6);
+      _tile_dpbuud(3, 5, 7);
+    } else if constexpr (kKind == TileKind::i8) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 7);
+      _tile_dpbssd(2, 5, 6);
+      _tile_dpbssd(3, 5, 7);
+    } else {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    queries += 4 * place.units_per_step;
+    rows += kRowStride * place.units_per_step;
+  }
+}
+
+KITH_FOR_AMX inline void store_sums(BlockSums& sums) {
+  constexpr int64_t kStride = 4 * kSide;
+  _tile_stored(0, sums.values[0], kStride);
+  _tile_stored(1, sums.values[0] + kLanes, kStride);
+  _tile_stored(2, sums.values[kLanes], kStride);
+  _tile_stored(3, sums.values[kLanes] + kLanes, kStride);
+}
+
+// --- bytes -----------------------------------------------------------------------------------------------------------
+
+// value = term - scale * product. The tiles hold sum = product - floor(term / scale), so that value is -scale * sum, or
+// one more where a term is odd: a value within the limit has a sum of at least -floor(limit / scale).
+KITH_FOR_AMX inline void byte_starts(const int32_t* terms, int shift, int32_t* starts) {
+  const __m128i count = _mm_cvtsi32_si128(shift);
+  for (int i = 0; i < kSide; i += kLanes) {
+    const __m512i halves = _mm512_sra_epi32(_mm512_load_si512(terms + i), count);
+    _mm512_store_si512(starts + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
+  }
+}
+
+KITH_FOR_AMX void report_bytes(const BytePanelQueries& queries, int64_t first_query, const BlockSums& sums,
+                               const int32_t* least, const BytePanelBase& base, int64_t panel, BytePanelHits& hits) {
+  const __m128i shift = _mm_cvtsi32_si128(base.scale - 1);
+  const int32_t* const terms = base.terms + panel * kSide;
+  // What halving took from the terms: 0 or 1.
+  __m512i odd[2];
+  for (int v = 0; v < 2; ++v) {
+    const __m512i term = _mm512_load_si512(terms + v * kLanes);
+    odd[v] = _mm512_sub_epi32(term, _mm512_sll_epi32(_mm512_sra_epi32(term, shift), shift));
+  }
+  for (int q = 0; q < kSide && first_query + q < queries.count; ++q) {
+    const __m512i low = _mm512_set1_epi32(least[q]);
+    const __m512i sum0 = _mm512_load_si512(sums.values[q]);
+    const __m512i sum1 = _mm512_load_si512(sums.values[q] + kLanes);
+    if (_mm512_cmpge_epi32_mask(_mm512_max_epi32(sum0, sum1), low) == 0) continue;
+    const __m512i value0 = _mm512_sub_epi32(odd[0], _mm512_sll_epi32(sum0, shift));
+    const __m512i value1 = _mm512_sub_epi32(odd[1], _mm512_sll_epi32(sum1, shift));
+    const __m512i limit = _mm512_set1_epi32(queries.limits[first_query + q]);
+    const uint64_t passed = static_cast<uint64_t>(_mm512_cmple_epi32_mask(value0, limit)) |
+                            static_cast<uint64_t>(_mm512_cmple_epi32_mask(value1, limit)) << kLanes;
+    if (passed == 0) continue;
+    alignas(64) int32_t values[kSide];
+    _mm512_store_si512(values, value0);
+    _mm512_store_si512(values + kLanes, value1);
+    hits.on_hit(first_query + q, panel, passed, values);
+  }
+}
+
+template <TileKind kKind>
+KITH_FOR_AMX void scan_bytes(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                             BytePanelHits& hits) {
+  const int64_t units = units_per_part(base.format, base.cols);
+  const int64_t step = columns_per_step(base.format, base.cols) / 4;
+  const int shift = base.scale - 1;
+  const TileSetup setup(step);
+  BlockSums sums;
+  alignas(64) int32_t starts[kSide];
+  alignas(64) int32_t least[kSide];
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    byte_starts(base.terms + panel * kSide, shift, starts);
+    const std::byte* const rows = static_cast<const std::byte*>(base.panels) + panel * kSide * 4 * units;
+    for (int64_t q = 0; q < queries.count; q += kSide) {
+      start_sums(starts);
+      add_products<kKind>({static_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step});
+      store_sums(sums);
+      for (int i = 0; i < kSide; i += kLanes) {
+        const __m512i halves = _mm512_sra_epi32(_mm512_loadu_si512(queries.limits + q + i), _mm_cvtsi32_si128(shift));
+        _mm512_store_si512(least + i, _mm512_sub_epi32(_mm512_setzero_si512(), halves));
+      }
+      __mmask16 any = 0;
+#pragma GCC unroll 8
+      for (int i = 0; i < kSide; ++i) {
+        const __m512i most =
+            _mm512_max_epi32(_mm512_load_si512(sums.values[i]), _mm512_load_si512(sums.values[i] + kLanes));
+        any = _kor_mask16(any, _mm512_cmpge_epi32_mask(most, _mm512_set1_epi32(least[i])));
+      }
+      if (any != 0) report_bytes(queries, q, sums, least, base, panel, hits);
+    }
+  }
+}
+
+// --- floats ----------------------------------------------------------------------------------------------------------
+
+// What each query of a block accepts from rows of this norm: limit + constant + norm * (linear + norm * quadratic).
+KITH_FOR_AMX inline void block_limits(const PanelQueries& queries, int64_t first, float norm, bool wide, float* out) {
+  const __m512 n = _mm512_set1_ps(norm);
+  for (int i = 0; i < kSide; i += kLanes) {
+    const int64_t at = first + i;
+    const __m512 constant = _mm512_loadu_ps((wide ? queries.wide_constant : queries.constant) + at);
+    const __m512 linear = _mm512_loadu_ps((wide ? queries.wide_linear : queries.linear) + at);
+    const __m512 slope = _mm512_add_ps(linear, _mm512_mul_ps(n, _mm512_loadu_ps(queries.quadratic + at)));
+    const __m512 bound = _mm512_add_ps(constant, _mm512_mul_ps(n, slope));
+    _mm512_store_ps(out + i, _mm512_add_ps(_mm512_loadu_ps(queries.limits + at), bound));
+  }
+}
+
+// Whether a value of query q may pass. Where a value can be a NaN the limit is infinite, and everything passes.
+KITH_FOR_AMX inline __mmask16 may_pass(const BlockSums& sums, int q, float limit) {
+  const __m512 least = _mm512_min_ps(_mm512_load_ps(sums.floats(q)), _mm512_load_ps(sums.floats(q) + kLanes));
+  return _mm512_cmp_ps_mask(least, _mm512_set1_ps(limit), _CMP_NGT_UQ);
+}
+
+}  // namespace
+
+KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count,
+                                  PanelHits& hits) {
+  const int64_t units = units_per_part(PanelFormat::bf16, base.cols);
+  const int64_t step = columns_per_step(PanelFormat::bf16, base.cols) / 2;
+  const int64_t part = kSide * 4 * units;  // bytes, of a panel of either
+  const TileSetup setup(step);
+  BlockSums sums;
+  alignas(64) float limits[kSide];
+  for (int64_t panel = first; panel < first + count; ++panel) {
+    const float* const terms = base.terms + panel * kSide;
+    const std::byte* const high_rows = static_cast<const std::byte*>(base.panels) + panel * 2 * part;
+    const std::byte* const low_rows = high_rows + part;
+    for (int64_t q = 0; q < queries.count; q += kSide) {
+      const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
+      const std::byte* const low_queries = high_queries + part;
+      start_sums(terms);
+      add_products<TileKind::bf16>({high_queries, high_rows, units, step});
+      store_sums(sums);
+      block_limits(queries, q, base.norms[panel], true, limits);
+      __mmask16 any = 0;
+#pragma GCC unroll 8
+      for (int i = 0; i < kSide; ++i) any = _kor_mask16(any, may_pass(sums, i, limits[i]));
+      if (any == 0) continue;
+
+      add_products<TileKind::bf16>({high_queries, low_rows, units, step});
+      add_products<TileKind::bf16>({low_queries, high_rows, units, step});
+      store_sums(sums);
+      block_limits(queries, q, base.norms[panel], false, limits);
+      for (int i = 0; i < kSide && q + i < queries.count; ++i) {
+        if (may_pass(sums, i, limits[i]) != 0) hits.on_hit(q + i, panel, sums.floats(i));
+      }
+    }
+  }
+}
+
+void scan_bytes_amx(const BytePanelQueries& queries, const BytePanelBase& base, int64_t first, int64_t count,
+                    BytePanelHits& hits) {
+  base.format == PanelFormat::i8 ? scan_bytes<TileKind::i8>(queries, base, first, count, hits)
+                                 : scan_bytes<TileKind::u8>(queries, base, first, count, hits);
+}
+
+}  // namespace kith
+
+#endif

@@ -1,0 +1,268 @@
+// A block for each query. Four threads compute a candidate's canonical key, four lanes of the canonical sum each; keys
+// within the query's limit, hardly more than k, are collected in shared memory and sorted there. Bound by the reads of
+// the candidates' rows.
+#include "kernels/rerank/rerank_cuda.hpp"
+
+#include "core/dtype_visit.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/rerank/range_places_cuda.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+#include "kernels/select/sorted_run_cuda.hpp"
+
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
+constexpr int64_t kFewQueries = 128;
+constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little more than k
+// Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
+constexpr int64_t kMediumBytes = int64_t{48} << 10;
+constexpr int64_t kLargeBytes = int64_t{114} << 10;
+
+// The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
+// lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
+template <bool kProduct, typename X>
+__device__ double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
+  constexpr int kLanes = kRowThreadLanes;
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  double lanes[kLanes] = {};
+#pragma unroll 8
+  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
+    const Four<X> four = load_four(row, first, cols, aligned);
+    KITH_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      const double x = static_cast<double>(four.values[i]);
+      if constexpr (kProduct) {
+        lanes[i] = fma(query[first + i], x, lanes[i]);
+      } else {
+        const double difference = query[first + i] - x * inverse_norm;  // exact where the norm plays no part
+        lanes[i] = fma(difference, difference, lanes[i]);
+      }
+    }
+  }
+  return join_row_threads(lanes, row_threads());
+}
+
+// The same of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
+// is the same whatever the order. Rows lie at multiples of 16 bytes and have a multiple of 16 columns.
+template <bool kProduct, typename X>
+__device__ double byte_row_sum(const uint32_t* query, const X* row, int64_t cols) {
+  using Word = std::conditional_t<std::is_signed_v<X>, int, unsigned>;  // what the four bytes are multiplied as
+  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+  int64_t sum = 0;
+  for (int64_t first = 16 * thread; first < cols; first += 16 * kRowThreads) {
+    const uint4 unit = *reinterpret_cast<const uint4*>(row + first);
+    const uint4 with = *reinterpret_cast<const uint4*>(query + first / 4);
+    const uint32_t x[4] = {unit.x, unit.y, unit.z, unit.w};
+    const uint32_t q[4] = {with.x, with.y, with.z, with.w};
+    Word products = 0;
+    Word squares = 0;
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const auto a = static_cast<Word>(x[i]);
+      const auto b = static_cast<Word>(q[i]);
+      products = __dp4a(a, b, products);
+      if (!kProduct) squares = __dp4a(a, a, __dp4a(b, b, squares));
+    }
+    sum +=
+        kProduct ? static_cast<int64_t>(products) : static_cast<int64_t>(squares) - 2 * static_cast<int64_t>(products);
+  }
+  const unsigned threads = row_threads();
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    sum += __shfl_down_sync(threads, sum, static_cast<unsigned>(apart), kRowThreads);
+  }
+  return static_cast<double>(sum);
+}
+
+__device__ float key_of(KeyKind kind, double sum, double inverse_q, double inverse_x) {
+  switch (kind) {
+    case KeyKind::inner_product: return canonical_key<KeyKind::inner_product>(sum, 0, 0);
+    case KeyKind::cosine: return canonical_key<KeyKind::cosine>(sum, inverse_q, inverse_x);
+    case KeyKind::l2: return canonical_key<KeyKind::l2>(sum, 0, 0);
+    default: return canonical_key<KeyKind::squared_l2>(sum, 0, 0);
+  }
+}
+
+__device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
+  const auto* row = static_cast<const std::byte*>(queries.data);
+  const int64_t padded = rerank_bytes(0, cols) / static_cast<int64_t>(sizeof(double));
+  for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
+    const int64_t at = query * queries.stride + col;
+    double value = 0;
+    if (col < cols) switch (queries.dtype) {
+        case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
+        case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
+        case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
+        case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
+        case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
+      }
+    out[col] = value * inverse;
+  }
+}
+
+// With any number of threads up to kFewThreads, in whole warps.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  __shared__ int count;
+  uint64_t* const list = memory;
+  double* const query_values = reinterpret_cast<double*>(memory + task.room);
+  const int64_t query = blockIdx.x;
+  const bool by_groups = task.row_counts == nullptr;
+  const int rows_each = group_rows(task.tiles_per_group);
+  const int64_t candidates =
+      by_groups ? int64_t{task.group_counts[query]} * rows_each : int64_t{task.row_counts[query]};
+  const bool lost = candidates < 0 || (!by_groups && (candidates > task.capacity || task.key_limits[query] == 0));
+  const auto fail = [&] {
+    if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
+  };
+  if (lost) return fail();
+  if (threadIdx.x == 0) count = 0;
+  const bool unit = task.kind == KeyKind::cosine;
+  const double inverse_q = unit ? task.queries.inverse_norms[query] : 1.0;
+  // Bytes as they are, where that is quicker; cosine scales them.
+  const bool as_bytes = sizeof(X) == 1 && task.queries.dtype == task.base.dtype && !unit && task.cols % 16 == 0 &&
+                        task.base.stride % 16 == 0 && reinterpret_cast<uintptr_t>(task.base.data) % 16 == 0;
+  if (as_bytes) {
+    const auto* from = static_cast<const uint8_t*>(task.queries.data) + query * task.queries.stride;
+    for (int64_t col = threadIdx.x; col < task.cols; col += blockDim.x) {
+      reinterpret_cast<uint8_t*>(query_values)[col] = from[col];
+    }
+  } else {
+    widen_query(task.queries, query, task.cols, inverse_q, query_values);
+  }
+  __syncthreads();
+
+  const uint32_t limit = task.key_limits[query];
+  const X* const base = static_cast<const X*>(task.base.data);
+  const bool aligned = rows_aligned(base, task.base.stride);
+  for (int64_t i = threadIdx.x / kRowThreads; i < candidates; i += blockDim.x / kRowThreads) {
+    const int64_t row = by_groups ? group_row(task.groups[query * task.group_stride + i / rows_each],
+                                              static_cast<int>(i % rows_each), task.tiles_per_group)
+                                  : int64_t{task.rows[query * task.capacity + i]};
+    if (row >= task.base.count) continue;
+    const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
+    if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
+    const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
+    const X* const values = base + task.base.stored(row) * task.base.stride;
+    double sum = 0;
+    if constexpr (sizeof(X) == 1) {
+      sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
+                     : row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
+    } else {
+      sum = row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
+    }
+    if (threadIdx.x % kRowThreads != 0) continue;
+    const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
+    if (ordered > limit) continue;
+    const int place = atomicAdd(&count, 1);
+    if (place < task.room) list[place] = pack_neighbor(ordered, number);
+  }
+  __syncthreads();
+  const int found = count;
+  const bool all = task.range.hits != nullptr;
+  if (found > task.room || (!all && found < task.k)) return fail();
+  sort_in_place(list, found);
+  if (all) {
+    __shared__ RangePlaces places;
+    if (!take_places(task.range, query, static_cast<uint32_t>(found), places)) return fail();
+    for (int i = static_cast<int>(threadIdx.x); i < found; i += static_cast<int>(blockDim.x)) {
+      task.range.hits[places.start + static_cast<uint32_t>(i)] = list[i];
+    }
+    return;
+  }
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(FailedQueries failed, GatherTask task, GatheredQueries to, int64_t size) {
+  const int64_t query = failed.queries[task.first + blockIdx.x];
+  const auto* const from = static_cast<const std::byte*>(task.queries.data) + query * task.queries.stride * size;
+  const int64_t row_bytes = task.cols * size;
+  for (int64_t i = threadIdx.x; i < row_bytes; i += kThreads) to.rows[blockIdx.x * row_bytes + i] = from[i];
+  if (threadIdx.x != 0) return;
+  if (to.inverse_norms != nullptr) to.inverse_norms[blockIdx.x] = task.queries.inverse_norms[query];
+  if (to.thresholds != nullptr) to.thresholds[blockIdx.x] = task.thresholds[query];
+  if (to.key_limits != nullptr) to.key_limits[blockIdx.x] = task.key_limits[query];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    scatter_kernel(FailedQueries failed, int64_t first, const uint64_t* found, int64_t k, uint64_t* neighbors) {
+  const int64_t query = failed.queries[first + blockIdx.x];
+  for (int64_t i = threadIdx.x; i < k; i += kThreads) neighbors[query * k + i] = found[blockIdx.x * k + i];
+}
+
+// Every entry's place is its own plus how many of the other list come before it. Rows differ, so only padding is equal.
+__global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, uint64_t* lists, int k) {
+  extern __shared__ __align__(16) uint64_t memory[];  // the list that is written over
+  uint64_t* const mine = lists + static_cast<int64_t>(blockIdx.x) * k;
+  const uint64_t* const other = found + static_cast<int64_t>(blockIdx.x) * k;
+  for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) memory[i] = mine[i];
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * k; i += kThreads) {
+    const bool first = i < k;
+    const uint64_t entry = first ? memory[i] : other[i - k];
+    if (entry == kPadding) continue;
+    const int place = (first ? i : i - k) + rank_in_run(first ? other : memory, k, entry);
+    if (place < k) mine[place] = entry;
+  }
+}
+
+int rerank_threads(int64_t queries, int64_t bytes) {
+  if (queries < kFewQueries || bytes > kLargeBytes) return kFewThreads;
+  return bytes > kMediumBytes ? 2 * kThreads : kThreads;
+}
+
+}  // namespace
+
+void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStream_t stream) {
+  if (given.queries.count == 0) return;
+  RerankTask task = given;
+  if (task.row_counts == nullptr) task.room = kGroupsRoom;
+  task.room += task.room % 2;  // behind it lies the query, which is read by sixteen bytes
+  const int64_t bytes = rerank_bytes(task.room, task.cols);
+  const bool product = task.kind == KeyKind::inner_product;
+  visit_dtype(task.base.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? rerank_kernel<true, X> : rerank_kernel<false, X>;
+    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+    kernel<<<static_cast<unsigned>(task.queries.count), rerank_threads(task.queries.count, bytes),
+             static_cast<size_t>(bytes), stream>>>(task, failed);
+  });
+  KITH_CUDA_CHECK_LAUNCH("rerank_kernel");
+}
+
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream) {
+  if (task.count == 0) return;
+  gather_kernel<<<static_cast<unsigned>(task.count), kThreads, 0, stream>>>(failed, task, to,
+                                                                            size_of(task.queries.dtype));
+  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+}
+
+void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
+                           uint64_t* neighbors, cudaStream_t stream) {
+  if (count == 0) return;
+  scatter_kernel<<<static_cast<unsigned>(count), kThreads, 0, stream>>>(failed, first, found, k, neighbors);
+  KITH_CUDA_CHECK_LAUNCH("scatter_kernel");
+}
+
+void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream) {
+  if (queries == 0) return;
+  const int64_t bytes = 8 * k;
+  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_kernel));
+  merge_kernel<<<static_cast<unsigned>(queries), kThreads, static_cast<size_t>(bytes), stream>>>(found, lists,
+                                                                                                 static_cast<int>(k));
+  KITH_CUDA_CHECK_LAUNCH("merge_kernel");
+}
+
+}  // namespace kith

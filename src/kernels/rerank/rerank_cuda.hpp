@@ -1,0 +1,74 @@
+// From candidates to neighbours: canonical keys, sorted lists, and what becomes of queries that fail.
+#pragma once
+
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
+#include "kernels/matrix/product_plan.hpp"
+#include "kernels/rerank/range_target.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// Queries whose neighbours could not be shown to be the nearest. Their numbers are in no order.
+struct FailedQueries {
+  uint32_t* count = nullptr;    // zeroed before
+  uint32_t* queries = nullptr;  // room for all
+};
+
+// The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
+// row_counts[q] rows of `rows`.
+struct RerankTask {
+  KeyKind kind = KeyKind::l2;
+  DeviceRowsView queries;  // with inverse norms for cosine
+  DeviceRowsView base;
+  int64_t cols = 0;
+  int64_t k = 0;
+  uint32_t first_row = 0;             // the number of the base's first row
+  const uint32_t* numbers = nullptr;  // of all its rows, where they are not first_row, first_row + 1, ...
+  const uint64_t* kept = nullptr;     // bits of a filter, in these numbers
+  const uint32_t* key_limits = nullptr;
+  const int32_t* group_counts = nullptr;
+  const int32_t* groups = nullptr;  // queries x group_stride
+  int64_t group_stride = 0;
+  int tiles_per_group = 2;
+  const uint32_t* row_counts = nullptr;  // null: groups
+  const uint32_t* rows = nullptr;        // queries x capacity
+  int64_t capacity = 0;
+  int64_t room = 0;               // rows of a query within its limit: more fail. At most rerank_room()
+  uint64_t* neighbors = nullptr;  // queries x k, sorted
+  RangeTarget range;              // in the place of neighbours: all rows within the limits, sorted
+};
+
+// Queries that fail keep what `neighbors` held.
+void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
+
+// Copies the failed queries first .. first + count - 1 one after the other, with what belongs to them; what has no
+// place to go is left.
+struct GatheredQueries {
+  std::byte* rows = nullptr;
+  double* inverse_norms = nullptr;
+  float* thresholds = nullptr;
+  uint32_t* key_limits = nullptr;
+};
+struct GatherTask {
+  DeviceRowsView queries;
+  int64_t cols = 0;
+  const float* thresholds = nullptr;
+  const uint32_t* key_limits = nullptr;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
+                          cudaStream_t stream);
+// Copies their lists of k to where they belong.
+void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
+                           uint64_t* neighbors, cudaStream_t stream);
+
+// Merges sorted lists of k, padded, into others. A list must fit a block's shared memory.
+void launch_merge_lists(const uint64_t* found, uint64_t* lists, int64_t queries, int64_t k, cudaStream_t stream);
+
+}  // namespace kith
