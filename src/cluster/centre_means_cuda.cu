@@ -1,9 +1,9 @@
 #include "cluster/centre_means_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
 }  // namespace
 
 void launch_move_centres(const MoveTask& task, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(task.clusters * kCanonicalLanes, kThreads));
+  const auto blocks = static_cast<unsigned>(divide_up(task.clusters * kCanonicalLanes, kThreads));
   move_kernel<<<blocks, kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("move_kernel");
 }

@@ -2,8 +2,8 @@
 
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/distance/stored_row.hpp"
 #include "kernels/panels/panel_packing.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,9 +2,9 @@
 
 #include "cluster/row_lists_cuda.hpp"
 #include "cuda/error.hpp"
-#include "exact/finite_check.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
+#include "rows/finite_check.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "cluster/centre_sums.hpp"
 
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,12 +1,13 @@
 #include "cluster/centre_sums_cuda.hpp"
 
+#include "core/divide.hpp"
+
 #include <kith/error.hpp>
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/run_sums_cuda.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kThreads) count_labels_kernel(const int32_t* l
   if (i < rows) atomicAdd(&counts[labels[i]], 1u);
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
 
@@ -162,7 +163,7 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream) {
   if (rows == 0) return;
-  objectives_kernel<<<static_cast<unsigned>(divide_rounding_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights,
+  objectives_kernel<<<static_cast<unsigned>(divide_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights,
                                                                                                          rows, blocks);
   KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
 }

@@ -1,7 +1,7 @@
 #include "cluster/data_sample.hpp"
 
 #include "cluster/row_sample.hpp"
-#include "exact/sample_mean.hpp"
+#include "rows/sample_mean.hpp"
 
 #include <algorithm>
 #include <cmath>

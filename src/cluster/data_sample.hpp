@@ -4,7 +4,7 @@
 
 #include <kith/resources.hpp>
 
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <vector>

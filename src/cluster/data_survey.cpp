@@ -2,8 +2,8 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey_cuda.hpp"
-#include "exact/finite_check.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -2,13 +2,13 @@
 #include "cluster/data_survey_cuda.hpp"
 
 #include "cluster/centre_sums.hpp"
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -66,13 +66,13 @@ void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
 
 void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
-  const int64_t blocks = divide_rounding_up(task.rows.count, kSumBlock);
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(divide_rounding_up(task.cols, kThreads)));
+  const int64_t blocks = divide_up(task.rows.count, kSumBlock);
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(divide_up(task.cols, kThreads)));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     survey_kernel<typename decltype(stored)::type><<<grid, kThreads, 0, stream>>>(task);
   });
   KITH_CUDA_CHECK_LAUNCH("survey_kernel");
-  add_blocks_kernel<<<static_cast<unsigned>(divide_rounding_up(2 * task.cols, kThreads)), kThreads, 0, stream>>>(
+  add_blocks_kernel<<<static_cast<unsigned>(divide_up(2 * task.cols, kThreads)), kThreads, 0, stream>>>(
       task.blocks, blocks, 2 * task.cols, task.sums);
   KITH_CUDA_CHECK_LAUNCH("add_blocks_kernel");
 }
@@ -100,7 +100,7 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
   const cudaStream_t stream = context->stream();
   const int64_t cols = rows.cols();
   const int64_t part_blocks = std::max<int64_t>(kBlockSumsBytes / (16 * cols), 1);
-  const int64_t blocks = std::min(divide_rounding_up(rows.rows(), kSumBlock), part_blocks);
+  const int64_t blocks = std::min(divide_up(rows.rows(), kSumBlock), part_blocks);
   const DeviceBuffer block_sums(blocks * 2 * cols * 8, "the columns' variances", context, resources);
   const DeviceBuffer totals(cols * (2 * 8 + 4) + 8, "the columns' variances", context, resources);
   SurveyTask task;

@@ -5,7 +5,7 @@
 #include "cluster/kmeans_plus_plus_cuda.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -4,7 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 namespace kith {
 

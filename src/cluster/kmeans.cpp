@@ -11,7 +11,7 @@
 #include "exact/knn_checks.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 

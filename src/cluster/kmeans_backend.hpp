@@ -17,7 +17,7 @@
 #include "cluster/data_sample.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -4,8 +4,8 @@
 
 #include "cluster/data_survey_cuda.hpp"
 #include "core/name_table.hpp"
-#include "exact/finite_check.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "cluster/kmeans_plan.hpp"
 #include "core/planned.hpp"
 #include "exact/knn_checks.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <functional>
 #include <memory>

@@ -89,11 +89,11 @@ ProductSchedule schedule_nearest(int64_t rows, int64_t clusters, int multiproces
   schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
   schedule.base_tiles = static_cast<int>(operand_tiles(clusters));
   const int64_t wanted =
-      schedule.query_tiles > kFewQueryTiles ? 1 : divide_rounding_up(2 * multiprocessors, schedule.query_tiles);
+      schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
   const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
-  schedule.tiles_per_item = static_cast<int>(divide_rounding_up(schedule.base_tiles / 2, parts) * 2);
+  schedule.tiles_per_item = static_cast<int>(divide_up(schedule.base_tiles / 2, parts) * 2);
   schedule.items =
-      schedule.query_tiles * static_cast<int>(divide_rounding_up(schedule.base_tiles, schedule.tiles_per_item));
+      schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
   return schedule;
 }
 

@@ -1,9 +1,9 @@
 #include "cluster/kmeans_plus_plus.hpp"
 
 #include "cluster/centre_sums.hpp"
-#include "exact/row_source.hpp"
-#include "exact/sample_mean.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/row_source.hpp"
+#include "rows/sample_mean.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "core/random.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 

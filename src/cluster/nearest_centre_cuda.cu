@@ -1,14 +1,14 @@
 // Where rows are read, four threads share one and compute four lanes of the canonical sum each.
 #include "cluster/nearest_centre_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
-#include "kernels/matrix/candidate_window.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
 
 #include <algorithm>
 
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   task.labels[row] = static_cast<int32_t>(row_of(nearest));
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 }  // namespace
 
@@ -241,7 +241,7 @@ void launch_settle(const SettleTask& task, cudaStream_t stream) {
   settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("settle_kernel");
   const auto blocks = static_cast<unsigned>(
-      std::min<int64_t>(divide_rounding_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
+      std::min<int64_t>(divide_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;

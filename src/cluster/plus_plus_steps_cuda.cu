@@ -1,10 +1,10 @@
 #include "cluster/plus_plus_steps_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 #include <cuda_pipeline_primitives.h>
 
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   const int lane = static_cast<int>(threadIdx.x) % kCanonicalLanes;
   const int group = static_cast<int>(threadIdx.x) / kCanonicalLanes;
   const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
-  const int64_t tiles = divide_rounding_up(round.tree.rows, TryShared<kTrials, kRows>::kTileRows);
+  const int64_t tiles = divide_up(round.tree.rows, TryShared<kTrials, kRows>::kTileRows);
   int buffer = 0;
   int tile_buffer = 0;
   bool has_trials = false;
@@ -239,7 +239,7 @@ template <int kTrials, int kRows>
 void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int kMostBlocks = 132 * 2;  // they take tiles until none are left
   constexpr size_t kBytes = sizeof(TryShared<kTrials, kRows>);
-  const int64_t tiles = divide_rounding_up(round.tree.rows, kGroups * kRows);
+  const int64_t tiles = divide_up(round.tree.rows, kGroups * kRows);
   const auto kernel = try_rows_kernel<kTrials, kRows>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes)));
   kernel<<<static_cast<unsigned>(std::min<int64_t>(tiles, kMostBlocks)), kThreads, kBytes, stream>>>(round);

@@ -1,9 +1,9 @@
 #include "cluster/row_lists_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t col = threadIdx.x % 32; col < cols; col += 32) out[i * cols + col] = static_cast<float>(row[col]);
 }
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_rounding_up(threads, kThreads)); }
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 }  // namespace
 

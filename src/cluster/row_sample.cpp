@@ -3,7 +3,7 @@
 #include <kith/host_buffer.hpp>
 
 #include "cluster/device_row_gather_cuda.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 
 #include "core/random.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,14 +2,13 @@
 // registers, and the centre in shared memory, so that a value is read and widened once for both. Runs are not equally
 // long, so a block is one warp: what the short ones held is free at once. Bound by the reads of the rows.
 #include "cluster/run_sums_cuda.hpp"
-
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 #include <cuda_fp16.h>
 
@@ -119,7 +118,7 @@ __global__ void __launch_bounds__(kThreads, kColumns > 32 ? 12 : 16)
 
 template <int kColumns>
 void launch(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
-  const auto grid = static_cast<unsigned>(divide_rounding_up(blocks.count * blocks.clusters, kRuns));
+  const auto grid = static_cast<unsigned>(divide_up(blocks.count * blocks.clusters, kRuns));
   constexpr int kBytes = kRuns * kColumns * kCanonicalLanes * 8;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
@@ -135,7 +134,7 @@ void launch(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order
 
 void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,
                               cudaStream_t stream) {
-  const int64_t columns = divide_rounding_up(task.cols, kCanonicalLanes);
+  const int64_t columns = divide_up(task.cols, kCanonicalLanes);
   static_assert(kMostKeyCols == 49 * kCanonicalLanes);
   if (columns <= 8) return launch<8>(task, blocks, order, stream);
   if (columns <= 16) return launch<16>(task, blocks, order, stream);

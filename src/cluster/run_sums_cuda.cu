@@ -1,11 +1,11 @@
 // A warp for each run; a lane has four neighbouring columns of every 128, and reads some rows before it adds them.
 #include "cluster/run_sums_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/matrix/operand_layout.hpp"
 
 namespace kith {
 namespace {
@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 unsigned run_blocks(const SumBlocks& blocks) {
-  return static_cast<unsigned>(divide_rounding_up(blocks.count * blocks.clusters, kThreads / 32));
+  return static_cast<unsigned>(divide_up(blocks.count * blocks.clusters, kThreads / 32));
 }
 
 }  // namespace
 
 void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream) {
-  const dim3 grid(run_blocks(blocks), static_cast<unsigned>(divide_rounding_up(task.cols, kSlabCols)));
+  const dim3 grid(run_blocks(blocks), static_cast<unsigned>(divide_up(task.cols, kSlabCols)));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
     run_sums_kernel<X>

@@ -1,9 +1,9 @@
 #include "exact/cpu_scanner.hpp"
 
 #include "exact/direct_scan.hpp"
-#include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
 #include "exact/product_scan.hpp"
+#include "rows/finite_check.hpp"
 
 #include <new>
 

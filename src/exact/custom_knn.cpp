@@ -10,12 +10,12 @@
 #include "core/float_mode.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/finite_check.hpp"
-#include "exact/kept_rows.hpp"
 #include "exact/knn_checks.hpp"
-#include "kernels/distance/stored_row.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/kept_rows.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 #include "exact/direct_scan.hpp"
 
-#include "exact/finite_check.hpp"
 #include "exact/screened_tile_scan.hpp"
 #include "exact/tile_scan.hpp"
+#include "rows/finite_check.hpp"
 
 #include <algorithm>
 #include <vector>

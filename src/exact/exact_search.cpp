@@ -1,9 +1,9 @@
 #include "exact/exact_search.hpp"
 
 #include "core/cpu_target.hpp"
-#include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/metric_unit.hpp"
+#include "rows/finite_check.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,8 +5,8 @@
 #include <kith/row_filter.hpp>
 
 #include "exact/base_set.hpp"
-#include "exact/kept_rows.hpp"
 #include "exact/knn_loop.hpp"
+#include "rows/kept_rows.hpp"
 
 namespace kith {
 

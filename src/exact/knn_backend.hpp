@@ -13,8 +13,8 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
+#include "rows/kept_rows.hpp"
 
 #include <cstdint>
 #include <memory>

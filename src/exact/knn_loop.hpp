@@ -7,7 +7,7 @@
 #include "exact/base_set.hpp"
 #include "exact/knn_backend.hpp"
 #include "exact/knn_plan.hpp"
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <functional>
 #include <memory>

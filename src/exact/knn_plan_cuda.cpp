@@ -11,6 +11,7 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/divide.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
@@ -59,8 +60,6 @@ constexpr int64_t kRetryCandidatesPerNeighbor = 8;
 constexpr int64_t kRangeQueries = 4096;  // their candidates take 32 MiB
 constexpr int64_t kHitsPerQuery = 1024;  // that products have room for, on the average
 constexpr int64_t kRangeCandidates = 2048;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The length of the fewest equal pieces that are no longer than `most`: a short rest would have few groups.
 int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_up(rows, most)); }

@@ -1,12 +1,13 @@
 #include "exact/packed_base.hpp"
 
-#include "exact/finite_check.hpp"
-#include "exact/sample_mean.hpp"
+#include "core/divide.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "kernels/distance/stored_row.hpp"
 #include "kernels/panels/panel_packing.hpp"
 #include "kernels/select/candidate_list.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/sample_mean.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -31,7 +32,6 @@ PanelStep panel_step(KeyKind kind) {
   }
 }
 
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 // For one thread.
 int64_t scratch_bytes(PanelFormat format, int64_t cols, int64_t width) {
   return round_up(cols * kFloat, 64) + width * packed_bytes(format, cols);

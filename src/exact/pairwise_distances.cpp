@@ -5,13 +5,13 @@
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 

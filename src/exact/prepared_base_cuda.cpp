@@ -4,8 +4,8 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
-#include "exact/finite_check.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "rows/finite_check.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,9 +1,9 @@
 #include "exact/query_set.hpp"
 
-#include "exact/finite_check.hpp"
 #include "exact/packed_base.hpp"
-#include "kernels/distance/stored_row.hpp"
 #include "kernels/panels/panel_packing.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -13,8 +13,8 @@
 #include "exact/range_runs.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/rerank/range_tile_cuda.hpp"
 #include "kernels/matrix/range_windows_cuda.hpp"
+#include "kernels/rerank/range_tile_cuda.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -173,8 +173,8 @@ class RangeSearch : private ProductStep {
   void search_slices(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
     constexpr int64_t kSlices = 16;
     constexpr int64_t kLeastRows = 8192;
-    const int64_t wanted = std::max(divide_rounding_up(piece.rows.count, kSlices), kLeastRows);
-    const int64_t slice_rows_each = divide_rounding_up(wanted, kQueryTile) * kQueryTile;
+    const int64_t wanted = std::max(divide_up(piece.rows.count, kSlices), kLeastRows);
+    const int64_t slice_rows_each = divide_up(wanted, kQueryTile) * kQueryTile;
     round_queries(queries, 0, false, piece);
     for (int64_t first = 0; first < piece.rows.count; first += slice_rows_each) {
       const ProductBase slice = piece.slice(first, std::min(slice_rows_each, piece.rows.count - first), chunks_);

@@ -5,11 +5,11 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/select/candidate_list.hpp"
+#include "rows/kept_rows.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -2,11 +2,11 @@
 
 #include <kith/error.hpp>
 
-#include "exact/finite_check.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "rows/finite_check.hpp"
 
 #include <algorithm>
 #include <string>

@@ -6,10 +6,10 @@
 
 #include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/kept_rows.hpp"
 #include "exact/knn_plan.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
+#include "rows/kept_rows.hpp"
 
 #include <algorithm>
 #include <cstdint>

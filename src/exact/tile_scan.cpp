@@ -1,9 +1,9 @@
 #include "exact/tile_scan.hpp"
 
-#include "exact/finite_check.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>

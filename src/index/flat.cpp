@@ -7,13 +7,13 @@
 #include "core/dispatch.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
-#include "exact/finite_check.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
 #include "index/flat_block.hpp"
 #include "index/index_type.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "rows/finite_check.hpp"
 
 #include <kith/error.hpp>
 

@@ -239,8 +239,8 @@ TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
     const KnnPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
-    const int64_t pieces = divide_rounding_up(rows, plan.product.rows);
-    EXPECT_EQ(pieces, divide_rounding_up(rows, int64_t{1} << 20));
+    const int64_t pieces = divide_up(rows, plan.product.rows);
+    EXPECT_EQ(pieces, divide_up(rows, int64_t{1} << 20));
     EXPECT_GE(rows - (pieces - 1) * plan.product.rows, plan.product.rows * 9 / 10) << "the last piece";
   }
 }

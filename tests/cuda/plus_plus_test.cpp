@@ -5,7 +5,7 @@
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,8 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
-#include "kernels/distance/stored_row.hpp"
-
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
+#include "rows/stored_row.hpp"
 
 #include <gtest/gtest.h>
 

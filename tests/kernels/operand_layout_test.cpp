@@ -1,6 +1,5 @@
 // Every byte of every row has a place of its own, and every row a group.
 #include "kernels/matrix/operand_layout.hpp"
-
 #include "kernels/matrix/product_plan.hpp"
 
 #include <kith/error.hpp>
@@ -57,10 +56,10 @@ TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
       EXPECT_EQ(schedule.query_tiles, (queries + kQueryTile - 1) / kQueryTile);
       EXPECT_EQ(schedule.base_tiles, operand_tiles(rows));
       EXPECT_EQ(schedule.tiles_per_item % 2, 0);
-      const int64_t steps = divide_rounding_up(schedule.base_tiles, schedule.tiles_per_item);
+      const int64_t steps = divide_up(schedule.base_tiles, schedule.tiles_per_item);
       EXPECT_EQ(schedule.items, steps * schedule.query_tiles);
       const double work = static_cast<double>(schedule.query_tiles) * schedule.base_tiles;
-      const double waves = static_cast<double>(divide_rounding_up(schedule.items, 132)) * schedule.tiles_per_item;
+      const double waves = static_cast<double>(divide_up(schedule.items, 132)) * schedule.tiles_per_item;
       if (work > 132 * 200) {
         EXPECT_LT(waves * 132, 1.1 * work);
       }

@@ -8,7 +8,7 @@
 #include <hwy/highway.h>
 
 #include "core/dtype_visit.hpp"
-#include "kernels/distance/load_cpu-inl.hpp"
+#include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,7 @@
 // Operands of bytes: eight lanes for each row, sixteen bytes a lane at a time.
-#include "kernels/matrix/operands_cuda.hpp"
-
 #include "cuda/error.hpp"
 #include "kernels/matrix/operand_rows_cuda.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -128,7 +127,7 @@ void with_bytes(DType dtype, const Use& use) {
 void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
   const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_rounding_up(tile_rows, kByteRows), kOperandMostBlocks));
+      static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kByteRows), kOperandMostBlocks));
   with_bytes(task.rows.dtype, [&](auto value) {
     base_bytes_kernel<<<blocks, kOperandThreads, 0, stream>>>(operand_rows<decltype(value)>(task), tile_rows,
                                                               task.kind == KeyKind::inner_product, task.base_facts,
@@ -139,7 +138,7 @@ void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStr
 
 void launch_byte_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, kByteRows));
+  const auto blocks = static_cast<unsigned>(divide_up(tile_rows, kByteRows));
   with_bytes(task.rows.dtype, [&](auto value) {
     query_bytes_kernel<<<blocks, kOperandThreads, 0, stream>>>(operand_rows<decltype(value)>(task), tile_rows,
                                                                task.kind == KeyKind::inner_product, task.operands,

@@ -1,10 +1,9 @@
 // Operands of halves: a warp for each row, four values a lane at a time.
-#include "kernels/matrix/operands_cuda.hpp"
-
 #include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/matrix/operand_rows_cuda.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
 
 #include <cuda_fp16.h>
 
@@ -206,7 +205,7 @@ void with_form(KeyKind kind, const Use& use) {
 }  // namespace
 
 void launch_half_sample(const OperandTask& task, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(task.cols, kSampleCols));
+  const auto blocks = static_cast<unsigned>(divide_up(task.cols, kSampleCols));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     sample_kernel<<<blocks, kSampleCols * kSampleSlices, 0, stream>>>(operand_rows<T>(task), form_of(task.kind),
@@ -218,7 +217,7 @@ void launch_half_sample(const OperandTask& task, cudaStream_t stream) {
 void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
   const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_rounding_up(tile_rows, kOperandWarps), kOperandMostBlocks));
+      static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kOperandWarps), kOperandMostBlocks));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {
@@ -232,7 +231,7 @@ void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStr
 
 void launch_half_queries(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks = static_cast<unsigned>(divide_rounding_up(tile_rows, kOperandWarps));
+  const auto blocks = static_cast<unsigned>(divide_up(tile_rows, kOperandWarps));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads) knn_windows_kernel(KnnWindowTask tas
 
 void launch_knn_windows(const KnnWindowTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
-  knn_windows_kernel<<<static_cast<unsigned>(divide_rounding_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
+  knn_windows_kernel<<<static_cast<unsigned>(divide_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("knn_windows_kernel");
 }
 

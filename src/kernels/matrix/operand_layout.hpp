@@ -8,6 +8,7 @@
 // 0..3, so that its minimum costs no exchange between threads. One or two tiles in a row make a group.
 #pragma once
 
+#include "core/divide.hpp"
 #include "core/host_device.hpp"
 
 #include <cstdint>
@@ -21,14 +22,12 @@ inline constexpr int kQueryTile = 2 * kOperandTile;  // queries that one block m
 inline constexpr int kGroupsPerTile = 4;
 inline constexpr int kGroupRowsPerTile = kOperandTile / kGroupsPerTile;
 
-KITH_HOST_DEVICE constexpr int64_t divide_rounding_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Chunks of a row with so many columns.
 KITH_HOST_DEVICE constexpr int64_t operand_chunks(int64_t cols, int64_t bytes_per_value) {
-  return divide_rounding_up(cols * bytes_per_value, kChunkBytes);
+  return divide_up(cols * bytes_per_value, kChunkBytes);
 }
 // Tiles come in pairs: a pair of query tiles is multiplied at a time, a pair of base tiles may be a group.
-KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_rounding_up(rows, kQueryTile); }
+KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_up(rows, kQueryTile); }
 KITH_HOST_DEVICE constexpr int64_t operand_bytes(int64_t rows, int64_t chunks) {
   return operand_tiles(rows) * chunks * kBlockBytes;
 }

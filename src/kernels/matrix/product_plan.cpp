@@ -24,11 +24,11 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
   // Of the lengths that give a block some ten items, the one that leaves the fewest blocks idle at the end.
   int64_t best_cost = INT64_MAX;
   for (int64_t waves = 1; waves <= 2 * kWaves; ++waves) {
-    const int64_t wanted = divide_rounding_up(work, waves * multiprocessors);
-    const int64_t length = std::clamp<int64_t>(divide_rounding_up(wanted, 2) * 2, 2, kMostTilesPerItem);
-    const int64_t items = divide_rounding_up(schedule.base_tiles, length) * schedule.query_tiles;
+    const int64_t wanted = divide_up(work, waves * multiprocessors);
+    const int64_t length = std::clamp<int64_t>(divide_up(wanted, 2) * 2, 2, kMostTilesPerItem);
+    const int64_t items = divide_up(schedule.base_tiles, length) * schedule.query_tiles;
     constexpr int64_t kItemCost = 2;  // of new queries, in tiles
-    const int64_t cost = divide_rounding_up(items, multiprocessors) * (length + kItemCost);
+    const int64_t cost = divide_up(items, multiprocessors) * (length + kItemCost);
     if (cost >= best_cost) continue;
     best_cost = cost;
     schedule.tiles_per_item = static_cast<int>(length);

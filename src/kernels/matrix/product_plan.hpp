@@ -35,7 +35,7 @@ int64_t half_shared_bytes(int64_t most_shared_bytes);
 
 // Re-ranking keeps a query, widened and padded, and its rows within the limit in shared memory.
 constexpr int64_t rerank_bytes(int64_t room, int64_t cols) {
-  const int64_t padded = divide_rounding_up(cols, kCanonicalLanes) * kCanonicalLanes;
+  const int64_t padded = divide_up(cols, kCanonicalLanes) * kCanonicalLanes;
   return (room + padded) * int64_t{8};
 }
 // The most rows it has room for: an even number.

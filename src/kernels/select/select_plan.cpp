@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "kernels/select/filter_sample.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +20,6 @@ constexpr int kLargeThreads = 512;
 constexpr int64_t kSmallThreadsLargestK = 128;
 constexpr int64_t kMediumThreadsLargestK = 1024;
 constexpr int64_t kBytesPerEntry = sizeof(uint64_t);
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 SelectPath choose_path(const SelectProblem& problem) {
   if (problem.wide_payload) return SelectPath::warp_queue;

@@ -1,10 +1,10 @@
-#include "exact/finite_check.hpp"
+#include "rows/finite_check.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/kept_rows.hpp"
-#include "kernels/distance/stored_row.hpp"
+#include "rows/kept_rows.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 

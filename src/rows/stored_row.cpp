@@ -1,12 +1,12 @@
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/distance/stored_row.cpp"
+#define HWY_TARGET_INCLUDE "rows/stored_row.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "core/dtype_visit.hpp"
-#include "kernels/distance/load_cpu-inl.hpp"
+#include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // little. Any choice is correct.
 #pragma once
 
-#include "exact/row_source.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -3,7 +3,6 @@
 
 #include <kith/view.hpp>
 
-#include "kernels/distance/canonical.hpp"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include "exact/kept_rows.hpp"
+#include "rows/kept_rows.hpp"
 
 #include <kith/error.hpp>
 

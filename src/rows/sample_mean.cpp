@@ -1,6 +1,6 @@
-#include "exact/sample_mean.hpp"
+#include "rows/sample_mean.hpp"
 
-#include "kernels/distance/stored_row.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
