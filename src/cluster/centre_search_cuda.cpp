@@ -33,7 +33,7 @@ CentreSearchCuda::CentreSearchCuda(const KMeansProblem& problem, const KMeansPla
       kind_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2),
       chunks_(operand_chunks(problem.cols, 2)),
       largest_(sample.largest),
-      rest_problem_(rest_problem(problem, plan.device, plan.cuda.rest_rows)) {
+      rest_search_(rest_search(problem, plan.device, plan.cuda.rest_rows)) {
   if (problem.spherical) {  // centres have length 1, rows scales of their own
     std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
     largest_ = 1;
@@ -139,7 +139,7 @@ void CentreSearchCuda::search_rest(const DeviceRowsView& rows, int64_t first, in
                                    ProgressMeter& meter) {
   if (count == 0) return;
   if (rest_ == nullptr) {
-    rest_ = make_knn_cuda(rest_problem_, plan_.cuda.rest, resources_);
+    rest_ = make_knn_cuda(rest_search_, plan_.cuda.rest, resources_);
     found_.resize(static_cast<size_t>(plan_.cuda.rest_rows));
   }
   const MemorySpace space = MemorySpace::cuda(context_->device());

@@ -65,7 +65,7 @@ class CentreSearchCuda {
   const int64_t chunks_;
   float largest_;
   bool operands_kept_ = false;
-  const KnnProblem rest_problem_;
+  const SearchTask rest_search_;
   std::unique_ptr<KnnBackend> rest_;
   std::vector<uint64_t> found_;
 };

@@ -8,6 +8,7 @@
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "core/byte_size.hpp"
+#include "rows/row_source.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
   const int64_t row_bytes = problem.cols * size_of(problem.dtype);
   int64_t bytes =
       CentrePanels::bytes_for(problem.clusters, problem.cols) + threads * NearestCentre::bytes_for(problem.cols);
-  if (!problem.in_memory) bytes += piece * row_bytes;
+  if (!problem.in_memory) bytes += FileSource::bytes_for({problem.rows, problem.cols, problem.dtype}, piece);
   if (!problem.adds_up) return bytes + piece * 8;  // the piece's labels and keys
   const int64_t work =
       CentreSums::bytes_for(problem.clusters, problem.cols, std::max(piece, problem.batch_rows), threads) +

@@ -4,7 +4,7 @@
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cuda.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -37,7 +37,7 @@ struct KMeansCudaPlan {
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t rest_rows = 0;     // searched for at a time, of those with many centres about as near
-  KnnPlan rest;              // the exact search for these
+  KnnCudaPlan rest;          // the exact search for these
   int64_t pinned_bytes = 0;  // host memory that rows pass through on their way
 };
 
@@ -60,7 +60,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
 int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t plus_plus, int64_t piece, int threads);
 
 // The search of so many rows among the centres that is left to exact search.
-KnnProblem rest_problem(const KMeansProblem& problem, Device device, int64_t rows);
+SearchTask rest_search(const KMeansProblem& problem, Device device, int64_t rows);
 
 // All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
 ProductSchedule schedule_nearest(int64_t rows, int64_t clusters, int multiprocessors);

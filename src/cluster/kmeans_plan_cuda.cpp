@@ -36,7 +36,7 @@ int64_t host_bytes(const KMeansProblem& problem, const KMeansPlan& plan, int thr
   const int64_t row_bytes = problem.cols * size_of(problem.dtype);
   const int64_t piece = std::min(plan.piece_rows, std::max<int64_t>(problem.rows, 1));
   int64_t bytes = plan.cuda.pinned_bytes + plan.cuda.rest.host_bytes + plan.cuda.rest_rows * 8;
-  if (!problem.in_memory) bytes += piece * row_bytes;
+  if (!problem.in_memory) bytes += FileSource::bytes_for({problem.rows, problem.cols, problem.dtype}, piece);
   bytes += problem.cols * 8 + problem.rows / kSumBlock * kDouble + kDouble;  // the origin, the objective's blocks
   if (!problem.adds_up) return bytes + piece * 8;                            // labels and keys
   const int64_t surveyed = problem.space.host_readable() ? piece : 0;
@@ -71,17 +71,15 @@ int64_t device_bytes(const KMeansProblem& problem, const KMeansPlan& plan) {
 
 }  // namespace
 
-KnnProblem rest_problem(const KMeansProblem& problem, Device device, int64_t rows) {
-  KnnProblem rest;
-  rest.queries = rows;
-  rest.rows = problem.clusters;
-  rest.cols = problem.cols;
-  rest.k = rest.result_k = 1;
-  rest.query_dtype = problem.dtype;
-  rest.metric = problem.spherical ? Metric::inner_product : Metric::sqeuclidean;
-  rest.query_space = rest.base_space = MemorySpace::cuda(device.index);
-  rest.check_finite = false;
-  return rest;
+SearchTask rest_search(const KMeansProblem& problem, Device device, int64_t rows) {
+  SearchShape shape;
+  shape.queries = rows;
+  shape.rows = problem.clusters;
+  shape.cols = problem.cols;
+  shape.query_dtype = problem.dtype;
+  shape.metric = problem.spherical ? Metric::inner_product : Metric::sqeuclidean;
+  shape.query_space = shape.base_space = MemorySpace::cuda(device.index);
+  return search_of(shape, {.k = 1, .check_finite = false});
 }
 
 ProductSchedule schedule_nearest(int64_t rows, int64_t clusters, int multiprocessors) {
@@ -114,7 +112,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansProblem& problem, const DeviceInfo& devi
   // So many rows at a time are left to exact search, in so much memory; the smallest search where that is too little.
   const auto with_rest = [&](int64_t rest, int64_t bytes) {
     plan.cuda.rest_rows = std::min(rows, rest);
-    const KnnProblem search = rest_problem(problem, device.device, plan.cuda.rest_rows);
+    const SearchTask search = rest_search(problem, device.device, plan.cuda.rest_rows);
     try {
       plan.cuda.rest = plan_knn_cuda(search, device, {budget.host, bytes, budget.threads});
     } catch (const OutOfMemory& error) {

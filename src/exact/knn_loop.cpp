@@ -4,9 +4,9 @@
 
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
-#include "core/ordered_key.hpp"
+#include "core/host_array.hpp"
+#include "core/result_exit.hpp"
 #include "cuda/device_info.hpp"
-#include "exact/metric_unit.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
 #include <fmt/format.h>
@@ -19,24 +19,22 @@ namespace kith {
 namespace {
 
 // The packed neighbours of queries first_query, first_query + 1, ...
-void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
+void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
                      const NeighborsView& out) {
-  const float nothing = distance_of_nothing(problem.metric);
+  const ResultExit exit(task.shape.metric, numbers);
   for (int64_t q = 0; q < out.queries; ++q) {
-    const uint32_t itself = problem.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
-    OtherNeighbors others{neighbors + q * problem.k, problem.k, itself};
+    const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
+    OtherNeighbors others{neighbors + q * task.scope.k, task.scope.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
       const uint64_t neighbor = others.next();
-      const bool real = neighbor != kPadding;
-      const uint32_t row = row_of(neighbor);
-      out.ids[q * out.k + i] = !real ? -1 : static_cast<int64_t>(numbers == nullptr ? row : numbers[row]);
-      out.distances[q * out.k + i] = real ? distance_of(problem.metric, key_of_ordered(ordered_of(neighbor))) : nothing;
+      out.ids[q * out.k + i] = exit.id(neighbor);
+      out.distances[q * out.k + i] = exit.distance(neighbor);
     }
   }
 }
 
-void check_spaces(Device device, const KnnProblem& problem) {
-  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
+void check_spaces(Device device, const SearchTask& task) {
+  for (const MemorySpace& space : {task.shape.query_space, task.shape.base_space, task.wish.result_space}) {
     if (space.host_readable() || Device::cuda(space.device) == device) continue;
     const std::string text =
         fmt::format("data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
@@ -46,13 +44,13 @@ void check_spaces(Device device, const KnnProblem& problem) {
   }
 }
 
-KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
+KnnPlan plan_for(const SearchTask& task, Device device, PlanBudget budget) {
   return dispatch(
-      device, [&] { return plan_knn_cpu(problem, budget); },
-      [&](int index) {
+      device, [&]() -> KnnPlan { return plan_knn_cpu(task, budget); },
+      [&](int index) -> KnnPlan {
         const DeviceInfo info = usable_gpu(Device::cuda(index));
         budget.device = std::min(budget.device, info.memory_free);
-        return plan_knn_cuda(problem, info, budget);
+        return plan_knn_cuda(task, info, budget);
       });
 }
 
@@ -62,45 +60,52 @@ void KnnBackend::finish_on_device(const NeighborsView&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
-Device resolve_device(const KnnProblem& problem, const Resources& resources) {
+const SearchBatches& batches_of(const KnnPlan& plan) {
+  return std::visit([](const auto& of) -> const SearchBatches& { return of; }, plan);
+}
+
+Device resolve_device(const SearchTask& task, const Resources& resources) {
   Device asked = resources.device();
-  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
+  for (const MemorySpace& space : {task.shape.query_space, task.shape.base_space, task.wish.result_space}) {
     if (asked.kind == DeviceKind::automatic && !space.host_readable()) asked = Device::cuda(space.device);
   }
-  check_spaces(asked, problem);
+  check_spaces(asked, task);
   if (asked.kind == DeviceKind::cpu) return asked;
   if (asked.kind == DeviceKind::automatic) {
-    Device chosen = worth_a_gpu(problem, resources.threads())
-                        ? choose_knn_device(problem, resources.threads(), cuda_devices())
+    Device chosen = worth_a_gpu(task.shape, resources.threads())
+                        ? choose_knn_device(task.shape, resources.threads(), cuda_devices())
                         : Device::cpu();
-    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(problem, chosen, budget); };
+    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(task, chosen, budget); };
     if (chosen != Device::cpu() && !plan_fits(plan_there, resources)) chosen = Device::cpu();  // it is busy or small
-    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
-                                              problem.rows, problem.cols, name_of(chosen)));
+    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", task.shape.queries,
+                                              task.scope.rows, task.shape.cols, name_of(chosen)));
     return chosen;
   }
   return usable_gpu(asked).device;
 }
 
-PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
-  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(problem, device, budget); },
+PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
+  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); },
                                    resources);
 }
 
-void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
+void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
   const DefaultFloatMode mode;
-  const KnnPlan& plan = planned.plan;
+  const int64_t batch = batches_of(planned.plan).query_batch;
   const Resources& resources = planned.resources();
   const std::unique_ptr<KnnBackend> backend = dispatch(
-      plan.device, [&] { return make_knn_cpu(problem, plan, input.kept, resources); },
-      [&](int) { return make_knn_cuda(problem, plan, input.kept, input.metric, resources); });
-  const int64_t packed = problem.result_space.host_readable() ? plan.query_batch * problem.k : 0;
-  const HostBuffer neighbors(packed * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours", resources);
-  input.queries.open(plan.query_batch, resources);
-  output.open(plan.query_batch, resources);
-  ProgressMeter meter("search", problem.queries * problem.rows, resources);
-  for (int64_t first = 0; first < problem.queries; first += plan.query_batch) {
-    const int64_t count = std::min(plan.query_batch, problem.queries - first);
+      batches_of(planned.plan).device,
+      [&] { return make_knn_cpu(task, std::get<KnnCpuPlan>(planned.plan), input.kept, resources); },
+      [&](int) {
+        return make_knn_cuda(task, std::get<KnnCudaPlan>(planned.plan), input.kept, input.metric, resources);
+      });
+  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.scope.k : 0;
+  const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
+  input.queries.open(batch, resources);
+  output.open(batch, resources);
+  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
+  for (int64_t first = 0; first < task.shape.queries; first += batch) {
+    const int64_t count = std::min(batch, task.shape.queries - first);
     backend->begin(input.queries.fetch(first, count), first);
     input.walk([&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
       backend->scan(rows, first_row, ready, meter);
@@ -108,8 +113,8 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
     });
     const NeighborsView out = output.destination(first, count);
     if (out.space.host_readable()) {
-      backend->finish(neighbors.as<uint64_t>());
-      write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, first, out);
+      backend->finish(neighbors.data());
+      write_neighbors(task, neighbors.data(), input.numbers, first, out);
     } else {
       backend->finish_on_device(out);
     }

@@ -10,7 +10,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/prepared_base.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/panel_product.hpp"
