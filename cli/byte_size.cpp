@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -49,17 +48,6 @@ int64_t parse_byte_size(std::string_view text, std::string_view option) {
         fmt::format("{} '{}' is out of range; allowed are 1 byte to {:.0f}T", option, text, kLargest / 0x1p40));
   }
   return static_cast<int64_t>(bytes);
-}
-
-std::string format_byte_size(int64_t bytes) {
-  static constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
 }  // namespace kith::cli

@@ -87,10 +87,8 @@ void add_output_options(CLI::App& command, Typed& typed) {
 
 void add_memory_limit(CLI::App& command, Typed& typed) {
   command
-      .add_option(
-          "--memory-limit", typed.memory_limit,
-          "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit); chunks of HDF5 files "
-          "lie beside it, up to 64M")
+      .add_option("--memory-limit", typed.memory_limit,
+                  "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)")
       ->type_name("SIZE");
 }
 

@@ -3,9 +3,9 @@
 #include "convert_command.hpp"
 
 #include <kith/error.hpp>
-#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
 
+#include "core/host_array.hpp"
 #include "output_paths.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
@@ -58,6 +58,7 @@ Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) 
   const int64_t cols = input.cols();
   VectorFileWriter writer(options.output, to, rows.count, cols);
   with_resources(run, [&](const Resources& resources) {
+    const ReadMemory memory = input.reserve_memory(resources);
     const int64_t piece = rows_per_piece(rows.count, cols * size_of(to), resources);
     MatrixBuffer converted(to, piece, cols, "a piece of the rows to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
@@ -75,12 +76,12 @@ Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
   const Rows rows = checked_range(options, input.rows());
   IdFileWriter writer(options.output, rows.count, input.cols());
   with_resources(run, [&](const Resources& resources) {
-    const int64_t row_bytes = input.cols() * static_cast<int64_t>(sizeof(int64_t));
-    const int64_t piece = rows_per_piece(rows.count, row_bytes, resources);
-    const HostBuffer ids(piece * row_bytes, "a piece of the ids to convert", resources);
+    const ReadMemory memory = input.reserve_memory(resources);
+    const int64_t piece = rows_per_piece(rows.count, array_bytes<int64_t>(input.cols()), resources);
+    const HostArray<int64_t> ids(piece * input.cols(), "a piece of the ids to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
-      input.read(first, count, ids.as<int64_t>());
-      writer.append(ids.as<int64_t>(), count);
+      input.read(first, count, ids.data());
+      writer.append(ids.data(), count);
     });
     writer.commit();
   });

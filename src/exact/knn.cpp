@@ -38,6 +38,8 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
   KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
   problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
+  const ReadMemory query_memory = queries.reserve_memory(resources);
+  const ReadMemory base_memory = base.reserve_memory(resources);
   FileSource query_rows(queries);
   FileBase base_rows(base);
   SinkOutput output(sink, params.k);

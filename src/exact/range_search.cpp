@@ -28,6 +28,8 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
   KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
   problem.queries_in_memory = problem.base_in_memory = false;
+  const ReadMemory query_memory = queries.reserve_memory(resources);
+  const ReadMemory base_memory = base.reserve_memory(resources);
   FileSource query_rows(queries);
   FileBase base_rows(base);
   search_range(problem, params.radius, {query_rows, base_rows, params.filter}, sink, resources);

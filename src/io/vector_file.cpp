@@ -95,6 +95,10 @@ void VectorFile::read(int64_t first, const MutableMatrixView& out) const {
   }
 }
 
+ReadMemory VectorFile::reserve_memory(const Resources& resources) const {
+  return impl_->file.reserve_memory(resources);
+}
+
 struct VectorFileWriter::Impl {
   MatrixFileWriter file;
   DType dtype;

@@ -42,6 +42,7 @@ MatrixBuffer read_rows(const VectorFile& file, RowRange range, DType dtype, cons
     throw InvalidArgument(
         fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, range.first, file.path(), file.rows()));
   }
+  const ReadMemory memory = file.reserve_memory(resources);
   MatrixBuffer vectors(dtype, count, file.cols(), fmt::format("the vectors of '{}'", file.path()), resources);
   in_steps("read", count, rows_per_step(file.cols() * size_of(dtype)), resources, [&](int64_t first, int64_t rows) {
     file.read(range.first + first, vectors.mutable_view().slice(first, rows));
@@ -68,6 +69,7 @@ MatrixBuffer read_column(const std::string& path, const Resources& resources) {
     throw InvalidArgument(fmt::format("'{}' holds {}; one row or one column is needed", path, describe(layout)));
   }
   const int64_t values = layout.rows * layout.cols;
+  const ReadMemory memory = file.reserve_memory(resources);
   MatrixBuffer column(dtype, values, 1, fmt::format("the numbers of '{}'", path), resources);
   in_steps("read", values, rows_per_step(size_of(dtype)), resources,
            [&](int64_t first, int64_t count) { file.read_values(first, count, column.mutable_view().row(first)); });

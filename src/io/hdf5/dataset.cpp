@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-// A chunk is unpacked as a whole, outside of any memory limit: larger ones are refused.
+// A chunk is unpacked as a whole: larger ones are refused, so that no file can ask for much memory.
 constexpr int64_t kLargestChunkBytes = int64_t{16} << 20;
 
 struct Shape {
