@@ -38,7 +38,7 @@ int64_t parse_byte_size(std::string_view text, std::string_view option) {
   const double factor = error == std::errc{} ? factor_of(upper({rest, end})) : 0;
   if (factor == 0 || !std::isfinite(number)) {
     throw InvalidArgument(
-        fmt::format("{} '{}' is no byte size; write a number, with one of the units K, M, G, T (powers of "
+        fmt::format("{} '{}' is not a byte size; write a number, with one of the units K, M, G, T (powers of "
                     "1024) or none: 512M, 1.5G, 2GiB, 100000",
                     option, text));
   }

@@ -34,7 +34,7 @@ struct Converted {
 Rows checked_range(const ConvertOptions& options, int64_t rows) {
   const int64_t count = options.count == -1 ? std::max<int64_t>(rows - options.first, 0) : options.count;
   if (options.first < 0 || options.count < -1 || options.first > rows || count > rows - options.first) {
-    throw InvalidArgument(fmt::format("--first {} --count {} reach outside {}, which has {} rows", options.first, count,
+    throw InvalidArgument(fmt::format("--first {} --count {} is out of range: {} has {} rows", options.first, count,
                                       options.input, rows));
   }
   return {options.first, count};
@@ -101,7 +101,7 @@ void check_contents(const ConvertOptions& options, FileContent content) {
                                           ".hdf5",
                                           options.input, options.output)
                             : fmt::format("{} holds vectors and {} would hold ids; write vectors to .fbin, .npy or "
-                                          "another ending for vectors",
+                                          "another extension for vectors",
                                           options.input, options.output));
 }
 

@@ -68,8 +68,8 @@ void check_truth(const IdMatrixView& truth, int64_t first_row, int64_t k, const 
     const int64_t held = std::find(ids, ids + k, -1) - ids;
     if (held == k) continue;
     throw InvalidArgument(
-        fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} has no meaning there{}",
-                    first_row + row, path, held, k, held > 0 ? fmt::format(", use -k {}", held) : ""));
+        fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} is undefined there{}", first_row + row,
+                    path, held, k, held > 0 ? fmt::format(", use -k {}", held) : ""));
   }
 }
 

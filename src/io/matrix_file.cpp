@@ -50,7 +50,7 @@ MatrixFile::MatrixFile(const std::string& path, OneAxis one_axis) : name_(parse_
 void MatrixFile::check_rows(int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > layout().rows - count) {
     throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, first, path(), layout().rows));
+        fmt::format("{} rows from row {} were requested, but '{}' has {}", count, first, path(), layout().rows));
   }
 }
 

@@ -115,7 +115,7 @@ void VectorFileWriter::append(const MatrixView& rows) {
   const FileLayout& layout = file.layout();
   if (rows.dtype() != impl_->dtype) {
     throw InvalidArgument(
-        fmt::format("{} rows were given for '{}', which was announced as {}; convert them first, or "
+        fmt::format("{} rows were given for '{}', which was created as {}; convert them first, or "
                     "give the dtype to write_vectors",
                     name_of(rows.dtype()), file.path(), name_of(impl_->dtype)));
   }

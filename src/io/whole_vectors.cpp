@@ -1,5 +1,5 @@
-// read_vectors, read_column and write_vectors: files in one call, in steps of a few MiB, with progress and a look at the
-// cancel flag between two of them.
+// read_vectors, read_column and write_vectors: files in one call, in steps of a few MiB, with progress and a look at
+// the cancel flag between two of them.
 #include <kith/vector_file.hpp>
 
 #include <kith/column_file.hpp>
@@ -39,8 +39,8 @@ MatrixBuffer read_rows(const VectorFile& file, RowRange range, DType dtype, cons
   const int64_t rest = file.rows() - std::clamp<int64_t>(range.first, 0, file.rows());
   const int64_t count = range.count == -1 ? rest : range.count;
   if (range.first < 0 || range.first > file.rows() || count < 0 || count > rest) {
-    throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, range.first, file.path(), file.rows()));
+    throw InvalidArgument(fmt::format("{} rows from row {} were requested, but '{}' has {}", count, range.first,
+                                      file.path(), file.rows()));
   }
   const ReadMemory memory = file.reserve_memory(resources);
   MatrixBuffer vectors(dtype, count, file.cols(), fmt::format("the vectors of '{}'", file.path()), resources);

@@ -110,7 +110,7 @@ std::vector<Bytes> seeds() {
 }
 
 TEST(Hdf5Mutation, ChangedFilesAreReadOrAreTypedErrors) {
-  constexpr int kEach = 100;
+  constexpr int kEach = 300;
   const std::vector<Bytes> files = seeds();
   ASSERT_GE(files.size(), 30U) << "the corpus is not where it should be";
   size_t sealed = 0;

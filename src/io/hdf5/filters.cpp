@@ -100,7 +100,7 @@ class Unpacking {
   }
 
   void unpack(int64_t made, std::string_view method) {
-    if (made < 0) source_.corrupt(chunk_.at, fmt::format("a chunk is no sound {} content", method));
+    if (made < 0) source_.corrupt(chunk_.at, fmt::format("a chunk is not valid {} data", method));
     turn(made);
   }
 
@@ -144,7 +144,7 @@ std::vector<Hdf5Filter> parse_filters(const Hdf5Source& source, Hdf5Cursor messa
   const int64_t version = message.u8();
   if (version != 1 && version != 2) source.corrupt(at, fmt::format("unknown version {} of the filters", version));
   const int64_t count = message.u8();
-  if (count > kMostFilters) source.corrupt(at, fmt::format("{} filters; at most {} can be", count, kMostFilters));
+  if (count > kMostFilters) source.corrupt(at, fmt::format("{} filters; the limit is {}", count, kMostFilters));
   if (version == 1) message.skip(6);
   std::vector<Hdf5Filter> filters;
   for (int64_t i = 0; i < count; ++i) filters.push_back(parse_filter(source, message, version == 1));
