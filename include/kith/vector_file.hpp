@@ -23,6 +23,10 @@
 
 namespace kith {
 
+// Host memory that reads of one file take beside their output: room for HDF5 chunks, and none in other formats. It
+// counts against a limit for as long as this lives. Functions that are given a file and Resources keep one themselves.
+using ReadMemory = std::shared_ptr<const void>;
+
 // A file of vectors, open for reading.
 class KITH_EXPORT VectorFile {
  public:
@@ -40,6 +44,9 @@ class KITH_EXPORT VectorFile {
   // converted: exactly, or rounded to nearest. One that the dtype cannot hold (1e9 in f16, 3.5 in u8) is
   // InvalidArgument with its row, column and value.
   void read(int64_t first, const MutableMatrixView& out) const;
+
+  // OutOfMemory with the bytes needed where the limit has no room for them.
+  [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
 
  private:
   struct Impl;
@@ -59,6 +66,7 @@ class KITH_EXPORT IdFile {
   int64_t cols() const;
   // `out` has room for count x cols() ids.
   void read(int64_t first, int64_t count, int64_t* out) const;
+  [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
 
  private:
   struct Impl;
