@@ -2,6 +2,8 @@
 // static objects are. A forked child, which cannot use its parent's, begins with none.
 #include "cuda/device_context.hpp"
 
+#include "cuda/device_info.hpp"
+
 #include <unistd.h>
 
 #include <map>

@@ -31,7 +31,4 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
-// What the pool of a device holds for the next call: free for Kith, though not for others.
-int64_t idle_pool_bytes(int device);
-
 }  // namespace kith

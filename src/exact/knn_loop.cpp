@@ -5,7 +5,7 @@
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/device_info.hpp"
+#include "cuda/gpu_plan.hpp"
 #include "exact/metric_unit.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
@@ -46,13 +46,13 @@ void check_spaces(Device device, const KnnProblem& problem) {
   }
 }
 
-KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
+KnnPlan plan_for(const KnnProblem& problem, Device device, const PlanBudget& budget) {
   return dispatch(
       device, [&] { return plan_knn_cpu(problem, budget); },
-      [&](int index) {
-        const DeviceInfo info = usable_gpu(Device::cuda(index));
-        budget.device = std::min(budget.device, info.memory_free);
-        return plan_knn_cuda(problem, info, budget);
+      [&](int) {
+        return plan_on_gpu(device, budget, [&](const DeviceInfo& gpu, const PlanBudget& free) {
+          return plan_knn_cuda(problem, gpu, free);
+        });
       });
 }
 
@@ -79,7 +79,7 @@ Device resolve_device(const KnnProblem& problem, const Resources& resources) {
                                               problem.rows, problem.cols, name_of(chosen)));
     return chosen;
   }
-  return usable_gpu(asked).device;
+  return usable_gpu_when_idle(asked).device;
 }
 
 PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
