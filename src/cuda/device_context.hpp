@@ -31,4 +31,8 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
+// One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
+// stream waits for no other. Under a DeviceGuard.
+std::shared_ptr<const DeviceContext> allocation_context(int device);
+
 }  // namespace kith
