@@ -51,7 +51,7 @@ class Table:
     def title(self, text: str) -> None:
         print(f"\n{text}\n{'what':<44}{'microseconds':>14}{'over C++':>12}")
         for place, cpp in self.in_cpp.items():
-            print(f"{f'C++, arrays on the {place}':<44}{cpp:>14.1f}")
+            print(f"{f'C++, arrays on the {place}':<48}{cpp:>10.1f}")
 
     def row(self, name: str, place: str, call: Callable[[], object], *, whole: bool = True) -> None:
         taken = median_us(self.calls, call)
@@ -111,10 +111,10 @@ def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Ca
     options = _kith.CallOptions("auto", stream=stream)
     shape = (1, K)
     results = library.empty(shape, "int64", 0), library.empty(shape, "float32", 0)
-    ready = tuple(library.export(x, stream, "x") for x in (given, *results))
+    queries, ids, distances = (library.export(x, stream, "x") for x in (given, *results))
 
     def search_alone() -> None:
-        inner.search(ready[0], K, None, options, ready[1:])
+        inner.search(queries, K, None, options, (ids, distances))
         wait()
 
     table.row(f"{name}, search alone", "device", search_alone)

@@ -60,6 +60,10 @@ class Library(ABC):
         """The stream on which the library works where `x` lies; 0 where it has none to tell."""
         return 0
 
+    def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:
+        """`x` as a numpy array in the same memory, where that is quicker than through DLPack; else None."""
+        return None
+
     @abstractmethod
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
         """`x`, which lies in a GPU's memory, with its values in place for work on that stream.
@@ -129,6 +133,13 @@ class Torch(Library):
         if type(x) is torch.Tensor:
             return import_dlpack(torch.utils.dlpack.to_dlpack(x), name)
         return import_dlpack(x.__dlpack__(stream=NO_WAIT), name)
+
+    def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:
+        torch = sys.modules["torch"]
+        if not x.is_cpu or x.dtype not in (torch.float32, torch.float16, torch.uint8, torch.int8):
+            return None
+        host: npt.NDArray[Any] = self.plain(x, name).numpy()
+        return host
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.to(sys.modules["torch"].float32).contiguous()
