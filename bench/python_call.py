@@ -24,6 +24,7 @@ from typing import Any
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # jax would take most of the GPU's memory
 
 import numpy as np
+from exact_vs_faiss import make_data
 
 import kith
 from kith import _kith
@@ -57,13 +58,6 @@ class Table:
         taken = median_us(self.calls, call)
         over = f"{taken - self.in_cpp[place]:>+12.1f}" if whole and place in self.in_cpp else ""
         print(f"{name:<44}{taken:>14.1f}{over}", flush=True)
-
-
-def clustered(rows: int, cols: int, seed: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Points around common centres, of which a query has some near ones: far from the worst case of a search."""
-    centres = np.random.default_rng(0).standard_normal((1000, cols), dtype=np.float32) * 10
-    rng = np.random.default_rng(seed)
-    return centres[rng.integers(0, len(centres), rows)] + rng.standard_normal((rows, cols), dtype=np.float32)
 
 
 def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any) -> dict[str, float]:
@@ -163,7 +157,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1000)
     options = parser.parse_args()
 
-    base, queries = clustered(1000, 16, 1), clustered(1, 16, 2)
+    rng = np.random.default_rng(1)
+    base, queries = (make_data("mixture", rows, 16, rng) for rows in (1000, 1))
     table = Table(options.calls, run_program(options.program, "cpu", options.calls, base, queries))
     table.title("Flat index of 1,000 x 16 on the CPU, one query, k = 10")
     index = kith.Index("Flat", device="cpu")
@@ -174,7 +169,7 @@ def main() -> None:
     if not devices:
         print("\nno CUDA device here, or a build without CUDA: nothing more to measure")
         return
-    base, queries = clustered(options.rows, options.cols, 1), clustered(1, options.cols, 2)
+    base, queries = (make_data("mixture", rows, options.cols, rng) for rows in (options.rows, 1))
     table = Table(options.calls, run_program(options.program, "cuda:0", options.calls, base, queries))
     table.title(f"Flat index of {options.rows:,} x {options.cols} on {devices[0]['name']}, one query, k = 10")
     gpu_rows(table, base, queries)

@@ -128,10 +128,11 @@ class Torch(Library):
         torch = sys.modules["torch"]
         if stream != self.stream(x):
             return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
-        # In the order of its own stream the values are in place. This is __dlpack__ without the wait for another, and
-        # without checks that plain() has made; a class of its own may do more there.
-        if type(x) is torch.Tensor:
-            return import_dlpack(torch.utils.dlpack.to_dlpack(x), name)
+        # In the order of its own stream the values are in place. to_dlpack is __dlpack__ without the wait for another and
+        # without the checks that plain() has made; a class derived from Tensor may do more there.
+        to_dlpack = getattr(torch.utils.dlpack, "to_dlpack", None)
+        if to_dlpack is not None and type(x) is torch.Tensor:
+            return import_dlpack(to_dlpack(x), name)
         return import_dlpack(x.__dlpack__(stream=NO_WAIT), name)
 
     def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:

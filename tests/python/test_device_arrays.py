@@ -438,6 +438,9 @@ def test_torch_waits_for_another_stream_alone(torch, vectors):
         for stream, told in ((7, on_its_own), (9, 9), (0, LEGACY_STREAM)):
             taken, copied = as_vectors(x, "x", stream)
             assert x.streams.pop() == told and taken.shape == (2, 3) and not copied
+    del torch.utils.dlpack.to_dlpack  # should torch give it up
+    x = Tensor(vectors(2, 3))
+    assert as_vectors(x, "x", 7)[0].shape == (2, 3) and x.streams == [_libraries.NO_WAIT]
 
 
 def test_torch_in_a_search(torch, made_up, vectors):
