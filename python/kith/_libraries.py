@@ -284,8 +284,8 @@ _OTHER: Library = Other()
 _JAX: Library = Jax()
 _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
 _LIBRARIES = frozenset(_KNOWN)
-# Classes that were asked for before: the libraries' own, which stay, and others, which may go. A weak dictionary takes a
-# microsecond, too long for what every call asks several times.
+# Classes that were asked for before: the libraries' own, which stay, and others, which may go. A weak dictionary takes
+# several times as long as a plain one, and every call asks more than once.
 _OWN: dict[type, Library] = {np.ndarray: _OTHER, DeviceArray: _OTHER}
 _SEEN: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
 

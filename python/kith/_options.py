@@ -72,7 +72,7 @@ def _silent_options(
 class calling:  # noqa: N801
     """The settings of one call, which is made in the block, on the stream of the first array in a GPU's memory.
 
-    A class, since a generator of contextlib takes microseconds.
+    A class, since a generator of contextlib takes several times as long.
     """
 
     __slots__ = ("_arrays", "_options", "_report")

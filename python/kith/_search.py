@@ -65,7 +65,7 @@ def search_with(
         given = writable_output(out, axes=axes, stream=options.stream)
         reads = (matrix, *searched)
         for i, name in enumerate(("ids", "distances")):
-            if any([share_memory(given[i], read) for read in reads]):  # a list: quicker than a generator for one or two
+            if any(share_memory(given[i], read) for read in reads):
                 raise ValueError(f"out: {name} share memory with the vectors that are searched; give other arrays")
         step(matrix, given)
         return Neighbors(*out)
@@ -125,6 +125,6 @@ def _writable_matrix(given: Any, name: str, dtype: np.dtype[Any], axes: int) -> 
         raise TypeError(f"out: {name} must be an array of {dtype}, not {kind}")
     if array.ndim != axes:
         raise ValueError(f"out: {name} has shape {array.shape}; it must be {'(k,)' if axes == 1 else '(queries, k)'}")
-    if not array.flags.carray:  # and aligned
+    if not array.flags.carray:  # C-contiguous, aligned and writable
         raise ValueError(f"out: {name} must be C-contiguous and writable")
     return array.reshape(1, -1) if axes == 1 else array

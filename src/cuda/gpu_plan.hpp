@@ -1,8 +1,8 @@
 // A plan for a GPU within the memory that is free there.
 //
-// The driver takes as long to say how much that is as a small search takes. So a plan is first made as if all of the
-// device's memory were free; where Kith's pool holds what it needs, from a call before, it stands. Else the driver is
-// asked. Results are the same with any plan.
+// A call of few queries does not ask the driver how much that is, where the answer cannot matter: a plan is first made
+// as if all of the device's memory were free, and stands where Kith's pool holds what it needs from a call before. Else
+// the driver is asked. Results are the same with any plan.
 #pragma once
 
 #include <kith/device.hpp>
