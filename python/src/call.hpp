@@ -12,6 +12,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -61,7 +62,8 @@ class Call {
   nb::object progress_;
   CancelToken cancel_;
   std::optional<Resources> resources_;
-  std::optional<nb::python_error> error_;
+  std::optional<nb::python_error> error_;  // kept and looked at by the calling thread alone
+  std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();  // when signals were last looked for
 };
 
 }  // namespace kith::python

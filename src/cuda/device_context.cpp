@@ -2,6 +2,8 @@
 // static objects are. A forked child, which cannot use its parent's, begins with none.
 #include "cuda/device_context.hpp"
 
+#include "cuda/device_info.hpp"
+
 #include <unistd.h>
 
 #include <map>
@@ -15,6 +17,7 @@ namespace {
 struct DeviceCache {
   std::unique_ptr<MemoryPool> pool;
   std::vector<std::unique_ptr<Stream>> idle;
+  std::shared_ptr<const DeviceContext> allocation;
 };
 
 struct Cache {
@@ -63,6 +66,21 @@ DeviceContext::~DeviceContext() {
   const std::lock_guard lock(shared.mutex);
   DeviceCache& mine = shared.of(device_);
   if (mine.pool.get() == pool_ && mine.idle.size() < kMostIdle) mine.idle.push_back(std::move(own_));
+}
+
+std::shared_ptr<const DeviceContext> allocation_context(int device) {
+  Cache& shared = cache();
+  {
+    const std::lock_guard lock(shared.mutex);
+    if (const auto& known = shared.of(device).allocation; known != nullptr) return known;
+  }
+  cudaStream_t stream = nullptr;  // for good: memory may be given back at any time
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  auto made = std::make_shared<const DeviceContext>(device, stream);
+  const std::lock_guard lock(shared.mutex);
+  auto& known = shared.of(device).allocation;
+  if (known == nullptr) known = std::move(made);  // else another thread was first
+  return known;
 }
 
 int64_t idle_pool_bytes(int device) {

@@ -11,8 +11,8 @@ namespace kith {
 std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
                                               const Resources& resources) {
   const DeviceGuard guard(device);
-  // On a stream of its own, which lives as long as the memory; a caller's might not.
-  const auto context = std::make_shared<DeviceContext>(device);
+  // Not on a caller's stream, which might not live as long as the memory.
+  const auto context = allocation_context(device);
   const auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
   context->synchronize();
   return {buffer, buffer->data()};

@@ -10,6 +10,8 @@ namespace kith {
 bool built_with_cuda() { return false; }
 std::vector<DeviceInfo> cuda_devices() { return {}; }
 DeviceInfo cuda_device(int) { return {}; }
+DeviceInfo cuda_device_when_idle(int) { return {}; }
+int64_t idle_pool_bytes(int) { return 0; }
 
 std::shared_ptr<std::byte> allocate_on_device(int64_t, std::string_view, int, const Resources&) { throw_no_cuda(); }
 void copy_to_device(const MatrixView&, std::byte*, int, const Resources&) { throw_no_cuda(); }

@@ -6,7 +6,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/device_info.hpp"
+#include "cuda/gpu_plan.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
 #include <fmt/format.h>
@@ -44,13 +44,13 @@ void check_spaces(Device device, const SearchTask& task) {
   }
 }
 
-KnnPlan plan_for(const SearchTask& task, Device device, PlanBudget budget) {
+KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
   return dispatch(
       device, [&]() -> KnnPlan { return plan_knn_cpu(task, budget); },
-      [&](int index) -> KnnPlan {
-        const DeviceInfo info = usable_gpu(Device::cuda(index));
-        budget.device = std::min(budget.device, info.memory_free);
-        return plan_knn_cuda(task, info, budget);
+      [&](int) -> KnnPlan {
+        return plan_on_gpu(device, budget, [&](const DeviceInfo& gpu, const PlanBudget& free) {
+          return plan_knn_cuda(task, gpu, free);
+        });
       });
 }
 
@@ -81,7 +81,7 @@ Device resolve_device(const SearchTask& task, const Resources& resources) {
                                               task.scope.rows, task.shape.cols, name_of(chosen)));
     return chosen;
   }
-  return usable_gpu(asked).device;
+  return usable_gpu_when_idle(asked).device;
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
