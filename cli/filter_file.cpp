@@ -15,9 +15,9 @@ FilterFile::FilterFile(const std::string& path, const Resources& resources) {
   if (content_of(path) == FileContent::ids) {
     const IdFile file(path);
     const int64_t count = file.rows() * file.cols();
-    ids_ = HostBuffer(count * static_cast<int64_t>(sizeof(int64_t)), "the filter's rows", resources);
-    file.read(0, file.rows(), ids_.as<int64_t>());
-    filter_ = RowFilter::ids(ids_.as<int64_t>(), count);
+    rows_ = HostBuffer(count * static_cast<int64_t>(sizeof(int64_t)), "the filter's rows", resources);
+    file.read(0, file.rows(), rows_.as<int64_t>());
+    filter_ = RowFilter::rows(rows_.as<int64_t>(), count);
     return;
   }
   const FileInfo file = file_info(path);

@@ -18,7 +18,7 @@ class FilterFile {
   const RowFilter& rows() const { return filter_; }
 
  private:
-  HostBuffer ids_;
+  HostBuffer rows_;
   MatrixBuffer mask_;
   RowFilter filter_;
 };

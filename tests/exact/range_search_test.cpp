@@ -88,7 +88,7 @@ TEST(RangeSearch, AFilterAndTheThreadsChangeNothingElse) {
   for (const int64_t every : {1, 2, 50}) {
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < 3000; i += every) ids.push_back(i);
-    const RowFilter filter = RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size()));
+    const RowFilter filter = RowFilter::rows(ids.data(), static_cast<int64_t>(ids.size()));
     const RangeParams params{3.5f, Metric::l2, true, filter};
     check_range(queries, base, params);
     check_range(queries, base, params, on_cpu(1));
