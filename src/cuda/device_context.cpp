@@ -2,6 +2,8 @@
 // static objects are. A forked child, which cannot use its parent's, begins with none.
 #include "cuda/device_context.hpp"
 
+#include "cuda/device_guard.hpp"
+
 #include <unistd.h>
 
 #include <map>
@@ -15,6 +17,7 @@ namespace {
 struct DeviceCache {
   std::unique_ptr<MemoryPool> pool;
   std::vector<std::unique_ptr<Stream>> idle;
+  cudaStream_t freeing = nullptr;
 };
 
 struct Cache {
@@ -63,6 +66,22 @@ DeviceContext::~DeviceContext() {
   const std::lock_guard lock(shared.mutex);
   DeviceCache& mine = shared.of(device_);
   if (mine.pool.get() == pool_ && mine.idle.size() < kMostIdle) mine.idle.push_back(std::move(own_));
+}
+
+std::shared_ptr<const DeviceContext> freeing_context(int device) {
+  cudaStream_t stream = nullptr;
+  {
+    Cache& shared = cache();
+    const std::lock_guard lock(shared.mutex);
+    DeviceCache& mine = shared.of(device);
+    if (mine.freeing == nullptr) {
+      const DeviceGuard guard(device);
+      // What waits here must not hold up the default stream, as a blocking stream would.
+      KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&mine.freeing, cudaStreamNonBlocking));
+    }
+    stream = mine.freeing;
+  }
+  return std::make_shared<DeviceContext>(device, stream);
 }
 
 int64_t idle_pool_bytes(int device) {

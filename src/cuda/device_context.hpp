@@ -31,6 +31,10 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
+// The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.
+// Nothing else is enqueued there; nobody waits for it.
+std::shared_ptr<const DeviceContext> freeing_context(int device);
+
 // What the pool of a device holds for the next call: free for Kith, though not for others.
 int64_t idle_pool_bytes(int device);
 

@@ -42,9 +42,9 @@ void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int
   for (const bool prepare : {false, true}) {
     SCOPED_TRACE(prepare ? "prepared" : "not prepared");
     const Index index = index_of(base, metric, prepare);
-    expect_same_bytes(expected, index.search(queries, {k, filters.by_rows()}, on_cuda()));
+    expect_same_bytes(expected, index.search(queries, {.k = k, .filter = filters.by_rows()}, on_cuda()));
     DeviceResult result(queries.rows(), k);
-    index.search(device_queries.view(), result.view, {k, filters.by_bits()}, on_cuda());
+    index.search(device_queries.view(), result.view, {.k = k, .filter = filters.by_bits()}, on_cuda());
     expect_same_bytes(expected, result.on_host());
   }
 }
@@ -160,7 +160,8 @@ TEST_F(CudaFilter, EveryLimitGivesTheSameBytes) {
     const Resources limited(options);
     const Index index = index_of(base.view(), Metric::cosine, true, limited);
     for (const int64_t count : {1, 40}) {
-      const Neighbors found = index.search(queries.view().slice(0, count), {15, filters.by_rows()}, limited);
+      const Neighbors found =
+          index.search(queries.view().slice(0, count), {.k = 15, .filter = filters.by_rows()}, limited);
       for (int64_t q = 0; q < count; ++q) {
         for (int64_t i = 0; i < 15; ++i) ASSERT_EQ(found.ids(q)[i], expected.ids(q)[i]);
       }

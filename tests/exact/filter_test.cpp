@@ -78,9 +78,9 @@ TEST(Filter, AnIndexEqualsTheReference) {
         const auto query_rows = make_floats(Shape::near_duplicates, queries, 16, 2);
         const auto mask = random_mask(base.rows, share, 4);
         const RowFilter filter = RowFilter::mask(mask.data(), base.rows);
-        expect_same(index.search(query_rows.view(), {40, filter}, on_cpu()),
+        expect_same(index.search(query_rows.view(), {.k = 40, .filter = filter}, on_cpu()),
                     reference::knn(query_rows, base, {40, Metric::sqeuclidean, true, filter}));
-        expect_same(byte_index.search(query_rows.view(), {40, filter}, on_cpu()),
+        expect_same(byte_index.search(query_rows.view(), {.k = 40, .filter = filter}, on_cpu()),
                     reference::knn(query_rows, bytes, {40, Metric::sqeuclidean, true, filter}));
       }
     }
