@@ -1,6 +1,6 @@
-// When memory of an index on a device may be freed. A search that is enqueued on a caller's stream may read it after the
-// call has returned, so it marks that stream, and the memory is freed in the order of a stream that does nothing but
-// wait for such marks (freeing_context). The host never waits, and no stream waits for another's search.
+// When memory of an index on a device may be freed. A search that is enqueued on a caller's stream may read it after
+// the call has returned, so it marks that stream, and the memory is freed in the order of a stream that does nothing
+// but wait for such marks (freeing_context). The host never waits, and no stream waits for another's search.
 //
 // For code that is compiled with and without CUDA; without it nothing is ever marked.
 #pragma once

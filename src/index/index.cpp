@@ -1,5 +1,5 @@
-// An Index is a kind, the publisher of its versions, and what is the same for all kinds: the checks, and searches before
-// anything was added.
+// An Index is a kind, the publisher of its versions, and what is the same for all kinds: the checks, and searches
+// before anything was added.
 #include <kith/index.hpp>
 
 #include "cuda/device_memory.hpp"

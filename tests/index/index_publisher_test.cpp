@@ -104,7 +104,8 @@ TEST(IndexPublisher, AWriterThatWaitsCanBeCancelled) {
   CancelToken cancel;
   publisher.publish(
       [&](const IndexState* before) {
-        auto waiting = std::async(std::launch::async, [&] { publisher.publish(next, Resources().with_cancel(cancel)); });
+        const Resources resources = Resources().with_cancel(cancel);
+        auto waiting = std::async(std::launch::async, [&] { publisher.publish(next, resources); });
         cancel.request();
         EXPECT_THROW(waiting.get(), Cancelled);
         return next(before);
