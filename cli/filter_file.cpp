@@ -16,9 +16,9 @@ FilterFile::FilterFile(const std::string& path, const Resources& resources) {
     const IdFile file(path);
     const int64_t count = file.rows() * file.cols();
     const ReadMemory memory = file.reserve_memory(resources);
-    ids_ = HostArray<int64_t>(count, "the filter's rows", resources);
-    file.read(0, file.rows(), ids_.data());
-    filter_ = RowFilter::ids(ids_.data(), count);
+    rows_ = HostArray<int64_t>(count, "the filter's rows", resources);
+    file.read(0, file.rows(), rows_.data());
+    filter_ = RowFilter::rows(rows_.data(), count);
     return;
   }
   const FileInfo file = file_info(path);

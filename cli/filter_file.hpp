@@ -19,7 +19,7 @@ class FilterFile {
   const RowFilter& rows() const { return filter_; }
 
  private:
-  HostArray<int64_t> ids_;
+  HostArray<int64_t> rows_;
   MatrixBuffer mask_;
   RowFilter filter_;
 };

@@ -32,7 +32,11 @@ class DeviceContext {
 };
 
 // One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
-// stream waits for no other. Under a DeviceGuard.
+// stream waits for no other. 
 std::shared_ptr<const DeviceContext> allocation_context(int device);
+
+// The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.
+// Nothing else is enqueued there; nobody waits for it.
+std::shared_ptr<const DeviceContext> freeing_context(int device);
 
 }  // namespace kith

@@ -32,6 +32,7 @@ class PackedBase : public PreparedBase {
   static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
 
   bool serves(DType queries) const override;
+  int64_t bytes() const override { return panels_.bytes() + terms_.bytes() + norms_.bytes() + screen_.bytes(); }
 
   // Packs the rows of `base`, in place of what was there. Where `check_finite`, a row with a NaN or an infinity is
   // InvalidArgument, naming the first such row, counted from first_row.
