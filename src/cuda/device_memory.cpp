@@ -7,23 +7,28 @@
 #include "cuda/row_upload.hpp"
 
 namespace kith {
+namespace {
+
+// Not on a caller's stream, which might not live as long as the memory.
+std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, int device, const Resources& resources) {
+  const DeviceGuard guard(device);
+  const auto context = allocation_context(device);
+  auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
+  context->synchronize();
+  return buffer;
+}
+
+}  // namespace
 
 std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
                                               const Resources& resources) {
-  const DeviceGuard guard(device);
-  // Not on a caller's stream, which might not live as long as the memory.
-  const auto context = allocation_context(device);
-  const auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
-  context->synchronize();
+  const std::shared_ptr<DeviceBuffer> buffer = allocate(bytes, purpose, device, resources);
   return {buffer, buffer->data()};
 }
 
 std::shared_ptr<std::byte> allocate_for_searches(int64_t bytes, std::string_view purpose, int device,
                                                  const Resources& resources) {
-  const DeviceGuard guard(device);
-  const auto context = std::make_shared<DeviceContext>(device);
-  const auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
-  context->synchronize();
+  const std::shared_ptr<DeviceBuffer> buffer = allocate(bytes, purpose, device, resources);
   buffer->free_in_order_of(freeing_context(device));
   return {buffer, buffer->data()};
 }
