@@ -13,6 +13,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "cuda/pinned_bytes.hpp"
+#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
@@ -159,9 +160,25 @@ void choose_room(const KnnProblem& problem, int64_t most_shared, ProductPlan& pr
   if (product.room > of_two && enough_groups(problem.k, product.rows, of_two)) product.room = of_two;
 }
 
+// Few rows, many queries, and not nearly all rows wanted.
+bool is_coarse(const KnnProblem& problem, const CudaChoice& choice, int64_t room) {
+  if (problem.range) return false;
+  if (choice.coarse) return true;
+  return choice.engine == CudaEngine::automatic && !choice.second_product && problem.rows <= kCoarseMostRows &&
+         problem.queries >= kCoarseLeastQueries && suits_coarse(problem.k, problem.rows) &&
+         coarse_room(problem.k, problem.rows, room) >= kLikelyCandidates * plan_coarse(problem.k, problem.rows).likely;
+}
+
 void choose_selection(const KnnProblem& problem, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (problem.range) {
     product.capacity = product.room = kRangeCandidates;
+    return;
+  }
+  if (is_coarse(problem, choice, rerank_room(problem.cols, most_shared))) {
+    choose_room(problem, most_shared, product);
+    product.rows_per_minimum = plan_coarse(problem.k, product.rows).rows_per_minimum;
+    product.capacity = product.selected = product.select_bytes = 0;
+    product.room = coarse_room(problem.k, product.rows, rerank_room(problem.cols, most_shared));
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
@@ -194,7 +211,8 @@ bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const Pla
   const int64_t room = rerank_room(problem.cols, most_shared);
   if (!problem.range && problem.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  const bool few_groups = !problem.range && !enough_groups(problem.k, std::min(rows, piece), room);
+  const bool few_groups = !problem.range && !is_coarse(problem, choice, room) &&
+                          !enough_groups(problem.k, std::min(rows, piece), room);
   const bool many_pairs =
       problem.rows >= kProductFewRows && saturating_multiply(problem.queries, problem.rows) >= kProductFewPairs;
   const bool enough = problem.rows >= kProductFromRows || many_pairs;

@@ -48,6 +48,32 @@ TEST(OperandLayout, EveryRowIsInOneGroup) {
   }
 }
 
+TEST(OperandLayout, EveryRowHasOneMark) {
+  for (const int64_t rows : {1, 256, 257, 3000}) {
+    std::vector<int> seen(static_cast<size_t>(operand_tiles(rows) * kOperandTile), 0);
+    for (int64_t word = 0; word < mark_words(rows); ++word) {
+      for (int bit = 0; bit < 32; ++bit) ++seen[static_cast<size_t>(marked_row(word, bit))];
+    }
+    for (const int count : seen) ASSERT_EQ(count, 1);
+    // A thread's word of a tile has its columns: pairs, eight apart.
+    for (int64_t tile = 0; tile < operand_tiles(rows); ++tile) {
+      for (int part = 0; part < kMarkWordsPerTile; ++part) {
+        ASSERT_LT(mark_word(tile, part), mark_words(rows));
+        ASSERT_EQ(marked_row(mark_word(tile, part), 0), tile * kOperandTile + 2 * part);
+        ASSERT_EQ(marked_row(mark_word(tile, part), 31), tile * kOperandTile + 120 + 2 * part + 1);
+      }
+    }
+  }
+}
+
+TEST(OperandLayout, PartsAreSmallGroups) {
+  for (const int64_t rows : {1, 257, 4096}) {
+    EXPECT_EQ(part_count(rows, 64), group_count(rows, 2));
+    EXPECT_EQ(part_count(rows, 32), group_count(rows, 1));
+    EXPECT_EQ(part_count(rows, 2) * 2, operand_tiles(rows) * kOperandTile);
+  }
+}
+
 TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
   for (const int64_t queries : {1, 256, 257, 10000, 16384}) {
     for (const int64_t rows : {1, 300, 40000, 1000000}) {

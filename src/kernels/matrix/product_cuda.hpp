@@ -1,7 +1,9 @@
 // Products of all queries with all rows on the matrix units, of which almost nothing is written.
 //
 //   minima      for every query and group of rows (operand_layout.hpp) the smallest term + product
+//   parts       the same for parts of a tile, where there are few rows
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
+//   marks       the same as bits, where these rows are many of few
 //   nearest     for every query the few rows whose term + product is within the query's slack of the least
 //
 // Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
@@ -42,6 +44,17 @@ struct ProductCandidates {
   int64_t capacity = 0;
 };
 
+// Neighbouring values are those of one thread: groups in no useful order.
+struct ProductParts {
+  float* values = nullptr;  // queries x part_count(rows, rows_per_part)
+  int rows_per_part = 8;    // or 2
+};
+
+struct ProductMarks {
+  const float* thresholds = nullptr;  // one for each query
+  uint32_t* words = nullptr;          // queries x mark_words(rows); all are written
+};
+
 // Of halves. An item of the schedule is one part of the base. Rows that are more than the slack above the least are
 // left out, so that the fourth value is right only up to there.
 struct ProductNearest {
@@ -57,6 +70,10 @@ void launch_product_minima(ProductEngine engine, const ProductOperands& operands
                            const ProductMinima& minima, cudaStream_t stream);
 void launch_product_candidates(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                                const ProductCandidates& candidates, cudaStream_t stream);
+void launch_product_parts(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductParts& parts, cudaStream_t stream);
+void launch_product_marks(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductMarks& marks, cudaStream_t stream);
 void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                             const ProductNearest& nearest, cudaStream_t stream);
 
@@ -67,6 +84,14 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
                 cudaStream_t stream);
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
                 cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                  cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                  cudaStream_t stream);
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
                   cudaStream_t stream);
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,

@@ -9,6 +9,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx_hopper.hpp"
+#include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
@@ -282,6 +283,22 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   }
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
+  }
+  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
+  }
+  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
 }
 
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
