@@ -132,8 +132,8 @@ TEST_F(CudaCoarseSmall, WindowsOfTheKthMinimum) {
   const DeviceOperands data(DType::f32, 21, 300, 24);
   const std::vector<QueryFacts> query_facts = [&] {
     std::vector<QueryFacts> facts(21);
-    KITH_CUDA_CHECK(cudaMemcpy(facts.data(), data.query_facts(), facts.size() * sizeof(QueryFacts),
-                               cudaMemcpyDeviceToHost));
+    KITH_CUDA_CHECK(
+        cudaMemcpy(facts.data(), data.query_facts(), facts.size() * sizeof(QueryFacts), cudaMemcpyDeviceToHost));
     return facts;
   }();
   BaseFacts base;
@@ -194,7 +194,8 @@ TEST_F(CudaCoarseSmall, ColumnsAroundWhatStaysInRegisters) {
       expect_coarse_parity(random_vectors(DType::f32, 5, cols, 7), random_vectors(DType::f32, 600, cols, 8), params);
       expect_coarse_parity(random_vectors(DType::f32, 5, cols, 7, 1), random_vectors(DType::f32, 600, cols, 8, 2),
                            params);  // rows that are not aligned
-      expect_coarse_parity(random_vectors(DType::u8, 5, cols, 7, 3), random_vectors(DType::u8, 600, cols, 8, 1), params);
+      expect_coarse_parity(random_vectors(DType::u8, 5, cols, 7, 3), random_vectors(DType::u8, 600, cols, 8, 1),
+                           params);
     }
   }
 }
@@ -241,7 +242,8 @@ TEST_F(CudaCoarse, OrdinaryDataIsSearchedByProductsAlone) {
   for (const DType dtype : {DType::f32, DType::u8}) {
     for (const Metric metric : kAllMetrics) {
       for (const int64_t k : {1, 10, 100, 300}) {
-        EXPECT_EQ(coarse_said(random_vectors(dtype, 2500, 64, 22), random_vectors(dtype, 4096, 64, 23), {k, metric}), "")
+        EXPECT_EQ(coarse_said(random_vectors(dtype, 2500, 64, 22), random_vectors(dtype, 4096, 64, 23), {k, metric}),
+                  "")
             << name_of(dtype) << " " << name_of(metric) << " " << k;
       }
     }
@@ -282,7 +284,10 @@ TEST_F(CudaCoarse, AsPlanned) {
         index.add(base.view(), Ownership::borrow, on_cuda());
         const DeviceMatrix device_queries(queries.view());
         DeviceResult result(1100, 60);
-        index.search(device_queries.view(), result.view, {60, params.filter}, on_cuda());
+        SearchParams search;
+        search.k = params.k;
+        search.filter = params.filter;
+        index.search(device_queries.view(), result.view, search, on_cuda());
         expect_same_bytes(expected, result.on_host());
       }
     }

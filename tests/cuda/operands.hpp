@@ -44,15 +44,16 @@ class DeviceOperands {
         centre_(static_cast<size_t>(cols) * 4),
         base_facts_(sizeof(BaseFacts)),
         query_facts_(static_cast<size_t>(queries) * sizeof(QueryFacts)) {
-    OperandTask base{rows_on_device(rows_), cols, KeyKind::squared_l2, type_, as<float>(centre_),
-                     as<BaseFacts>(base_facts_), as<std::byte>(base_operands_)};
+    OperandTask base{
+        rows_on_device(rows_),        cols, KeyKind::squared_l2, type_, as<float>(centre_), as<BaseFacts>(base_facts_),
+        as<std::byte>(base_operands_)};
     launch_sample(base, nullptr);
     launch_base_operands(base, {terms_.data(), nullptr}, nullptr);
     OperandTask query = base;
     query.rows = rows_on_device(queries_);
     query.operands = as<std::byte>(query_operands_);
     launch_query_operands(query, {as<QueryFacts>(query_facts_), nullptr, 0}, nullptr);
-    operands_ = {type_, as<std::byte>(query_operands_), as<std::byte>(base_operands_), terms_.data(), queries, rows,
+    operands_ = {type_,  as<std::byte>(query_operands_), as<std::byte>(base_operands_), terms_.data(), queries, rows,
                  chunks_};
   }
 

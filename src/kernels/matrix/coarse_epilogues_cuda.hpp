@@ -39,9 +39,9 @@ class PartsEpilogue {
  private:
   template <int kRows>
   __device__ void write(const Slabs<Acc>& products, const Acc* terms, int tile) const {
-    constexpr int kPairs = kRows / 2;                            // of neighbouring columns
-    constexpr int kParts = kSlabValues / 4 / kPairs;             // of a thread, for each query
-    constexpr int kPartsPerTile = kOperandTile / kRows;          // of all four threads that share the query
+    constexpr int kPairs = kRows / 2;                    // of neighbouring columns
+    constexpr int kParts = kSlabValues / 4 / kPairs;     // of a thread, for each query
+    constexpr int kPartsPerTile = kOperandTile / kRows;  // of all four threads that share the query
     const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
     const int64_t first_part = int64_t{tile} * kPartsPerTile + threadIdx.x % 4 * kParts;
     KITH_UNROLL

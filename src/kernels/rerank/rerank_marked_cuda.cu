@@ -16,9 +16,9 @@ namespace kith {
 namespace {
 
 constexpr int kMostThreads = 256;
-constexpr int64_t kManyQueries = 2048;   // from so many on one warp is enough for each
-constexpr int64_t kWarpRoom = 1024;      // up to so many candidates
-constexpr int kSteps = 8;                // of sixteen columns that a query in registers has
+constexpr int64_t kManyQueries = 2048;  // from so many on one warp is enough for each
+constexpr int64_t kWarpRoom = 1024;     // up to so many candidates
+constexpr int kSteps = 8;               // of sixteen columns that a query in registers has
 constexpr int kResidentCols = kSteps * kCanonicalLanes;
 constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // of shared memory, which need no asking for
 constexpr unsigned kWarp = 0xFFFFFFFFu;
@@ -137,7 +137,8 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   }
   const X* const base = static_cast<const X*>(task.base.data);
   const bool aligned = rows_aligned(base, task.base.stride);
-  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += static_cast<int>(blockDim.x) / kRowThreads) {
+  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count;
+       i += static_cast<int>(blockDim.x) / kRowThreads) {
     const auto row = static_cast<int64_t>(list[i]);
     const bool real = row < task.base.count;
     uint64_t entry = kPadding;
