@@ -163,6 +163,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
       const bool kept = task.kept == nullptr || is_kept(task.kept, number);
       if (kept && ordered <= limit) entry = pack_neighbor(ordered, number);
     }
+    __syncwarp(row_threads());  // all four have read the row
     if (thread == 0) list[i] = entry;
   }
   __syncthreads();
