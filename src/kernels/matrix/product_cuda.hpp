@@ -8,7 +8,8 @@
 //
 // Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
 // from compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64
-// products.
+// products. A schedule may be a list of items (tiles of queries with runs of tiles of rows): then what belongs to no
+// item stays as it was.
 #pragma once
 
 #include "kernels/matrix/nearest_rows.hpp"
@@ -55,7 +56,8 @@ struct ProductMarks {
   uint32_t* words = nullptr;          // queries x mark_words(rows); all are written
 };
 
-// Of halves. An item of the schedule is one part of the base. Rows that are more than the slack above the least are
+// Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries.
+// Rows that are more than the slack above the least are
 // left out, so that the fourth value is right only up to there.
 struct ProductNearest {
   const float* slacks = nullptr;  // one for each query
