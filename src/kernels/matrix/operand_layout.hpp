@@ -52,4 +52,21 @@ KITH_HOST_DEVICE constexpr int64_t group_row(int64_t group, int i, int tiles_per
   return tile * kOperandTile + in_tile / 2 * 8 + group % kGroupsPerTile * 2 + in_tile % 2;
 }
 
+// Smaller groups, where a base has few rows: a thread's columns of a tile are cut into parts of 2 or 8.
+KITH_HOST_DEVICE constexpr int64_t part_count(int64_t rows, int rows_per_part) {
+  return operand_tiles(rows) * (kOperandTile / rows_per_part);
+}
+
+// Marked rows: a bit for each row of the tiles. What one thread holds of a tile is a word, and the words of two tiles
+// are neighbours, so that four threads write 32 bytes of a query's.
+inline constexpr int kMarkWordsPerTile = 4;
+KITH_HOST_DEVICE constexpr int64_t mark_words(int64_t rows) { return operand_tiles(rows) * kMarkWordsPerTile; }
+// The word of a tile's columns 8 j + 2 `part` and 8 j + 2 `part` + 1.
+KITH_HOST_DEVICE constexpr int64_t mark_word(int64_t tile, int part) { return tile / 2 * 8 + part * 2 + tile % 2; }
+// The row of a word's bit; it may lie past the last row of the base.
+KITH_HOST_DEVICE constexpr int64_t marked_row(int64_t word, int bit) {
+  const int64_t tile = word / 8 * 2 + word % 2;
+  return tile * kOperandTile + bit / 2 * 8 + word % 8 / 2 * 2 + bit % 2;
+}
+
 }  // namespace kith

@@ -9,6 +9,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx_hopper.hpp"
+#include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
@@ -75,17 +76,6 @@ struct Place {
   }
 };
 
-struct Item {
-  int query_tile;
-  int first_tile;
-  int end_tile;
-};
-
-__device__ Item item_of(const ProductSchedule& schedule, int index) {
-  const int first = index / schedule.query_tiles * schedule.tiles_per_item;
-  return {index % schedule.query_tiles, first, min(first + schedule.tiles_per_item, schedule.base_tiles)};
-}
-
 struct BlockMemory {
   std::byte* queries;  // chunks x 32 KiB, where they stay
   std::byte* ring;     // stages of a chunk of rows, after the queries' one where they do not stay
@@ -110,8 +100,9 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
   Place place;
   uint32_t item_parity = 0;
-  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
-    const Item item = item_of(schedule, index);
+  const int items = schedule.count();
+  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+    const ProductItem item = schedule.item(index);
     if (layout.resident) {
       ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
       ptx::barrier_arrive_and_expect(&memory.barriers->queries_full, static_cast<uint32_t>(chunks * 2 * kBlockBytes));
@@ -171,9 +162,11 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const auto release = [&](int stage) {
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
+  const int items = schedule.count();
+  if (static_cast<int>(blockIdx.x) >= items) return;
   if (layout.turns && group == 1) ptx::turn_give(1, kMultipliers);
-  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
-    const Item item = item_of(schedule, index);
+  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+    const ProductItem item = schedule.item(index);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
     if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
     item_parity ^= 1;
@@ -202,7 +195,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       }
       if (layout.turns) {
         const bool end = group == 1 && tile == item.end_tile - 1 &&
-                         index + static_cast<int>(gridDim.x) >= schedule.items;  // nobody waits any more
+                         index + static_cast<int>(gridDim.x) >= items;  // nobody waits any more
         if (!end) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
@@ -254,6 +247,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
 template <typename Acc, typename Epilogue>
 void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
             cudaStream_t stream) {
+  if (schedule.items == 0) return;
   int device = 0;
   int multiprocessors = 0;
   KITH_CUDA_CHECK(cudaGetDevice(&device));
@@ -282,6 +276,22 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   }
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
+  }
+  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
+  }
+  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
 }
 
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
