@@ -5,7 +5,7 @@
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/device_info.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
 namespace kith {
 namespace {
@@ -35,25 +34,10 @@ void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const
   }
 }
 
-void check_spaces(Device device, const KnnProblem& problem) {
-  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
-    if (space.host_readable() || Device::cuda(space.device) == device) continue;
-    const std::string text =
-        fmt::format("data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
-                    space.device, name_of(device));
-    if (device == Device::cpu()) throw Unsupported(text);
-    throw InvalidArgument(text);
-  }
-}
-
-KnnPlan plan_for(const KnnProblem& problem, Device device, PlanBudget budget) {
-  return dispatch(
-      device, [&] { return plan_knn_cpu(problem, budget); },
-      [&](int index) {
-        const DeviceInfo info = usable_gpu(Device::cuda(index));
-        budget.device = std::min(budget.device, info.memory_free);
-        return plan_knn_cuda(problem, info, budget);
-      });
+KnnPlan plan_for(const KnnProblem& problem, Device device, const PlanBudget& budget) {
+  return plan_on(
+      device, budget, [&](const PlanBudget& left) { return plan_knn_cpu(problem, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_knn_cuda(problem, gpu, left); });
 }
 
 }  // namespace
@@ -63,23 +47,17 @@ void KnnBackend::finish_on_device(const NeighborsView&) {
 }
 
 Device resolve_device(const KnnProblem& problem, const Resources& resources) {
-  Device asked = resources.device();
-  for (const MemorySpace& space : {problem.query_space, problem.base_space, problem.result_space}) {
-    if (asked.kind == DeviceKind::automatic && !space.host_readable()) asked = Device::cuda(space.device);
-  }
-  check_spaces(asked, problem);
-  if (asked.kind == DeviceKind::cpu) return asked;
-  if (asked.kind == DeviceKind::automatic) {
-    Device chosen = worth_a_gpu(problem, resources.threads())
-                        ? choose_knn_device(problem, resources.threads(), cuda_devices())
-                        : Device::cpu();
-    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(problem, chosen, budget); };
-    if (chosen != Device::cpu() && !plan_fits(plan_there, resources)) chosen = Device::cpu();  // it is busy or small
-    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", problem.queries,
-                                              problem.rows, problem.cols, name_of(chosen)));
-    return chosen;
-  }
-  return usable_gpu(asked).device;
+  DeviceRequest request;
+  request.job = "a search";
+  request.spaces = {problem.query_space, problem.base_space, problem.result_space};
+  request.work = work_of(problem);
+  request.fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(problem, device, budget); }, resources);
+  };
+  request.description = [&] {
+    return fmt::format("exact search of {} queries in {} x {} vectors", problem.queries, problem.rows, problem.cols);
+  };
+  return resolve_device(request, resources);
 }
 
 PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {

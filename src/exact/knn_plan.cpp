@@ -3,9 +3,9 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
-#include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ int64_t cpu_bytes(const KnnProblem& problem, const KnnPlan& plan, const PlanBudg
   bytes += batch * problem.k * 2 * static_cast<int64_t>(sizeof(uint64_t));  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(problem.k);
   if (product && !problem.base_prepared) {
-    bytes += PackedBase::bytes_for(plan.format, plan.panel_rows, problem.cols, budget.threads);
+    bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, problem.cols, budget.threads);
   }
   if (!product) bytes += batch * problem.cols * static_cast<int64_t>(sizeof(float));  // normalised, for cosine
   if (!problem.queries_in_memory) bytes += batch * problem.cols * size_of(problem.query_dtype);
@@ -151,20 +151,9 @@ KnnPlan fit_plan(const KnnProblem& problem, const PlanBudget& budget, CpuEngine 
   return plan;
 }
 
-// Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
-// Of products in f32 on a small CPU; faster CPUs and formats make the choice of a GPU come too early, by less than
-// its start takes.
-constexpr double kCpuFlopsPerThread = 30e9;
+// Of a GPU, per second.
 constexpr double kGpuProductFlops = 5e13;  // on matrix units
 constexpr double kGpuFlops = 2.4e12;       // in float64
-constexpr double kGpuStart = 0.4;          // seconds
-constexpr double kCopyBytes = 2e10;        // per second
-
-double flops(const KnnProblem& problem) {
-  return 2.0 * static_cast<double>(problem.queries) * static_cast<double>(problem.rows) *
-         static_cast<double>(problem.cols);
-}
-double cpu_seconds(const KnnProblem& problem, int threads) { return flops(problem) / (kCpuFlopsPerThread * threads); }
 
 }  // namespace
 
@@ -201,15 +190,11 @@ KnnPlan plan_knn_cpu(const KnnProblem& problem, const PlanBudget& budget) {
       plan.host_bytes);
 }
 
-bool worth_a_gpu(const KnnProblem& problem, int threads) { return cpu_seconds(problem, threads) > kGpuStart; }
-
-Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus) {
-  if (gpus.empty()) return Device::cpu();
-  const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
-                       static_cast<double>(size_of(problem.base_dtype));
-  const double rate = is_product(key_kind(problem.metric)) ? kGpuProductFlops : kGpuFlops;
-  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / rate;
-  return gpu < cpu_seconds(problem, threads) ? gpus.front().device : Device::cpu();
+Work work_of(const KnnProblem& problem) {
+  const double values = static_cast<double>(problem.rows) * static_cast<double>(problem.cols);
+  return {2.0 * static_cast<double>(problem.queries) * values,
+          values * static_cast<double>(size_of(problem.base_dtype)),
+          is_product(key_kind(problem.metric)) ? kGpuProductFlops : kGpuFlops};
 }
 
 }  // namespace kith

@@ -7,13 +7,13 @@
 #include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
+#include "core/device_choice.hpp"
 #include "core/plan_budget.hpp"
 #include "kernels/panels/panel_format.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace kith {
 
@@ -126,10 +126,7 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
 // Whether the product engine can search a base of this kind at all; then a prepared base keeps operands for it.
 bool has_operands(Metric metric, int64_t cols);
 
-// False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
-bool worth_a_gpu(const KnnProblem& problem, int threads);
-
-// The device that `automatic` stands for: a GPU where the predicted time, its start and copies included, is shorter.
-Device choose_knn_device(const KnnProblem& problem, int threads, const std::vector<DeviceInfo>& gpus);
+// By which a device is chosen.
+Work work_of(const KnnProblem& problem);
 
 }  // namespace kith
