@@ -33,7 +33,7 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
       quiet_(resources.with_progress({})),
       chunks_(operand_chunks(shape.cols, 2)),
       largest_(sample.largest),
-      problem_(unsettled_problem(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
+      search_(unsettled_search(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
   if (shape.kind == KeyKind::inner_product) {  // centres have length 1, rows scales of their own
     std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
     largest_ = 1;
@@ -142,7 +142,7 @@ void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t coun
                                       ProgressMeter& meter) {
   if (count == 0) return;
   if (exact_ == nullptr) {
-    exact_ = make_knn_cuda(problem_, plan_.exact, resources_);
+    exact_ = make_knn_cuda(search_, plan_.exact, resources_);
     found_.resize(static_cast<size_t>(plan_.unsettled_rows));
   }
   const MemorySpace space = MemorySpace::cuda(context_->device());

@@ -66,8 +66,8 @@ class CentreSearchCuda {
   const int64_t chunks_;
   const float* centres_ = nullptr;
   float largest_;
-  const KnnProblem problem_;           // of exact search
-  std::unique_ptr<KnnBackend> exact_;  // made when first needed
+  const SearchTask search_;            // of unsettled rows
+  std::unique_ptr<KnnBackend> exact_;  // does it; made when first needed
   std::vector<uint64_t> found_;
 };
 

@@ -19,17 +19,15 @@ constexpr int64_t kFewQueryTiles = 256;
 
 }  // namespace
 
-KnnProblem unsettled_problem(const CentreSearchShape& shape, Device device, int64_t rows) {
-  KnnProblem problem;
-  problem.queries = rows;
-  problem.rows = shape.centres;
-  problem.cols = shape.cols;
-  problem.k = problem.result_k = 1;
-  problem.query_dtype = shape.dtype;
-  problem.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product : Metric::sqeuclidean;
-  problem.query_space = problem.base_space = MemorySpace::cuda(device.index);
-  problem.check_finite = false;
-  return problem;
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows) {
+  SearchShape search;
+  search.queries = rows;
+  search.rows = shape.centres;
+  search.cols = shape.cols;
+  search.query_dtype = shape.dtype;
+  search.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product : Metric::sqeuclidean;
+  search.query_space = search.base_space = MemorySpace::cuda(device.index);
+  return search_of(search, {.k = 1, .check_finite = false});
 }
 
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
@@ -39,13 +37,13 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
   plan.multiprocessors = device.multiprocessors;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
-  const KnnProblem problem = unsettled_problem(shape, device.device, plan.unsettled_rows);
+  const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
   PlanBudget left = budget;
   try {
-    plan.exact = plan_knn_cuda(problem, device, left);
+    plan.exact = plan_knn_cuda(search, device, left);
   } catch (const OutOfMemory& error) {
     left.device = error.bytes_needed();
-    plan.exact = plan_knn_cuda(problem, device, left);
+    plan.exact = plan_knn_cuda(search, device, left);
   }
   return plan;
 }

@@ -7,7 +7,7 @@
 
 #include "core/plan_budget.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
@@ -29,7 +29,7 @@ struct CentreSearchPlan {
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
-  KnnPlan exact;               // how; its bytes come on top of the layout's
+  KnnCudaPlan exact;           // how; its bytes come on top of the layout's
 };
 
 // Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
@@ -38,7 +38,7 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
                                     int64_t unsettled_rows = 16384, ProductEngine asked = ProductEngine::automatic);
 
 // The exact search of a plan's unsettled rows among the centres.
-KnnProblem unsettled_problem(const CentreSearchShape& shape, Device device, int64_t rows);
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows);
 
 // All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);

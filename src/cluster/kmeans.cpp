@@ -89,11 +89,11 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
                     const MutableMatrixView& out, const Resources& resources) {
   if (rows.rows() == 0) return;
   const Metric metric = params.spherical ? Metric::inner_product : Metric::l2;
-  KnnProblem problem = check_knn(RowsInfo(rows), RowsInfo(centres), {1, metric, params.check_finite});
-  problem.every_key = true;
-  problem.base_checked = true;
-  problem.result_space = out.space();
-  pairwise_cuda(problem, plan_knn(problem, device, resources), rows, centres, out, {"data", "centres", "transform"});
+  SearchShape shape = check_search(RowsInfo(rows), RowsInfo(centres), metric);
+  shape.base_checked = true;
+  const SearchTask task = search_of(
+      shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
+  pairwise_cuda(task, plan_knn(task, device, resources), rows, centres, out, {"data", "centres", "transform"});
 }
 
 }  // namespace

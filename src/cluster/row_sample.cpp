@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace kith {
 
@@ -37,26 +36,26 @@ std::optional<MatrixView> on_gpu(RowSource& source) {
 }
 
 void gather_as_floats(RowSource& source, const std::vector<uint32_t>& rows, float* out, const Resources& resources) {
-  if (const std::optional<MatrixView> matrix = on_gpu(source)) {
-    constexpr size_t kAtOnce = 4096;
-    std::vector<uint32_t> some;
-    std::vector<std::byte> bytes;
-    const int64_t cols = matrix->cols();
-    for (size_t first = 0; first < rows.size(); first += kAtOnce) {
-      some.assign(rows.begin() + static_cast<int64_t>(first),
-                  rows.begin() + static_cast<int64_t>(std::min(first + kAtOnce, rows.size())));
-      bytes.resize(some.size() * static_cast<size_t>(cols * size_of(matrix->dtype())));
-      const auto count = static_cast<int64_t>(some.size());
-      gather_cuda(*matrix, some, bytes.data(), resources);
-      const MatrixView stored(bytes.data(), matrix->dtype(), {count, cols, cols});
-      for (int64_t i = 0; i < count; ++i, out += cols) widen_row(stored, i, out);
+  constexpr int64_t kBytesAtOnce = 64 << 10;
+  const RowsInfo info = source.info();
+  if (info.in_memory && info.space.host_readable()) {
+    for (const uint32_t row : rows) {
+      widen_row(source.fetch(row, 1), 0, out);
+      out += info.cols;
     }
     return;
   }
-  for (const uint32_t row : rows) {
-    const MatrixView one = source.fetch(row, 1);
-    widen_row(one, 0, out);
-    out += one.cols();
+  const int64_t most = std::max<int64_t>(1, kBytesAtOnce / info.row_bytes());
+  std::vector<std::byte> bytes;
+  for (auto first = rows.begin(); first != rows.end();) {
+    const auto end = first + std::min<int64_t>(most, rows.end() - first);
+    const std::vector<uint32_t> some(first, end);
+    const auto count = static_cast<int64_t>(some.size());
+    bytes.resize(static_cast<size_t>(count * info.row_bytes()));
+    const MutableMatrixView stored(bytes.data(), info.dtype, {count, info.cols, info.cols});
+    gather(source, some, stored, resources);
+    for (int64_t i = 0; i < count; ++i, out += info.cols) widen_row(stored, i, out);
+    first = end;
   }
 }
 
@@ -65,10 +64,7 @@ void gather(RowSource& source, const std::vector<uint32_t>& rows, const MutableM
   if (const std::optional<MatrixView> matrix = on_gpu(source)) {
     return gather_cuda(*matrix, rows, static_cast<std::byte*>(out.data()), resources);
   }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const MatrixView one = source.fetch(rows[i], 1);
-    std::memcpy(out.row(static_cast<int64_t>(i)), one.row(0), static_cast<size_t>(one.cols() * size_of(one.dtype())));
-  }
+  source.gather(rows.data(), static_cast<int64_t>(rows.size()), out, resources);
 }
 
 }  // namespace kith

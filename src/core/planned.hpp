@@ -1,6 +1,6 @@
 // A plan together with the memory that it needs, taken from the limits while the work lasts.
 //
-// A plan says its host_bytes and device_bytes; plan_with(budget) makes the best one that fits, or throws OutOfMemory.
+// A plan says its host_bytes and device_bytes, or has a bytes_of() of its own; plan_with(budget) makes the best one that fits, or throws OutOfMemory.
 #pragma once
 
 #include <kith/error.hpp>
@@ -12,6 +12,15 @@
 #include <memory>
 
 namespace kith {
+
+struct PlanBytes {
+  int64_t host = 0;
+  int64_t device = 0;
+};
+template <typename Plan>
+PlanBytes bytes_of(const Plan& plan) {
+  return {plan.host_bytes, plan.device_bytes};
+}
 
 template <typename Plan>
 struct Planned {
@@ -41,7 +50,8 @@ Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resou
       planned.plan = plan_with(all);
     }
     try {
-      planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, resources);
+      const PlanBytes bytes = bytes_of(planned.plan);
+      planned.memory = std::make_unique<Reservation>(bytes.host, bytes.device, resources);
       return planned;
     } catch (const OutOfMemory&) {
       if (i == kTries) throw;

@@ -1,5 +1,6 @@
 #include "exact/cpu_scanner.hpp"
 
+#include "core/host_array.hpp"
 #include "exact/direct_scan.hpp"
 #include "exact/prepared_base_cpu.hpp"
 #include "exact/product_scan.hpp"
@@ -9,30 +10,30 @@
 
 namespace kith {
 
-CpuScanner::CpuScanner(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept, const Resources& resources)
-    : problem_(problem),
+CpuScanner::CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
+    : task_(task),
       plan_(plan),
-      kind_(key_kind(problem.metric)),
+      kind_(key_kind(task.shape.metric)),
       kept_(kept),
       resources_(resources),
-      queries_(kind_, plan.query_batch, problem.cols, panel_format(plan), resources),
-      list_memory_(list_count() * CandidateList::bytes_for(problem.k), "the candidate lists", resources),
+      queries_(kind_, plan.query_batch, task.shape.cols, plan.packed_queries(), resources),
+      list_memory_(list_count() * CandidateList::bytes_for(plan.list_length), "the candidate lists", resources),
       thresholds_(static_cast<size_t>(plan.query_batch)) {
   // The lists first, then their candidates.
-  std::byte* const candidates = list_memory_.data() + list_count() * static_cast<int64_t>(sizeof(CandidateList));
-  const int64_t bytes = CandidateList::capacity_for(problem.k) * CandidateList::kBytesPerCandidate;
-  for (int64_t i = 0; i < list_count(); ++i) new (lists() + i) CandidateList(candidates + i * bytes, problem.k);
+  std::byte* const candidates = list_memory_.data() + array_bytes<CandidateList>(list_count());
+  const int64_t bytes = CandidateList::capacity_for(plan.list_length) * CandidateList::kBytesPerCandidate;
+  for (int64_t i = 0; i < list_count(); ++i) new (lists() + i) CandidateList(candidates + i * bytes, plan.list_length);
 }
 
 void CpuScanner::load(const MatrixView& queries, int64_t first_query) {
   if (kind_ == KeyKind::chi_square) refuse_negative("query", queries, {first_query}, resources_.with_progress({}));
-  queries_.load(queries, problem_.check_finite, first_query);
+  queries_.load(queries, task_.wish.check_finite, first_query);
 }
 
 void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
                       CandidateUser& user) {
-  const bool check = problem_.check_finite && !problem_.base_checked;
-  if (kind_ == KeyKind::chi_square && !problem_.base_checked) {
+  const bool check = task_.wish.check_finite && !task_.base_checked();
+  if (kind_ == KeyKind::chi_square && !task_.base_checked()) {
     refuse_negative("base", base, {first_row, nullptr, kept_}, resources_.with_progress({}));
   }
   const ScanContext context{base,  first_row, queries_, kind_,      lists(),    user,

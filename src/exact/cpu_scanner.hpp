@@ -26,7 +26,7 @@ namespace kith {
 class CpuScanner {
  public:
   // `kept`: the bits of a filter that is applied to the candidates, or null.
-  CpuScanner(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept, const Resources& resources);
+  CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources);
 
   // Takes a batch of queries in, after checking them.
   void load(const MatrixView& queries, int64_t first_query);
@@ -40,8 +40,8 @@ class CpuScanner {
   int64_t list_count() const { return plan_.query_batch * plan_.row_splits; }
   CandidateList* lists() const { return list_memory_.as<CandidateList>(); }
 
-  const KnnProblem problem_;
-  const KnnPlan plan_;
+  const SearchTask task_;
+  const KnnCpuPlan plan_;
   const KeyKind kind_;
   const uint64_t* const kept_;
   const Resources resources_;

@@ -28,13 +28,13 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
     throw Unsupported("knn_by_cuda runs on a GPU only; use device cuda or auto, or knn_by of custom_metric.hpp");
   }
   // Its keys are their own unit, the smaller the nearer, as those of l2 are.
-  KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2, params.check_finite});
-  problem.every_key = true;
+  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2});
   Neighbors result(queries.rows(), params.k, resources);
   ViewSource query_rows(queries);
-  BlocksBase base_rows(base);
+  ViewSource base_rows(base);
   ArrayOutput output(result.view());
-  search_knn(problem, {query_rows, base_rows, params.filter, &metric}, output, resources.with_device(device));
+  search_knn(shape, {.k = params.k, .given_keys = true, .check_finite = params.check_finite},
+             {query_rows, {base_rows}, params.filter, &metric}, output, resources.with_device(device));
   return result;
 }
 

@@ -1,31 +1,31 @@
 #include "exact/exact_search.hpp"
 
+#include <kith/matrix_buffer.hpp>
+
 #include "core/cpu_target.hpp"
 #include "exact/knn_checks.hpp"
-#include "exact/metric_unit.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
-double mask_from(const KnnProblem& problem) {
-  if (cpu_engine(problem, cpu_extensions()) == CpuEngine::panels) return 0.6;
+double mask_from(const SearchTask& task) {
+  if (cpu_engine(task, cpu_extensions()) == CpuEngine::panels) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
   constexpr double kCopy = 10;
-  const auto queries = static_cast<double>(problem.queries);
+  const auto queries = static_cast<double>(task.shape.queries);
   return queries / (queries + kCopy);
 }
 
 // The same on a GPU with a prepared base: reading the kept rows to make operands of them takes as long as multiplying
 // the operands that there are with kRead more queries, and the search of one query as long as of kLeast.
-double mask_from_on_gpu(const KnnProblem& problem) {
+double mask_from_on_gpu(const SearchTask& task) {
   constexpr double kRead = 400;
   constexpr double kLeast = 120;
-  const double queries = static_cast<double>(problem.queries) + kLeast;
+  const double queries = static_cast<double>(task.shape.queries) + kLeast;
   return queries / (queries + kRead);
 }
 
@@ -35,94 +35,93 @@ bool keeps_more(double share, int64_t kept, int64_t rows) {
 
 }  // namespace
 
-FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, bool prepared) {
-  if (kept == problem.rows) return FilterPath::none;
-  if (!problem.base_in_memory) return FilterPath::gather;
+FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared) {
+  if (kept == task.shape.rows) return FilterPath::none;
+  if (!task.shape.base_in_memory) return FilterPath::gather;
   if (device.kind == DeviceKind::cuda) {
-    const bool most = keeps_more(mask_from_on_gpu(problem), kept, problem.rows);
+    const bool most = keeps_more(mask_from_on_gpu(task), kept, task.shape.rows);
     return prepared && most ? FilterPath::mask : FilterPath::list;
   }
   // What is not prepared is packed for the search anyway: better only those rows that count.
-  const bool scans_as_it_lies = prepared || cpu_engine(problem, cpu_extensions()) == CpuEngine::direct;
-  return scans_as_it_lies && keeps_more(mask_from(problem), kept, problem.rows) ? FilterPath::mask : FilterPath::gather;
+  const bool scans_as_it_lies = prepared || cpu_engine(task, cpu_extensions()) == CpuEngine::direct;
+  return scans_as_it_lies && keeps_more(mask_from(task), kept, task.shape.rows) ? FilterPath::mask : FilterPath::gather;
 }
 
-PlannedSearch::PlannedSearch(KnnProblem* problem, const SearchInput& input, const Resources& resources)
-    : problem_(problem), search_(input), kept_(input.filter, problem->rows, resources) {
-  if (problem->queries == 0 || kept_.count() == 0) return;
-  anything_left_ = true;
-  const Device device = resolve_device(*problem, resources);
-  problem->k = std::min(problem->k, kept_.count());
+SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
+                             const Resources& resources)
+    : input_(input), task_(search_of(shape, wish)), kept_(input.filter, shape.rows, resources) {
+  if (!anything_to_find()) return;
+  const Device device = resolve_device(task_, resources);
   const bool cuda = device.kind == DeviceKind::cuda;
+  BaseLayouts* const layouts = input.base.layouts;
+  const auto prepare = [&] { return layouts != nullptr && layouts->prepare(task_, device, resources); };
   // A GPU goes by what there is; what is there for the CPU is made where it will be used.
-  if (cuda && problem->base_in_memory) problem->base_prepared = input.base.prepare(*problem, device, resources);
-  const bool prepared = cuda ? problem->base_prepared : input.base.can_prepare();
-  const FilterPath path = filter_path(*problem, kept_.count(), device, prepared);
-  if (!cuda && (path == FilterPath::none || path == FilterPath::mask)) {
-    problem->base_prepared = input.base.prepare(*problem, device, resources);
-  }
-  plan(path, device, resources);
+  bool prepared = cuda && prepare();
+  const bool can_be = cuda ? prepared : layouts != nullptr && layouts->can_prepare();
+  const FilterPath path = filter_path(task_, kept_.count(), device, can_be);
+  if (!cuda && (path == FilterPath::none || path == FilterPath::mask)) prepared = prepare();
+  plan(path, prepared, device, resources);
+  if (!cuda || path != FilterPath::mask) return;
   // Where no product takes the operands that there are, all rows would be gone over for nothing.
-  const bool masked = planned_.plan.cuda_engine == CudaEngine::product && planned_.plan.product.operands_ready;
-  if (cuda && path == FilterPath::mask && !masked) plan(FilterPath::list, device, resources);
+  const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
+  if (!planned.products() || !planned.product.operands_ready) plan(FilterPath::list, prepared, device, resources);
 }
 
-void PlannedSearch::plan(FilterPath path, Device device, const Resources& resources) {
-  problem_->filter = path;
-  const bool from_host = !problem_->base_prepared && problem_->base_space.host_readable();
+void SettledSearch::plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
+  task_.scope = scope_of(task_.shape, task_.wish, path, kept_.count());
+  task_.scope.prepared = prepared;
+  const bool from_host = !prepared && task_.shape.base_space.host_readable();
   if (path == FilterPath::mask) kept_.bits(resources);
   // Rows that are copied on the host are; a GPU makes the numbers of those that it has from the bits.
   if (path == FilterPath::gather || (path == FilterPath::list && from_host)) kept_.list(resources);
-  if (path == FilterPath::gather || path == FilterPath::list) {
-    problem_->unfiltered_rows = problem_->rows;
-    problem_->rows = kept_.count();
-  }
-  if (path == FilterPath::gather) {
-    problem_->base_in_memory = false;
-    base_checked_ = std::exchange(problem_->base_checked, true);
-  }
   planned_ = PlannedKnn();  // the next plan may have its memory
-  planned_ = plan_knn(*problem_, device, resources);
+  planned_ = plan_knn(task_, device, resources);
 }
 
-// Here, where their numbers are known; the backend need not look again.
-void PlannedSearch::check_gathered(const MatrixView& rows, int64_t first_row) const {
-  if (base_checked_) return;
-  const Resources quiet = planned_.resources().with_progress({});
-  if (problem_->check_finite) refuse_not_finite("base", rows, {first_row, kept_.list()}, quiet);
-  if (problem_->metric == Metric::chi_square) refuse_negative("base", rows, {first_row, kept_.list()}, quiet);
+void SettledSearch::walk(const BaseStep& step) const {
+  if (task_.gathers()) return walk_gathered(step);
+  // Of a list the backend takes the rows that it wants.
+  const bool whole = task_.scope.filter == FilterPath::list;
+  walk_base(input_.base, whole ? INT64_MAX : batches_of(planned_.plan).base_chunk, step);
 }
 
-KnnInput PlannedSearch::input() const {
-  const auto walk = [this](const BaseSet::Step& step) {
-    const int64_t chunk = planned_.plan.base_chunk;
-    if (problem_->filter == FilterPath::gather) {
-      walk_gathered(search_.base, kept_.list(), *problem_, chunk, planned_.resources(),
-                    [&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
-                      check_gathered(rows, first_row);
-                      step(rows, first_row, ready);
-                    });
-    } else {
-      // Of a list the backend takes the rows that it wants.
-      const int64_t most = problem_->filter == FilterPath::list ? INT64_MAX : chunk;
-      search_.base.walk(most, planned_.resources(), step);
-    }
-  };
-  const uint32_t* const numbers = problem_->filter == FilterPath::gather ? kept_.list() : nullptr;
-  const bool kept_matters = problem_->filter == FilterPath::mask || problem_->filter == FilterPath::list;
-  return {search_.queries, walk, kept_matters ? &kept_ : nullptr, numbers, search_.metric};
-}
-
-void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output, const Resources& resources) {
-  const PlannedSearch search(&problem, input, resources);
-  if (search.anything_left()) return run_knn(problem, search.planned(), search.input(), output);
-  output.open(1, resources);
-  if (!problem.result_space.host_readable() && problem.queries > 0) {
-    return write_nothing_cuda(problem.metric, output.destination(0, problem.queries), resources);
+// The rows that the filter keeps, copied together piece by piece and numbered by their place in the list. They are
+// looked at here, where their own numbers are known.
+void SettledSearch::walk_gathered(const BaseStep& step) const {
+  const Resources& resources = planned_.resources();
+  const Resources quiet = resources.with_progress({});
+  const SearchShape& shape = task_.shape;
+  const int64_t most = std::min(batches_of(planned_.plan).base_chunk, kept_.count());
+  MatrixBuffer buffer(shape.base_dtype, most, shape.cols, "the rows that the filter keeps", resources);
+  for (int64_t first = 0; first < kept_.count(); first += most) {
+    const MutableMatrixView rows = buffer.mutable_view().slice(0, std::min(most, kept_.count() - first));
+    input_.base.rows.gather(kept_.list() + first, rows.rows(), rows, resources);
+    const RowNumbers numbers{first, kept_.list()};
+    if (!shape.base_checked && task_.wish.check_finite) refuse_not_finite("base", rows, numbers, quiet);
+    if (!shape.base_checked && shape.metric == Metric::chi_square) refuse_negative("base", rows, numbers, quiet);
+    step(rows, first, nullptr);
   }
-  for (int64_t query = 0; query < problem.queries; ++query) {
+}
+
+KnnInput SettledSearch::input() const {
+  if (!task_.gathers()) input_.base.rows.open(batches_of(planned_.plan).base_chunk, planned_.resources());
+  const bool masked = task_.scope.filter == FilterPath::mask;
+  const bool listed = task_.scope.filter == FilterPath::list;
+  return {input_.queries, [this](const BaseStep& step) { walk(step); }, masked || listed ? &kept_ : nullptr,
+          task_.gathers() ? kept_.list() : nullptr, input_.metric};
+}
+
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
+                const Resources& resources) {
+  const SettledSearch search(shape, wish, input, resources);
+  if (search.anything_to_find()) return run_knn(search.task(), search.planned(), search.input(), output);
+  output.open(1, resources);
+  if (!wish.result_space.host_readable() && shape.queries > 0) {
+    return write_nothing_cuda(shape.metric, output.destination(0, shape.queries), resources);
+  }
+  for (int64_t query = 0; query < shape.queries; ++query) {
     const NeighborsView out = output.destination(query, 1);
-    write_nothing(problem.metric, out);
+    write_nothing(shape.metric, out);
     output.done(query, out);
   }
 }

@@ -4,44 +4,45 @@
 
 #include <kith/row_filter.hpp>
 
-#include "exact/base_set.hpp"
 #include "exact/knn_loop.hpp"
+#include "exact/search_base.hpp"
+#include "exact/search_task.hpp"
 #include "rows/kept_rows.hpp"
 
 namespace kith {
 
 struct SearchInput {
   RowSource& queries;
-  BaseSet& base;
+  SearchBase base;
   const RowFilter& filter;
   const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };
 
-// `problem` describes queries and base as they are; its k is settled here, where the filter may leave fewer rows.
-void search_knn(KnnProblem problem, const SearchInput& input, KnnOutput& output, const Resources& resources);
+void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
+                const Resources& resources);
 
 // How a filter that keeps so many rows is applied. `prepared`: the base has, or would have, a layout for the device.
-FilterPath filter_path(const KnnProblem& problem, int64_t kept, Device device, bool prepared);
+FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared);
 
-// A search with its filter, device and plan settled.
-class PlannedSearch {
+// A search whose filter, device and plan are settled. What is referred to must outlive it.
+class SettledSearch {
  public:
-  // Changes the problem to what is left of it. False from anything_left() means that nothing can be found.
-  PlannedSearch(KnnProblem* problem, const SearchInput& input, const Resources& resources);
-  bool anything_left() const { return anything_left_; }
+  SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const Resources& resources);
 
+  // False where nothing can be found: then there is no plan.
+  bool anything_to_find() const { return task_.shape.queries > 0 && kept_.count() > 0; }
+  const SearchTask& task() const { return task_; }
   const PlannedKnn& planned() const { return planned_; }
   KnnInput input() const;
 
  private:
-  void plan(FilterPath path, Device device, const Resources& resources);
-  void check_gathered(const MatrixView& rows, int64_t first_row) const;
+  void plan(FilterPath path, bool prepared, Device device, const Resources& resources);
+  void walk(const BaseStep& step) const;
+  void walk_gathered(const BaseStep& step) const;
 
-  KnnProblem* problem_;
-  const SearchInput& search_;
+  const SearchInput& input_;
+  SearchTask task_;
   KeptRows kept_;
-  bool anything_left_ = false;
-  bool base_checked_ = false;  // gathered rows need no look
   PlannedKnn planned_;
 };
 

@@ -24,24 +24,24 @@ Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams
 
 void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
          const Resources& resources) {
-  KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), params);
+  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   check_output(out, queries.rows(), params.k);
-  problem.result_space = out.space;
   ViewSource query_rows(queries);
-  BlocksBase base_rows(base);
+  ViewSource base_rows(base);
   ArrayOutput output(out);
-  search_knn(problem, {query_rows, base_rows, params.filter}, output, resources);
+  search_knn(shape, {.k = params.k, .check_finite = params.check_finite, .result_space = out.space},
+             {query_rows, {base_rows}, params.filter}, output, resources);
 }
 
 void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink, const KnnParams& params,
          const Resources& resources) {
-  KnnProblem problem = check_knn(RowsInfo(queries), RowsInfo(base), params);
+  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
-  problem.queries_in_memory = problem.base_in_memory = problem.results_in_memory = false;
   FileSource query_rows(queries);
-  FileBase base_rows(base);
+  FileSource base_rows(base);
   SinkOutput output(sink, params.k);
-  search_knn(problem, {query_rows, base_rows, params.filter}, output, resources);
+  search_knn(shape, {.k = params.k, .check_finite = params.check_finite, .results_in_memory = false},
+             {query_rows, {base_rows}, params.filter}, output, resources);
 }
 
 }  // namespace kith

@@ -13,7 +13,10 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cpu.hpp"
+#include "exact/knn_plan_cuda.hpp"
+#include "exact/prepared_base.hpp"
+#include "exact/search_task.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <cstdint>
@@ -25,14 +28,6 @@ namespace custom {
 struct TileMetric;
 }
 
-// A base laid out for one backend ahead of the search: norms, packed panels, a copy in device memory.
-class PreparedBase {
- public:
-  virtual ~PreparedBase() = default;
-  // Whether queries of this type can be searched in it, on the processor as it is used now.
-  virtual bool serves(DType) const { return true; }
-};
-
 class KnnBackend {
  public:
   virtual ~KnnBackend() = default;
@@ -42,33 +37,21 @@ class KnnBackend {
   virtual void finish_on_device(const NeighborsView& out);  // InvalidState, where there is no such memory
 };
 
-// `plan` was made for the problem and for this device. `kept` is what a filter leaves of the rows scanned, where they
+// `plan` was made for the task and for this device. `kept` is what a filter leaves of the rows scanned, where they
 // are masked or, on a GPU, listed; else null.
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPlan& plan, const KeptRows* kept,
                                          const Resources& resources);
-// `metric` gives the keys of a problem with a custom one.
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+// `metric` gives the keys where they are the caller's.
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept,
                                           const custom::TileMetric* metric, const Resources& resources);
 
-// All rows, by the problem's own metric.
-inline std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan,
+// All rows, by the metric of the shape.
+inline std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan,
                                                  const Resources& resources) {
-  return make_knn_cuda(problem, plan, nullptr, nullptr, resources);
+  return make_knn_cuda(task, plan, nullptr, nullptr, resources);
 }
 
 // Padding for every query, to the memory of the device that `out` lies on.
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources);
-
-// Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
-struct PrepareOptions {
-  Metric metric = Metric::l2;
-  DType queries = DType::f32;  // that will be searched for
-  bool check_finite = true;
-  int64_t first_row = 0;
-};
-std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
-                                               const Resources& resources);
-std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
-                                                const Resources& resources);
 
 }  // namespace kith

@@ -20,10 +20,10 @@ void check_rows_dtype(std::string_view what, DType dtype, Metric metric) {
   }
 }
 
-KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params) {
-  params.validate();
-  check_rows_dtype("queries", queries.dtype, params.metric);
-  check_rows_dtype("base vectors", base.dtype, params.metric);
+SearchShape check_search(const RowsInfo& queries, const RowsInfo& base, Metric metric) {
+  KnnParams{1, metric}.validate();
+  check_rows_dtype("queries", queries.dtype, metric);
+  check_rows_dtype("base vectors", base.dtype, metric);
   if (queries.cols != base.cols) {
     throw InvalidArgument(
         fmt::format("the queries have {} columns and the base has {}; they must be the same", queries.cols, base.cols));
@@ -33,20 +33,25 @@ KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPar
     throw Unsupported(
         fmt::format("a base of {} rows; one search takes up to {}", base.rows, std::numeric_limits<int32_t>::max()));
   }
+  SearchShape shape;
+  shape.queries = queries.rows;
+  shape.rows = base.rows;
+  shape.cols = base.cols;
+  shape.query_dtype = queries.dtype;
+  shape.base_dtype = base.dtype;
+  shape.metric = metric;
+  shape.query_space = queries.space;
+  shape.base_space = base.space;
+  shape.queries_in_memory = queries.in_memory;
+  shape.base_in_memory = base.in_memory;
+  return shape;
+}
+
+SearchShape check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params) {
+  params.validate();
+  const SearchShape shape = check_search(queries, base, params.metric);
   check_result_size(queries.rows, params.k);
-  KnnProblem problem;
-  problem.queries = queries.rows;
-  problem.rows = base.rows;
-  problem.cols = base.cols;
-  problem.k = std::min(params.k, std::max<int64_t>(base.rows, 1));
-  problem.result_k = params.k;
-  problem.query_dtype = queries.dtype;
-  problem.base_dtype = base.dtype;
-  problem.query_space = queries.space;
-  problem.base_space = base.space;
-  problem.metric = params.metric;
-  problem.check_finite = params.check_finite;
-  return problem;
+  return shape;
 }
 
 void check_result_size(int64_t queries, int64_t k) {

@@ -3,23 +3,15 @@
 
 #include <kith/knn.hpp>
 
-#include "exact/knn_plan.hpp"
+#include "exact/search_task.hpp"
+#include "rows/rows_info.hpp"
 
 namespace kith {
 
-struct RowsInfo {
-  int64_t rows = 0;
-  int64_t cols = 0;
-  DType dtype = DType::f32;
-  MemorySpace space;
-
-  RowsInfo(int64_t r, int64_t c, DType type) : rows(r), cols(c), dtype(type) {}
-  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) { space = view.space(); }
-  explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) {}
-};
-
-// The problem, its k no larger than the base. InvalidArgument or Unsupported where it cannot be.
-KnnProblem check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params);
+// The shape of a search by that metric. InvalidArgument or Unsupported where there is no such search.
+SearchShape check_search(const RowsInfo& queries, const RowsInfo& base, Metric metric);
+// The same for k neighbours of each query.
+SearchShape check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnParams& params);
 
 // That the metric compares rows of that type; `what` is plural.
 void check_rows_dtype(std::string_view what, DType dtype, Metric metric);

@@ -1,5 +1,6 @@
 // k-NN search on the CPU: the scanner finds candidates, the canonical distance decides among them, and every query
 // keeps its k best over all rows scanned.
+#include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/cpu_scanner.hpp"
 #include "exact/knn_backend.hpp"
@@ -17,10 +18,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class KnnCpu final : public KnnBackend, private CandidateUser {
  public:
-  KnnCpu(const KnnProblem& problem, const KnnPlan& plan, const uint64_t* kept, const Resources& resources)
-      : k_(problem.k),
-        scanner_(problem, plan, kept, resources),
-        best_(plan.query_batch * k_ * static_cast<int64_t>(sizeof(uint64_t)), "the nearest so far", resources),
+  KnnCpu(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources)
+      : k_(task.scope.k),
+        scanner_(task, plan, kept, resources),
+        best_(plan.query_batch * k_, "the nearest so far", resources),
         scratch_memory_(resources.threads() * CandidateScratch::bytes_for(k_), "selection", resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       scratch_.emplace_back(scratch_memory_.data() + slot * CandidateScratch::bytes_for(k_), k_);
@@ -54,20 +55,20 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
     list->finish(best(query), first_row, scratch_[static_cast<size_t>(slot)], score);
   }
 
-  uint64_t* best(int64_t query) const { return best_.as<uint64_t>() + query * k_; }
+  uint64_t* best(int64_t query) const { return best_.data() + query * k_; }
 
   const int64_t k_;
   CpuScanner scanner_;
-  HostBuffer best_;
+  HostArray<uint64_t> best_;
   HostBuffer scratch_memory_;
   std::vector<CandidateScratch> scratch_;
 };
 
 }  // namespace
 
-std::unique_ptr<KnnBackend> make_knn_cpu(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPlan& plan, const KeptRows* kept,
                                          const Resources& resources) {
-  return std::make_unique<KnnCpu>(problem, plan, kept == nullptr ? nullptr : kept->bits(), resources);
+  return std::make_unique<KnnCpu>(task, plan, kept == nullptr ? nullptr : kept->bits(), resources);
 }
 
 }  // namespace kith

@@ -29,15 +29,15 @@ custom::DeviceRows device_rows_for(const DeviceRowsView& rows) {
 
 class KnnCuda final : public KnnBackend {
  public:
-  KnnCuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept, const custom::TileMetric* metric,
+  KnnCuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept, const custom::TileMetric* metric,
           const Resources& resources)
-      : problem_(problem),
+      : task_(task),
         plan_(plan),
-        layout_(problem, plan),
+        layout_(task, plan),
         resources_(resources),
         metric_(metric),
-        rows_(problem_, plan_, kept, layout_, resources),
-        products_(problem_, plan_, layout_, rows_) {}
+        rows_(task_, plan_, kept, layout_, resources),
+        products_(task_, plan_, layout_, rows_) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(device());
@@ -45,7 +45,7 @@ class KnnCuda final : public KnnBackend {
     first_query_ = first_query;
     rows_seen_ = 0;
     if (products()) return;  // which write every list
-    const size_t list_bytes = static_cast<size_t>(queries.rows() * problem_.k * 8);
+    const size_t list_bytes = static_cast<size_t>(queries.rows() * task_.scope.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(rows_.at<uint64_t>(layout_.lists), 0xFF, list_bytes, rows_.stream()));  // padding
   }
 
@@ -73,10 +73,10 @@ class KnnCuda final : public KnnBackend {
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
-    if (problem_.without_self) {
-      launch_write_others(problem_.metric, sorted_lists(), first_query_, out, rows_.stream());
+    if (task_.wish.without_self) {
+      launch_write_others(task_.shape.metric, sorted_lists(), first_query_, out, rows_.stream());
     } else {
-      launch_write_neighbors(problem_.metric, sorted_lists(), out, rows_.stream());
+      launch_write_neighbors(task_.shape.metric, sorted_lists(), out, rows_.stream());
     }
     if (rows_seen_ == 0)
       (void)rows_.read_status(nullptr);  // a search of nothing has looked at its queries all the same
@@ -84,7 +84,7 @@ class KnnCuda final : public KnnBackend {
 
  private:
   int device() const { return plan_.device.index; }
-  bool products() const { return plan_.cuda_engine == CudaEngine::product; }
+  bool products() const { return plan_.engine == CudaEngine::product; }
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
@@ -93,8 +93,8 @@ class KnnCuda final : public KnnBackend {
   }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
-    return {rows_.at<uint64_t>(layout_.lists) + first * problem_.k, rows_.at<uint32_t>(layout_.bounds) + first, count,
-            problem_.k};
+    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first, count,
+            task_.scope.k};
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) const {
@@ -110,7 +110,7 @@ class KnnCuda final : public KnnBackend {
                                            " queries have many rows that are about as near: " +
                                            std::to_string(directly) + " were searched directly");
       }
-      if (found != lists) launch_merge_lists(found, lists, batch.count, problem_.k, rows_.stream());
+      if (found != lists) launch_merge_lists(found, lists, batch.count, task_.scope.k, rows_.stream());
       meter.add(batch.count * piece.rows.count);
       meter.poll();
     }
@@ -132,17 +132,17 @@ class KnnCuda final : public KnnBackend {
 
   void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* keys) const {
     if (metric_ == nullptr) {
-      return launch_distance(problem_.metric, queries, rows, problem_.cols, keys, plan_.row_tile, rows_.stream());
+      return launch_distance(task_.shape.metric, queries, rows, task_.shape.cols, keys, plan_.row_tile, rows_.stream());
     }
     metric_->distances(metric_->metric,
-                       {device_rows_for(queries), device_rows_for(rows), problem_.cols, reinterpret_cast<float*>(keys),
+                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols, reinterpret_cast<float*>(keys),
                         plan_.row_tile},
                        rows_.stream());
     launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }
 
-  const KnnProblem problem_;
-  const KnnPlan plan_;
+  const SearchTask task_;
+  const KnnCudaPlan plan_;
   const KnnWorkspace layout_;
   const Resources resources_;
   const custom::TileMetric* metric_;
@@ -155,10 +155,10 @@ class KnnCuda final : public KnnBackend {
 
 }  // namespace
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept,
                                           const custom::TileMetric* metric, const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
-  return std::make_unique<KnnCuda>(problem, plan, kept, metric, resources);
+  return std::make_unique<KnnCuda>(task, plan, kept, metric, resources);
 }
 
 void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources& resources) {

@@ -4,9 +4,9 @@
 
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
-#include "core/ordered_key.hpp"
+#include "core/host_array.hpp"
+#include "core/result_exit.hpp"
 #include "cuda/resolve_device.hpp"
-#include "exact/metric_unit.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
 #include <fmt/format.h>
@@ -18,26 +18,24 @@ namespace kith {
 namespace {
 
 // The packed neighbours of queries first_query, first_query + 1, ...
-void write_neighbors(const KnnProblem& problem, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
+void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
                      const NeighborsView& out) {
-  const float nothing = distance_of_nothing(problem.metric);
+  const ResultExit exit(task.shape.metric, numbers);
   for (int64_t q = 0; q < out.queries; ++q) {
-    const uint32_t itself = problem.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
-    OtherNeighbors others{neighbors + q * problem.k, problem.k, itself};
+    const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
+    OtherNeighbors others{neighbors + q * task.scope.k, task.scope.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
       const uint64_t neighbor = others.next();
-      const bool real = neighbor != kPadding;
-      const uint32_t row = row_of(neighbor);
-      out.ids[q * out.k + i] = !real ? -1 : static_cast<int64_t>(numbers == nullptr ? row : numbers[row]);
-      out.distances[q * out.k + i] = real ? distance_of(problem.metric, key_of_ordered(ordered_of(neighbor))) : nothing;
+      out.ids[q * out.k + i] = exit.id(neighbor);
+      out.distances[q * out.k + i] = exit.distance(neighbor);
     }
   }
 }
 
-KnnPlan plan_for(const KnnProblem& problem, Device device, const PlanBudget& budget) {
+KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
   return plan_on(
-      device, budget, [&](const PlanBudget& left) { return plan_knn_cpu(problem, left); },
-      [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_knn_cuda(problem, gpu, left); });
+      device, budget, [&](const PlanBudget& left) -> KnnPlan { return plan_knn_cpu(task, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) -> KnnPlan { return plan_knn_cuda(task, gpu, left); });
 }
 
 }  // namespace
@@ -46,39 +44,47 @@ void KnnBackend::finish_on_device(const NeighborsView&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
-Device resolve_device(const KnnProblem& problem, const Resources& resources) {
+const SearchBatches& batches_of(const KnnPlan& plan) {
+  return std::visit([](const auto& of) -> const SearchBatches& { return of; }, plan);
+}
+
+Device resolve_device(const SearchTask& task, const Resources& resources) {
   DeviceRequest request;
   request.job = "a search";
-  request.spaces = {problem.query_space, problem.base_space, problem.result_space};
-  request.work = work_of(problem);
+  request.spaces = {task.shape.query_space, task.shape.base_space, task.wish.result_space};
+  request.work = work_of(task.shape);
   request.fits = [&](Device device) {
-    return plan_fits([&](const PlanBudget& budget) { return plan_for(problem, device, budget); }, resources);
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
   };
   request.description = [&] {
-    return fmt::format("exact search of {} queries in {} x {} vectors", problem.queries, problem.rows, problem.cols);
+    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.scope.rows,
+                       task.shape.cols);
   };
   return resolve_device(request, resources);
 }
 
-PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources) {
-  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(problem, device, budget); },
+PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
+  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); },
                                    resources);
 }
 
-void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
+void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
   const DefaultFloatMode mode;
-  const KnnPlan& plan = planned.plan;
+  const int64_t batch = batches_of(planned.plan).query_batch;
   const Resources& resources = planned.resources();
   const std::unique_ptr<KnnBackend> backend = dispatch(
-      plan.device, [&] { return make_knn_cpu(problem, plan, input.kept, resources); },
-      [&](int) { return make_knn_cuda(problem, plan, input.kept, input.metric, resources); });
-  const int64_t packed = problem.result_space.host_readable() ? plan.query_batch * problem.k : 0;
-  const HostBuffer neighbors(packed * static_cast<int64_t>(sizeof(uint64_t)), "the packed neighbours", resources);
-  input.queries.open(plan.query_batch, resources);
-  output.open(plan.query_batch, resources);
-  ProgressMeter meter("search", problem.queries * problem.rows, resources);
-  for (int64_t first = 0; first < problem.queries; first += plan.query_batch) {
-    const int64_t count = std::min(plan.query_batch, problem.queries - first);
+      batches_of(planned.plan).device,
+      [&] { return make_knn_cpu(task, std::get<KnnCpuPlan>(planned.plan), input.kept, resources); },
+      [&](int) {
+        return make_knn_cuda(task, std::get<KnnCudaPlan>(planned.plan), input.kept, input.metric, resources);
+      });
+  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.scope.k : 0;
+  const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
+  input.queries.open(batch, resources);
+  output.open(batch, resources);
+  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
+  for (int64_t first = 0; first < task.shape.queries; first += batch) {
+    const int64_t count = std::min(batch, task.shape.queries - first);
     backend->begin(input.queries.fetch(first, count), first);
     input.walk([&](const MatrixView& rows, int64_t first_row, const PreparedBase* ready) {
       backend->scan(rows, first_row, ready, meter);
@@ -86,8 +92,8 @@ void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInpu
     });
     const NeighborsView out = output.destination(first, count);
     if (out.space.host_readable()) {
-      backend->finish(neighbors.as<uint64_t>());
-      write_neighbors(problem, neighbors.as<uint64_t>(), input.numbers, first, out);
+      backend->finish(neighbors.data());
+      write_neighbors(task, neighbors.data(), input.numbers, first, out);
     } else {
       backend->finish_on_device(out);
     }

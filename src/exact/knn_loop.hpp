@@ -4,24 +4,28 @@
 #include <kith/knn.hpp>
 
 #include "core/planned.hpp"
-#include "exact/base_set.hpp"
 #include "exact/knn_backend.hpp"
-#include "exact/knn_plan.hpp"
+#include "exact/search_base.hpp"
 #include "rows/row_source.hpp"
 
 #include <functional>
 #include <memory>
+#include <variant>
 
 namespace kith {
 
-// The device that `resources` asks for, `automatic` settled for this problem: where its data is, if that is a GPU's
+// The device that `resources` asks for, `automatic` settled for this search: where its data is, if that is a GPU's
 // memory. InvalidArgument where there is no such device, or data lies on another.
-Device resolve_device(const KnnProblem& problem, const Resources& resources);
+Device resolve_device(const SearchTask& task, const Resources& resources);
+
+using KnnPlan = std::variant<KnnCpuPlan, KnnCudaPlan>;
+const SearchBatches& batches_of(const KnnPlan& plan);
+inline PlanBytes bytes_of(const KnnPlan& plan) { return {batches_of(plan).host_bytes, batches_of(plan).device_bytes}; }
 
 using PlannedKnn = Planned<KnnPlan>;
 
-// For that device under what is left of the limits.
-PlannedKnn plan_knn(const KnnProblem& problem, Device device, const Resources& resources);
+// For that device under what the limits still allow.
+PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources);
 
 // Where batches of results go.
 class KnnOutput {
@@ -37,12 +41,12 @@ class KnnOutput {
 // The queries of a search and the rows that it goes over, as `walk` hands them out.
 struct KnnInput {
   RowSource& queries;
-  std::function<void(const BaseSet::Step& step)> walk;
+  std::function<void(const BaseStep& step)> walk;
   const KeptRows* kept = nullptr;              // of the rows walked over, where they are masked or listed
   const uint32_t* numbers = nullptr;           // the ids of the rows walked over, where they are not 0, 1, 2, ...
   const custom::TileMetric* metric = nullptr;  // a custom one, for a GPU
 };
 
-void run_knn(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output);
+void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output);
 
 }  // namespace kith

@@ -1,12 +1,12 @@
 // The plan of an exact search on a GPU.
 //
-// Products on the matrix units where they suit the problem, in batches of queries and pieces of the base whose minima
+// Products on the matrix units where they suit the task, in batches of queries and pieces of the base whose minima
 // take a gigabyte or two; else every key is computed directly. There all queries are one batch where their lists fit,
 // since each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile
 // keys are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2
 // cache. Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest
 // that works.
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cuda.hpp"
 
 #include <kith/error.hpp>
 
@@ -66,16 +66,15 @@ int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_u
 
 // What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
 // pieces.
-int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
+int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
-  const bool packed = problem.result_space.host_readable() && !problem.range;
-  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(problem.k, 8)) : 0;
+  const bool packed = task.wish.result_space.host_readable() && !task.within();
+  int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.scope.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   add(plan.pinned_bytes);
   add(plan.gather_bytes);
-  if (!problem.queries_in_memory) add(matrix(plan.query_batch, problem.cols * size_of(problem.query_dtype)));
-  if (!problem.base_in_memory) add(matrix(plan.base_chunk, problem.cols * size_of(problem.base_dtype)));
-  if (!problem.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(problem.result_k, 12)));
+  add(task.read_bytes(plan.query_batch, plan.base_chunk));
+  if (!task.wish.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(task.wish.k, 12)));
   return bytes;
 }
 
@@ -88,28 +87,28 @@ int64_t host_bytes(const KnnProblem& problem, const KnnPlan& plan) {
 }
 
 // Settles what follows from the rest of the plan, and its bytes.
-void settle_workspace(const KnnProblem& problem, KnnPlan& plan) {
-  if (!problem.range) {
-    plan.device_bytes = KnnWorkspace(problem, plan).bytes;
+void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
+  if (!task.within()) {
+    plan.device_bytes = KnnWorkspace(task, plan).bytes;
     return;
   }
   // What one query can have in a tile, or among its candidates, always fits.
   const int64_t of_products = plan.product.queries * kHitsPerQuery;
   plan.hits = std::max({plan.row_tile, plan.query_tile * plan.row_tile / 4, of_products, plan.product.capacity});
-  plan.device_bytes = RangeWorkspace(problem, plan).bytes;
+  plan.device_bytes = RangeWorkspace(task, plan).bytes;
 }
 
 // Every canonical key. Throws OutOfMemory where not even the smallest plan fits.
-KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget) {
-  const int64_t rows = std::max<int64_t>(problem.rows, 1);
-  const int64_t row_bytes = std::max<int64_t>(problem.cols * size_of(problem.base_dtype), 1);
+KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {
+  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
 
-  KnnPlan plan;
+  KnnCudaPlan plan;
   plan.device = device.device;
-  plan.query_batch = std::max<int64_t>(problem.queries, 1);
+  plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
-  const int64_t lists = problem.range ? 1 : std::min(problem.k, kTileKeys);
+  const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
   const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   plan.row_tile = std::min({wanted, affordable, rows});
@@ -122,7 +121,7 @@ KnnPlan plan_direct(const KnnProblem& problem, const DeviceInfo& device, const P
     plan.query_tile = std::min(plan.query_tile, plan.query_batch);
   };
   for (;;) {
-    settle_workspace(problem, plan);
+    settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
     if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       shrink_rows();
@@ -149,29 +148,29 @@ bool enough_groups(int64_t k, int64_t rows, int64_t room) {
 
 // Of candidates, and of those that re-ranking sorts: where that suffices, so many that two blocks share a
 // multiprocessor, one of which reads rows while the other sorts.
-void choose_room(const KnnProblem& problem, int64_t most_shared, ProductPlan& product) {
-  const int64_t most = rerank_room(problem.cols, most_shared);
-  product.capacity = kCandidatesPerNeighbor * problem.k + kSpareCandidates;
+void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& product) {
+  const int64_t most = rerank_room(task.shape.cols, most_shared);
+  product.capacity = kCandidatesPerNeighbor * task.scope.k + kSpareCandidates;
   product.room = std::min(product.capacity, most);
-  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * problem.k);
+  product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
   product.retry_room = std::min(product.retry_capacity, most);
-  const int64_t of_two = rerank_room(problem.cols, half_shared_bytes(most_shared));
-  if (product.room > of_two && enough_groups(problem.k, product.rows, of_two)) product.room = of_two;
+  const int64_t of_two = rerank_room(task.shape.cols, half_shared_bytes(most_shared));
+  if (product.room > of_two && enough_groups(task.scope.k, product.rows, of_two)) product.room = of_two;
 }
 
-void choose_selection(const KnnProblem& problem, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
-  if (problem.range) {
+void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
+  if (task.within()) {
     product.capacity = product.room = kRangeCandidates;
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
-  const bool whole_groups = problem.k <= kGroupsLargestK && !choice.second_product;
+  const bool whole_groups = task.scope.k <= kGroupsLargestK && !choice.second_product;
   const bool wide = whole_groups && product.operands == OperandType::half;
-  product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * problem.k ? 2 : 1;
+  product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * task.scope.k ? 2 : 1;
   const int64_t groups = group_count(product.rows, product.tiles_per_group);
-  choose_room(problem, most_shared, product);
+  choose_room(task, most_shared, product);
   if (whole_groups) product.capacity = product.room = 0;
-  const int64_t wanted = whole_groups ? problem.k + std::max(kSpareGroups, problem.k / 2) : problem.k;
+  const int64_t wanted = whole_groups ? task.scope.k + std::max(kSpareGroups, task.scope.k / 2) : task.scope.k;
   product.selected = wanted <= kSelectLargestK ? std::min(groups, wanted) : 0;
   product.select_bytes = 0;
   if (product.selected == 0) return;
@@ -183,50 +182,50 @@ void choose_selection(const KnnProblem& problem, const CudaChoice& choice, int64
   product.select_bytes = std::max(sliced, full);
 }
 
-// Products; false where they do not suit the problem or do not fit.
-bool plan_product(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
-                  const CudaChoice& choice, KnnPlan& plan) {
-  if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || problem.every_key) return false;
-  if (!has_operands(problem.metric, problem.cols)) return false;
-  const int64_t rows = std::max<int64_t>(problem.rows, 1);
+// Products; false where they do not suit the task or do not fit.
+bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
+                  const CudaChoice& choice, KnnCudaPlan& plan) {
+  if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || !task.wants_products()) return false;
+  if (!has_operands(task.shape.metric, task.shape.cols)) return false;
+  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
   const int64_t piece = divide_up(cut_evenly(rows, kProductRows), kQueryTile) * kQueryTile;
   const int64_t most_shared = most_shared_bytes(device.compute_capability);
-  const int64_t room = rerank_room(problem.cols, most_shared);
-  if (!problem.range && problem.k > room) return false;
+  const int64_t room = rerank_room(task.shape.cols, most_shared);
+  if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  const bool few_groups = !problem.range && !enough_groups(problem.k, std::min(rows, piece), room);
+  const bool few_groups = !task.within() && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs =
-      problem.rows >= kProductFewRows && saturating_multiply(problem.queries, problem.rows) >= kProductFewPairs;
-  const bool enough = problem.rows >= kProductFromRows || many_pairs;
+      task.scope.rows >= kProductFewRows && saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
+  const bool enough = task.scope.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
-  const KeyKind kind = key_kind(problem.metric);
-  plan = KnnPlan();
+  const KeyKind kind = key_kind(task.shape.metric);
+  plan = KnnCudaPlan();
   plan.device = device.device;
-  plan.cuda_engine = CudaEngine::product;
-  plan.query_batch = std::max<int64_t>(problem.queries, 1);
+  plan.engine = CudaEngine::product;
+  plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
   ProductPlan& product = plan.product;
   product.engine = product_engine(device.compute_capability, choice.product);
-  product.operands = operand_type(kind, problem.query_dtype, problem.base_dtype, problem.cols);
-  product.operands_ready = problem.base_prepared && problem.filter != FilterPath::list &&
-                           product.operands == operand_type(kind, problem.base_dtype, problem.base_dtype, problem.cols);
+  product.operands = operand_type(kind, task.shape.query_dtype, task.shape.base_dtype, task.shape.cols);
+  product.operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list &&
+                           product.operands == operand_type(kind, task.shape.base_dtype, task.shape.base_dtype, task.shape.cols);
   product.multiprocessors = device.multiprocessors;
   // The lists of very many queries would leave products no room.
-  const int64_t list_bytes = problem.range ? 0 : saturating_multiply(problem.k, 8);
+  const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.scope.k, 8);
   while (plan.query_batch > kProductQueries && saturating_multiply(plan.query_batch, list_bytes) > budget.device / 2) {
     plan.query_batch = halve(plan.query_batch, kProductQueries);
   }
-  product.queries = std::min(plan.query_batch, problem.range ? kRangeQueries : kProductQueries);
+  product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
   product.rows = std::min(rows, piece);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
   plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
-  const int64_t k = problem.range ? 1 : problem.k;
+  const int64_t k = task.within() ? 1 : task.scope.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
-    choose_selection(problem, choice, most_shared, product);
-    settle_workspace(problem, plan);
+    choose_selection(task, choice, most_shared, product);
+    settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);
@@ -259,12 +258,12 @@ bool has_operands(Metric metric, int64_t cols) {
   }
 }
 
-KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const PlanBudget& budget,
+KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
                       const CudaChoice& choice) {
-  KnnPlan plan;
-  if (!plan_product(problem, device, budget, choice, plan)) plan = plan_direct(problem, device, budget);
-  const int64_t rows = std::max<int64_t>(problem.rows, 1);
-  const int64_t row_bytes = std::max<int64_t>(problem.cols * size_of(problem.base_dtype), 1);
+  KnnCudaPlan plan;
+  if (!plan_product(task, device, budget, choice, plan)) plan = plan_direct(task, device, budget);
+  const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
+  const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
   const auto shrink_batch = [&] {
     plan.query_batch = divide_up(plan.query_batch, 2);
     plan.query_tile = std::min(plan.query_tile, plan.query_batch);
@@ -273,28 +272,28 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
 
   // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
   // For products a chunk is a piece, and wants groups for a large k.
-  const bool in_groups = plan.cuda_engine == CudaEngine::product && !problem.range;
-  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * problem.k, kProductRows) : 1;
+  const bool in_groups = plan.engine == CudaEngine::product && !task.within();
+  const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.scope.k, kProductRows) : 1;
   const int64_t most_chunk = std::max(kFileChunkBytes / row_bytes, least_chunk);
-  plan.base_chunk = problem.base_in_memory ? rows : cut_evenly(rows, most_chunk);
-  const bool comes_from_host = !problem.base_prepared && problem.base_space.kind == MemoryKind::host;
+  plan.base_chunk = task.base_in_memory() ? rows : cut_evenly(rows, most_chunk);
+  const bool comes_from_host = !task.scope.prepared && task.shape.base_space.kind == MemoryKind::host;
   const int64_t all_bytes = saturating_multiply(rows, row_bytes);
   plan.pinned_bytes = comes_from_host && all_bytes >= kPinnedFrom ? kPinnedBytes : 0;
-  const bool gathers = comes_from_host && problem.filter == FilterPath::list;
+  const bool gathers = comes_from_host && task.scope.filter == FilterPath::list;
   int64_t most_gathered = kGatherBytes;
   for (;;) {
     plan.gather_bytes = gathers && plan.pinned_bytes == 0 ? std::min(all_bytes, most_gathered) : 0;
-    plan.host_bytes = host_bytes(problem, plan);
+    plan.host_bytes = host_bytes(task, plan);
     if (plan.host_bytes <= budget.host) break;
     if (plan.pinned_bytes > 0) {
       plan.pinned_bytes = 0;
     } else if (plan.gather_bytes > 0) {
       most_gathered /= 2;  // in the end rows go one by one
-    } else if (!problem.base_in_memory && plan.base_chunk > std::min(rows, kGoodRowTile)) {
+    } else if (!task.base_in_memory() && plan.base_chunk > std::min(rows, kGoodRowTile)) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > kGoodBatch) {
       shrink_batch();
-    } else if (!problem.base_in_memory && plan.base_chunk > 1) {
+    } else if (!task.base_in_memory() && plan.base_chunk > 1) {
       plan.base_chunk = divide_up(plan.base_chunk, 2);
     } else if (plan.query_batch > 1) {
       shrink_batch();
@@ -302,7 +301,7 @@ KnnPlan plan_knn_cuda(const KnnProblem& problem, const DeviceInfo& device, const
       throw_too_small("host", plan.host_bytes, budget.host);
     }
   }
-  settle_workspace(problem, plan);
+  settle_workspace(task, plan);
   return plan;
 }
 

@@ -5,12 +5,12 @@
 
 namespace kith {
 
-std::unique_ptr<KnnBackend> make_knn_cuda(const KnnProblem&, const KnnPlan&, const KeptRows*, const custom::TileMetric*,
+std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask&, const KnnCudaPlan&, const KeptRows*, const custom::TileMetric*,
                                           const Resources&) {
   throw_no_cuda();
 }
 
-std::unique_ptr<RangeBackend> make_range_cuda(const KnnProblem&, const PlannedKnn&, const KnnInput&, float,
+std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask&, const PlannedKnn&, const KnnInput&, float,
                                               const Resources&) {
   throw_no_cuda();
 }
@@ -21,7 +21,7 @@ std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const Pr
   throw_no_cuda();
 }
 
-void pairwise_cuda(const KnnProblem&, const PlannedKnn&, const MatrixView&, const MatrixView&, const MutableMatrixView&,
+void pairwise_cuda(const SearchTask&, const PlannedKnn&, const MatrixView&, const MatrixView&, const MutableMatrixView&,
                    const PairwiseNames&) {
   throw_no_cuda();
 }

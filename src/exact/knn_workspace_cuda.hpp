@@ -24,9 +24,9 @@ struct KnnWorkspace : SearchWorkspace {
   int64_t failed_candidates = 0;  // query_tile x retry_capacity, u32
   int64_t left_lists = 0;         // query_tile x k neighbours, u64
 
-  KnnWorkspace(const KnnProblem& problem, const KnnPlan& plan) : SearchWorkspace(problem, plan) {
-    const bool products = plan.cuda_engine == CudaEngine::product;
-    const int64_t list_bytes = saturating_multiply(problem.k, 8);
+  KnnWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
+    const bool products = plan.engine == CudaEngine::product;
+    const int64_t list_bytes = saturating_multiply(task.scope.k, 8);
     lists = take(plan.query_batch, list_bytes);
     bounds = take(products ? plan.query_tile : plan.query_batch, 4);
     if (!products) return;

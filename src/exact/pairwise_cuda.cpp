@@ -32,14 +32,14 @@ void copy_tile(const KeyTile& tile, const MutableMatrixView& out, int64_t first_
 
 }  // namespace
 
-void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
+void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
                    const MutableMatrixView& out, const PairwiseNames& names) {
-  const KnnPlan& plan = planned.plan;
+  const auto& plan = std::get<KnnCudaPlan>(planned.plan);
   const Resources& resources = planned.resources();
   check_on_device(out, "output", plan.device.index);
   const DeviceGuard guard(plan.device.index);
-  const KnnWorkspace layout(problem, plan);
-  SearchRows rows(problem, plan, nullptr, layout, resources, {names.x, names.y});
+  const KnnWorkspace layout(task, plan);
+  SearchRows rows(task, plan, nullptr, layout, resources, {names.x, names.y});
   ProgressMeter meter(names.stage, x.rows() * y.rows(), resources);
   for (int64_t batch = 0; batch < x.rows(); batch += plan.query_batch) {
     const int64_t count = std::min(plan.query_batch, x.rows() - batch);
@@ -48,8 +48,8 @@ void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const M
       for (int64_t first = 0; first < count; first += plan.query_tile) {
         const DeviceRowsView part = slice_rows(queries, first, std::min(plan.query_tile, count - first));
         const KeyTile tile{rows.at<uint32_t>(layout.keys), part.count, piece.rows.count, plan.row_tile};
-        launch_distance(problem.metric, part, piece.rows, problem.cols, tile.keys, tile.stride, rows.stream());
-        launch_unit_distances(problem.metric, tile, rows.stream());
+        launch_distance(task.shape.metric, part, piece.rows, task.shape.cols, tile.keys, tile.stride, rows.stream());
+        launch_unit_distances(task.shape.metric, tile, rows.stream());
         copy_tile(tile, out, batch + first, piece.first_row, rows.stream());
         (void)rows.read_status(&piece);
         meter.add(tile.queries * tile.rows);

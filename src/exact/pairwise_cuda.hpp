@@ -17,7 +17,7 @@ struct PairwiseNames {
 };
 
 // Into f32 memory of the host or of the plan's device; complete when it returns. The plan is one of the direct engine.
-void pairwise_cuda(const KnnProblem& problem, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
+void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
                    const MutableMatrixView& out, const PairwiseNames& names = {});
 
 }  // namespace kith

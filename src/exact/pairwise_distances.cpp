@@ -80,18 +80,18 @@ MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const 
 
 void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
                         const PairwiseParams& params, const Resources& resources) {
-  KnnProblem problem = check_knn(RowsInfo(x), RowsInfo(y), {1, params.metric, params.check_finite});
+  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(y), params.metric);
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),
                                       out.rows(), out.cols(), x.rows(), y.rows()));
   }
-  problem.every_key = true;
-  problem.result_space = out.space();
-  const Device device = resolve_device(problem, resources);
+  const SearchTask task = search_of(
+      shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
+  const Device device = resolve_device(task, resources);
   dispatch(
       device, [&] { pairwise_cpu(x, y, out, params, resources); },
       [&](int) {
-        if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(problem, plan_knn(problem, device, resources), x, y, out);
+        if (x.rows() > 0 && y.rows() > 0) pairwise_cuda(task, plan_knn(task, device, resources), x, y, out);
       });
 }
 

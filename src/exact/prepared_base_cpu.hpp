@@ -1,7 +1,7 @@
 // A base packed for the CPU ahead of the search.
 #pragma once
 
-#include "exact/knn_backend.hpp"
+#include "exact/prepared_base.hpp"
 #include "kernels/panels/packed_rows.hpp"
 
 #include <utility>

@@ -4,6 +4,7 @@
 
 #include "core/memory_budget.hpp"
 #include "cuda/row_upload.hpp"
+#include "exact/knn_plan_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "rows/finite_check.hpp"
 

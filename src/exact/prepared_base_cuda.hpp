@@ -7,7 +7,7 @@
 #include <kith/view.hpp>
 
 #include "cuda/device_buffer.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/prepared_base.hpp"
 #include "exact/product_base_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 

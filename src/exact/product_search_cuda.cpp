@@ -26,7 +26,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   const int64_t count = queries.count;
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
   KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));
-  round_queries(queries, first_query, problem_.check_finite, base);
+  round_queries(queries, first_query, task_.wish.check_finite, base);
   const ProductOperands operands = operands_of(count, base);
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
   launch_product_minima(product.engine, operands, schedule,
@@ -35,9 +35,9 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   KnnWindowTask window;
   window.kind = kind_;
   window.type = product.operands;
-  window.cols = problem_.cols;
+  window.cols = task_.shape.cols;
   window.queries = count;
-  window.k = problem_.k;
+  window.k = task_.scope.k;
   window.groups = groups;
   window.query_facts = at<QueryFacts>(layout_.query_facts);
   window.base_facts = base.operands.facts;
@@ -49,7 +49,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     window.selected = product.selected;
     window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
   } else {
-    launch_kth_value({at<float>(layout_.minima), count, groups, problem_.k, at<float>(layout_.kth)}, stream_);
+    launch_kth_value({at<float>(layout_.minima), count, groups, task_.scope.k, at<float>(layout_.kth)}, stream_);
     window.kth = at<float>(layout_.kth);
   }
   launch_knn_windows(window, stream_);
@@ -77,11 +77,11 @@ int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& querie
     const DeviceRowsView gathered = gather_failed(queries, first, tile);
     auto* const lists = at<uint64_t>(layout_.failed_lists);
     const int64_t remaining = try_again(gathered, base);
-    const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.bounds), remaining, problem_.k};
+    const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.bounds), remaining, task_.scope.k};
     search_directly(gather_left(gathered, remaining), base, found);
-    launch_scatter_failed(left(), 0, remaining, found.neighbors, problem_.k, lists, stream_);
+    launch_scatter_failed(left(), 0, remaining, found.neighbors, task_.scope.k, lists, stream_);
     searched_directly += remaining;
-    launch_scatter_failed(failed(), first, tile, lists, problem_.k, neighbors, stream_);
+    launch_scatter_failed(failed(), first, tile, lists, task_.scope.k, neighbors, stream_);
   }
   return searched_directly;
 }
@@ -109,7 +109,7 @@ void ProductSearch::search_directly(const DeviceRowsView& queries, const Product
   KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, list_bytes, stream_));
   int64_t seen = 0;
   rows_.for_each_tile(base, [&](const DirectTile& tile) {
-    launch_distance(problem_.metric, queries, tile.rows, problem_.cols, keys, plan_.row_tile, stream_);
+    launch_distance(task_.shape.metric, queries, tile.rows, task_.shape.cols, keys, plan_.row_tile, stream_);
     launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, stream_);
     seen += tile.rows.count;
   });

@@ -20,8 +20,8 @@ namespace kith {
 class ProductSearch : private ProductStep {
  public:
   // What is referred to must outlive it.
-  ProductSearch(const KnnProblem& problem, const KnnPlan& plan, const KnnWorkspace& layout, const SearchRows& rows)
-      : ProductStep(problem, plan, layout, rows), layout_(layout) {}
+  ProductSearch(const SearchTask& task, const KnnCudaPlan& plan, const KnnWorkspace& layout, const SearchRows& rows)
+      : ProductStep(task, plan, layout, rows), layout_(layout) {}
 
   // Writes queries x k sorted neighbours, but for the queries that fail; lowers the status' bad_query, where it is
   // looked for, to the first query that is not finite, counted from first_query. Enqueues and returns.

@@ -14,7 +14,7 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
 void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
                                 const ProductBase& base) const {
   const OperandTask task{queries,
-                         problem_.cols,
+                         task_.shape.cols,
                          kind_,
                          plan_.product.operands,
                          base.operands.centre,
@@ -41,8 +41,8 @@ RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const Product
   task.kind = kind_;
   task.queries = queries;
   task.base = base.rows;
-  task.cols = problem_.cols;
-  task.k = problem_.k;
+  task.cols = task_.shape.cols;
+  task.k = task_.scope.k;
   task.first_row = static_cast<uint32_t>(base.first_row);
   task.numbers = base.numbers;
   task.kept = base.kept;
@@ -69,16 +69,16 @@ DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t
                            at<float>(step_layout_.failed_thresholds), at<uint32_t>(step_layout_.failed_limits)};
   launch_gather_failed(
       failed(),
-      {queries, problem_.cols, at<float>(step_layout_.thresholds), at<uint32_t>(step_layout_.key_limits), first, count},
+      {queries, task_.shape.cols, at<float>(step_layout_.thresholds), at<uint32_t>(step_layout_.key_limits), first, count},
       to, stream_);
-  return {to.rows, queries.dtype, problem_.cols, count, to.inverse_norms};
+  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
 }
 
 DeviceRowsView ProductStep::gather_left(const DeviceRowsView& queries, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
   const GatheredQueries to{at<std::byte>(step_layout_.left_rows), unit ? at<double>(step_layout_.left_norms) : nullptr};
-  launch_gather_failed(left(), {queries, problem_.cols, nullptr, nullptr, 0, count}, to, stream_);
-  return {to.rows, queries.dtype, problem_.cols, count, to.inverse_norms};
+  launch_gather_failed(left(), {queries, task_.shape.cols, nullptr, nullptr, 0, count}, to, stream_);
+  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
 }
 
 uint32_t ProductStep::read(const uint32_t* count) const {

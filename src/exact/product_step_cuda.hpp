@@ -13,14 +13,14 @@ namespace kith {
 
 class ProductStep {
  protected:
-  ProductStep(const KnnProblem& problem, const KnnPlan& plan, const SearchWorkspace& layout, const SearchRows& rows)
-      : problem_(problem),
+  ProductStep(const SearchTask& task, const KnnCudaPlan& plan, const SearchWorkspace& layout, const SearchRows& rows)
+      : task_(task),
         plan_(plan),
         step_layout_(layout),
         rows_(rows),
         stream_(rows.stream()),
-        kind_(key_kind(problem.metric)),
-        chunks_(operand_chunks(problem.cols, operand_value_bytes(plan.product.operands))) {}
+        kind_(key_kind(task.shape.metric)),
+        chunks_(operand_chunks(task.shape.cols, operand_value_bytes(plan.product.operands))) {}
 
   template <typename T>
   T* at(int64_t offset) const {
@@ -42,8 +42,8 @@ class ProductStep {
   // Waits.
   uint32_t read(const uint32_t* count) const;
 
-  const KnnProblem& problem_;
-  const KnnPlan& plan_;
+  const SearchTask& task_;
+  const KnnCudaPlan& plan_;
   const SearchWorkspace& step_layout_;
   const SearchRows& rows_;
   cudaStream_t stream_;

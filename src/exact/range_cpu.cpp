@@ -4,14 +4,17 @@
 
 namespace kith {
 
-RangeCpu::RangeCpu(const KnnProblem& problem, const PlannedKnn& planned, const KnnInput& input, float most,
+RangeCpu::RangeCpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, float most,
                    const Resources& results)
     : most_(most),
-      scanner_(problem, planned.plan, input.kept == nullptr ? nullptr : input.kept->bits(), planned.resources()),
-      scratch_memory_(results.threads() * CandidateScratch::bytes_for(problem.k), "selection", planned.resources()),
+      scanner_(task, std::get<KnnCpuPlan>(planned.plan), input.kept == nullptr ? nullptr : input.kept->bits(),
+               planned.resources()),
       hits_(results) {
+  const int64_t length = std::get<KnnCpuPlan>(planned.plan).list_length;
+  const int64_t bytes = CandidateScratch::bytes_for(length);
+  scratch_memory_ = HostBuffer(results.threads() * bytes, "selection", planned.resources());
   for (int slot = 0; slot < results.threads(); ++slot) {
-    scratch_.emplace_back(scratch_memory_.data() + slot * CandidateScratch::bytes_for(problem.k), problem.k);
+    scratch_.emplace_back(scratch_memory_.data() + slot * bytes, length);
   }
 }
 
@@ -24,9 +27,9 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
   }
 }
 
-std::unique_ptr<RangeBackend> make_range_cpu(const KnnProblem& problem, const PlannedKnn& planned,
+std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned,
                                              const KnnInput& input, float most, const Resources& results) {
-  return std::make_unique<RangeCpu>(problem, planned, input, most, results);
+  return std::make_unique<RangeCpu>(task, planned, input, most, results);
 }
 
 }  // namespace kith

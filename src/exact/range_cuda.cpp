@@ -26,7 +26,7 @@ namespace {
 // What was found for some queries, from the device to the store.
 class RangeDelivery {
  public:
-  RangeDelivery(const RangeWorkspace& layout, const KnnPlan& plan, const SearchRows& rows, RangeRuns& runs)
+  RangeDelivery(const RangeWorkspace& layout, const KnnCudaPlan& plan, const SearchRows& rows, RangeRuns& runs)
       : layout_(layout), plan_(plan), rows_(rows), runs_(runs) {}
 
   RangeTarget target() const {
@@ -79,24 +79,24 @@ class RangeDelivery {
   }
 
   const RangeWorkspace& layout_;
-  const KnnPlan& plan_;
+  const KnnCudaPlan& plan_;
   const SearchRows& rows_;
   RangeRuns& runs_;
 };
 
 class RangeSearch : private ProductStep {
  public:
-  RangeSearch(const KnnProblem& problem, const KnnPlan& plan, const RangeWorkspace& layout, const SearchRows& rows,
+  RangeSearch(const SearchTask& task, const KnnCudaPlan& plan, const RangeWorkspace& layout, const SearchRows& rows,
               float most, RangeDelivery& delivery)
-      : ProductStep(problem, plan, layout, rows), layout_(layout), most_(most), delivery_(delivery) {}
+      : ProductStep(task, plan, layout, rows), layout_(layout), most_(most), delivery_(delivery) {}
 
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
-    round_queries(queries, first, problem_.check_finite, piece);
+    round_queries(queries, first, task_.wish.check_finite, piece);
     RangeWindowTask window;
     window.kind = kind_;
     window.type = plan_.product.operands;
-    window.cols = problem_.cols;
+    window.cols = task_.shape.cols;
     window.queries = queries.count;
     window.most = most_;
     window.query_facts = at<QueryFacts>(layout_.query_facts);
@@ -117,7 +117,7 @@ class RangeSearch : private ProductStep {
     if (queries.count == 0) return;
     auto* const keys = at<uint32_t>(layout_.keys);
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
-      launch_distance(problem_.metric, queries, tile.rows, problem_.cols, keys, plan_.row_tile, stream_);
+      launch_distance(task_.shape.metric, queries, tile.rows, task_.shape.cols, keys, plan_.row_tile, stream_);
       RangeTileTask task;
       task.keys = keys;
       task.stride = plan_.row_tile;
@@ -195,15 +195,15 @@ class RangeSearch : private ProductStep {
 
 class RangeCuda final : public RangeBackend {
  public:
-  RangeCuda(const KnnProblem& problem, const PlannedKnn& planned, const KeptRows* kept, float most,
+  RangeCuda(const SearchTask& task, const PlannedKnn& planned, const KeptRows* kept, float most,
             const Resources& results)
-      : problem_(problem),
-        plan_(planned.plan),
-        layout_(problem_, plan_),
-        rows_(problem_, plan_, kept, layout_, planned.resources()),
+      : task_(task),
+        plan_(std::get<KnnCudaPlan>(planned.plan)),
+        layout_(task_, plan_),
+        rows_(task_, plan_, kept, layout_, planned.resources()),
         runs_(results),
         delivery_(layout_, plan_, rows_, runs_),
-        search_(problem_, plan_, layout_, rows_, most, delivery_) {}
+        search_(task_, plan_, layout_, rows_, most, delivery_) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(plan_.device.index);
@@ -212,7 +212,7 @@ class RangeCuda final : public RangeBackend {
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(plan_.device.index);
-    const bool products = plan_.cuda_engine == CudaEngine::product;
+    const bool products = plan_.engine == CudaEngine::product;
     const int64_t step = products ? plan_.product.queries : plan_.query_tile;
     rows_.for_each_piece(base, first_row, ready, meter, [&](const ProductBase& piece) {
       for (int64_t first = 0; first < queries_.count; first += step) {
@@ -238,8 +238,8 @@ class RangeCuda final : public RangeBackend {
   void only_count() override { runs_.only_count(); }
 
  private:
-  const KnnProblem problem_;
-  const KnnPlan plan_;
+  const SearchTask task_;
+  const KnnCudaPlan plan_;
   const RangeWorkspace layout_;
   SearchRows rows_;
   RangeRuns runs_;
@@ -250,10 +250,10 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const KnnProblem& problem, const PlannedKnn& planned,
+std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned,
                                               const KnnInput& input, float most, const Resources& results) {
-  const DeviceGuard guard(planned.plan.device.index);
-  return std::make_unique<RangeCuda>(problem, planned, input.kept, most, results);
+  const DeviceGuard guard(batches_of(planned.plan).device.index);
+  return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
 }
 
 }  // namespace kith

@@ -4,9 +4,11 @@
 
 #include "core/byte_size.hpp"
 #include "core/dispatch.hpp"
+#include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
+#include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
 
@@ -17,8 +19,6 @@
 namespace kith {
 namespace {
 
-// Candidates of a query and a thread that are looked at together.
-constexpr int64_t kListLength = 256;
 // Of a row found, while a batch is put together: as it was added and as it is sorted.
 constexpr int64_t kBytesPerHit = 24;
 
@@ -37,7 +37,7 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
 [[noreturn]] void throw_too_many(int64_t found, const PlannedKnn& planned) {
   // Beside the rows themselves each thread has a piece of memory that it is about to fill.
   const int64_t needed =
-      found * kBytesPerHit + planned.plan.host_bytes + planned.resources().threads() * (int64_t{1} << 20);
+      found * kBytesPerHit + bytes_of(planned.plan).host + planned.resources().threads() * (int64_t{1} << 20);
   throw OutOfMemory(
       fmt::format("{} rows are in range, which takes {} with the search, more than the host memory limit leaves; raise "
                   "the limit, or lower the radius",
@@ -47,23 +47,26 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
 
 // Calls done(first query, hits, ids of the rows) for batch after batch.
 template <typename Done>
-void for_each_batch(KnnProblem problem, float radius, const SearchInput& input, WhenFull when_full,
+void for_each_batch(const SearchShape& shape, const RangeParams& params, const SearchInput& input, WhenFull when_full,
                     const Resources& resources, const Done& done) {
   const DefaultFloatMode mode;
-  const PlannedSearch search(&problem, input, resources);
-  if (!search.anything_left()) return;
+  const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
+  const SettledSearch search(shape, wish, input, resources);
+  if (!search.anything_to_find()) return;
+  const SearchTask& task = search.task();
   const KnnInput rows = search.input();
-  int64_t batch = search.planned().plan.query_batch;
-  const float most = key_of(problem.metric, radius);
+  int64_t batch = batches_of(search.planned().plan).query_batch;
+  const float most = key_of(shape.metric, params.radius);
   const std::unique_ptr<RangeBackend> backend = dispatch(
-      search.planned().plan.device, [&] { return make_range_cpu(problem, search.planned(), rows, most, resources); },
-      [&](int) { return make_range_cuda(problem, search.planned(), rows, most, resources); });
+      batches_of(search.planned().plan).device,
+      [&] { return make_range_cpu(task, search.planned(), rows, most, resources); },
+      [&](int) { return make_range_cuda(task, search.planned(), rows, most, resources); });
   rows.queries.open(batch, search.planned().resources());
-  ProgressMeter meter("search", problem.queries * problem.rows, resources);
+  ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
   int64_t found = 0;
   bool counts_only = false;
-  for (int64_t first = 0; first < problem.queries;) {
-    const int64_t count = std::min(batch, problem.queries - first);
+  for (int64_t first = 0; first < task.shape.queries;) {
+    const int64_t count = std::min(batch, task.shape.queries - first);
     backend->begin(rows.queries.fetch(first, count), first);
     rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
       backend->scan(base, first_row, ready, meter);
@@ -93,29 +96,27 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
   const uint64_t* const neighbors = hits.neighbors();
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("write", hits.size(), quiet);
-  parallel_for((hits.size() + kHitsPerTask - 1) / kHitsPerTask, meter, resources, [&](int64_t task, int) {
+  const ResultExit exit(metric, numbers);
+  parallel_for(divide_up(hits.size(), kHitsPerTask), meter, resources, [&](int64_t task, int) {
     for (int64_t i = task * kHitsPerTask; i < std::min((task + 1) * kHitsPerTask, hits.size()); ++i) {
-      const uint32_t row = row_of(neighbors[i]);
-      ids[i] = numbers == nullptr ? row : numbers[row];
-      distances[i] = distance_of(metric, key_of_ordered(ordered_of(neighbors[i])));
+      ids[i] = exit.id(neighbors[i]);
+      distances[i] = exit.distance(neighbors[i]);
     }
   });
 }
 
 }  // namespace
 
-KnnProblem check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params) {
+SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params) {
   params.validate();
-  KnnProblem problem = check_knn(queries, base, {kListLength, params.metric, params.check_finite});
-  problem.result_k = 0;
-  problem.range = true;
-  return problem;
+  return check_search(queries, base, params.metric);
 }
 
-RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput& input, const Resources& resources) {
+RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
+                            const Resources& resources) {
   std::vector<CollectedHits> parts;
   int64_t found = 0;
-  for_each_batch(problem, radius, input, WhenFull::count, resources,
+  for_each_batch(shape, params, input, WhenFull::count, resources,
                  [&](int64_t, CollectedHits hits, const uint32_t* rows) {
                    if (rows != nullptr) {  // the list of kept rows is gone when the parts are put together
                      uint64_t* const neighbors = hits.neighbors();
@@ -126,12 +127,12 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
                    found += hits.size();
                    parts.push_back(std::move(hits));
                  });
-  RangeNeighbors result(problem.queries, found, resources);
-  std::fill_n(result.offsets(), problem.queries + 1, int64_t{0});
+  RangeNeighbors result(shape.queries, found, resources);
+  std::fill_n(result.offsets(), shape.queries + 1, int64_t{0});
   int64_t query = 0;
   int64_t at = 0;
   for (CollectedHits& part : parts) {
-    write_hits(problem.metric, part, nullptr, result.ids() + at, result.distances() + at, resources);
+    write_hits(shape.metric, part, nullptr, result.ids() + at, result.distances() + at, resources);
     for (int64_t q = 0; q < part.queries(); ++q) {
       result.offsets()[++query] = at + part.offsets()[q + 1];
     }
@@ -141,18 +142,18 @@ RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput&
   return result;
 }
 
-void search_range(KnnProblem problem, float radius, const SearchInput& input, const RangeSink& sink,
+void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
   int64_t told = 0;
-  for_each_batch(problem, radius, input, WhenFull::smaller_batches, resources,
+  for_each_batch(shape, params, input, WhenFull::smaller_batches, resources,
                  [&](int64_t first, const CollectedHits& hits, const uint32_t* rows) {
                    RangeNeighbors part(hits.queries(), hits.size(), resources);
                    std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
-                   write_hits(problem.metric, hits, rows, part.ids(), part.distances(), resources);
+                   write_hits(shape.metric, hits, rows, part.ids(), part.distances(), resources);
                    sink(first, part.view());
                    told = first + hits.queries();
                  });
-  for (const int64_t nothing[2] = {0, 0}; told < problem.queries; ++told) sink(told, {nothing, nullptr, nullptr, 1});
+  for (const int64_t nothing[2] = {0, 0}; told < shape.queries; ++told) sink(told, {nothing, nullptr, nullptr, 1});
 }
 
 }  // namespace kith

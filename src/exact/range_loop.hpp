@@ -8,11 +8,13 @@
 
 namespace kith {
 
-// The problem of finding candidates for a range search. InvalidArgument or Unsupported where it cannot be.
-KnnProblem check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params);
+// The shape of a range search. InvalidArgument or Unsupported where there is no such search.
+SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params);
 
-RangeNeighbors search_range(KnnProblem problem, float radius, const SearchInput& input, const Resources& resources);
-void search_range(KnnProblem problem, float radius, const SearchInput& input, const RangeSink& sink,
+// Of the params the radius and whether values are checked; the filter is the input's.
+RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
+                            const Resources& resources);
+void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources);
 
 }  // namespace kith

@@ -17,20 +17,19 @@ void RangeParams::validate() const {
 
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
-  const KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
+  const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
   ViewSource query_rows(queries);
-  BlocksBase base_rows(base);
-  return search_range(problem, params.radius, {query_rows, base_rows, params.filter}, resources);
+  ViewSource base_rows(base);
+  return search_range(shape, params, {query_rows, {base_rows}, params.filter}, resources);
 }
 
 void range_search(const VectorFile& queries, const VectorFile& base, const RangeSink& sink, const RangeParams& params,
                   const Resources& resources) {
-  KnnProblem problem = check_range(RowsInfo(queries), RowsInfo(base), params);
+  const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
-  problem.queries_in_memory = problem.base_in_memory = false;
   FileSource query_rows(queries);
-  FileBase base_rows(base);
-  search_range(problem, params.radius, {query_rows, base_rows, params.filter}, sink, resources);
+  FileSource base_rows(base);
+  search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
 }
 
 }  // namespace kith

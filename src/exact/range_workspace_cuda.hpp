@@ -14,7 +14,7 @@ struct RangeWorkspace : SearchWorkspace {
   int64_t starts = 0;  // of each query's: of a batch or a tile, u32
   int64_t counts = 0;
 
-  RangeWorkspace(const KnnProblem& problem, const KnnPlan& plan) : SearchWorkspace(problem, plan) {
+  RangeWorkspace(const SearchTask& task, const KnnCudaPlan& plan) : SearchWorkspace(task, plan) {
     const int64_t queries_at_a_time = std::max(plan.product.queries, plan.query_tile);
     hits = take(plan.hits, 8);
     starts = take(queries_at_a_time, 4);

@@ -5,7 +5,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cpu.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/select/candidate_list.hpp"
@@ -39,7 +39,7 @@ struct ScanContext {
   CandidateList* lists;  // queries x row_splits
   CandidateUser& user;
   const uint64_t* kept;  // bits in the caller's row numbers, or null where all rows count
-  const KnnPlan& plan;
+  const KnnCpuPlan& plan;
   ProgressMeter& meter;
   const Resources& resources;
 

@@ -21,9 +21,9 @@ bool has_signs(DType dtype) { return dtype != DType::u8; }
 
 }  // namespace
 
-SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept,
+SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept,
                        const SearchWorkspace& layout, const Resources& resources, RowNames names)
-    : problem_(problem),
+    : task_(task),
       plan_(plan),
       kept_(kept),
       layout_(layout),
@@ -32,13 +32,13 @@ SearchRows::SearchRows(const KnnProblem& problem, const KnnPlan& plan, const Kep
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if (rows_come_ahead(problem, plan)) {
+  if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
   }
-  const bool masked = problem.filter == FilterPath::mask;
-  if (!masked && (problem.filter != FilterPath::list || kept->bits() == nullptr)) return;
-  const int64_t rows = masked ? problem.rows : problem.unfiltered_rows;
+  const bool masked = task.scope.filter == FilterPath::mask;
+  if (!masked && (task.scope.filter != FilterPath::list || kept->bits() == nullptr)) return;
+  const int64_t rows = masked ? task.scope.rows : task.shape.rows;
   const auto bring = [&](int64_t offset, const void* from, int64_t bytes) {
     KITH_CUDA_CHECK(
         cudaMemcpyAsync(at<std::byte>(offset), from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()));
@@ -61,17 +61,17 @@ DeviceRowsView SearchRows::load_queries(const MatrixView& queries, int64_t first
   KITH_CUDA_CHECK(cudaMemsetAsync(status(), 0xFF, kStatusBytes, stream()));
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
-  if (problem_.check_finite && can_be_infinite(view.dtype) && !products()) findings.first_bad = &status()->bad_query;
-  if (problem_.metric == Metric::chi_square && has_signs(view.dtype)) {
+  if (task_.wish.check_finite && can_be_infinite(view.dtype) && !products()) findings.first_bad = &status()->bad_query;
+  if (task_.shape.metric == Metric::chi_square && has_signs(view.dtype)) {
     findings.first_negative = &status()->negative_query;
   }
   findings.inverse_norms = norms_at(layout_.query_norms);
-  inspect_rows(view, problem_.cols, findings, stream());
+  inspect_rows(view, task_.shape.cols, findings, stream());
   return view;
 }
 
 bool SearchRows::checks_base() const {
-  return problem_.check_finite && !problem_.base_checked && can_be_infinite(problem_.base_dtype);
+  return task_.wish.check_finite && !task_.base_checked() && can_be_infinite(task_.shape.base_dtype);
 }
 
 // From the list where there is one, else made from the bits.
@@ -87,7 +87,7 @@ const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
   task.ranks = at<uint32_t>(layout_.ranks);
   task.first_rank = kept_->row_at(place) / KeptRows::kRankRows;
   task.end_rank = kept_->row_at(place + count - 1) / KeptRows::kRankRows + 1;
-  task.words = KeptRows::words_for(problem_.filter == FilterPath::mask ? problem_.rows : problem_.unfiltered_rows);
+  task.words = KeptRows::words_for(task_.scope.filter == FilterPath::mask ? task_.scope.rows : task_.shape.rows);
   task.first_place = static_cast<uint32_t>(place);
   task.count = static_cast<uint32_t>(count);
   task.numbers = target;
@@ -101,17 +101,17 @@ int64_t SearchRows::piece_size(const Run& run, int64_t first) const {
 
 // What picks_of() picks from.
 MatrixView SearchRows::rows_of(const Run& run, int64_t first) const {
-  return problem_.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
+  return task_.scope.filter == FilterPath::list ? run.base : run.base.slice(first, piece_size(run, first));
 }
 
 RowPicks SearchRows::picks_of(const Run& run, int64_t first) const {
-  const bool by_list = problem_.filter == FilterPath::list && kept_->list() != nullptr;
+  const bool by_list = task_.scope.filter == FilterPath::list && kept_->list() != nullptr;
   return {by_list ? kept_->list() + run.first_place + first : nullptr, run.first_row, piece_size(run, first)};
 }
 
 void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready,
                                 ProgressMeter& meter, const std::function<void(const ProductBase&)>& use) {
-  const bool listed = problem_.filter == FilterPath::list;
+  const bool listed = task_.scope.filter == FilterPath::list;
   const int64_t first_place = listed ? kept_->count_before(first_row) : 0;
   const Run run{base, first_row, first_place,
                 listed ? kept_->count_before(first_row + base.rows()) - first_place : base.rows()};
@@ -127,15 +127,15 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
     if (ready != nullptr) {
       take_prepared(*ready, listed ? 0 : first, piece);
       const RowFindings findings = checks(true);
-      if (findings.wanted()) launch_inspect_rows(piece.rows, problem_.cols, findings, stream());
+      if (findings.wanted()) launch_inspect_rows(piece.rows, task_.shape.cols, findings, stream());
     } else {
-      if (problem_.base_prepared) throw InvalidState("the search was planned for a prepared base and was given none");
+      if (task_.scope.prepared) throw InvalidState("the search was planned for a prepared base and was given none");
       piece.rows = arrive(run, first, piece.numbers, meter);
       inspect(piece.rows);
     }
     if (products()) make_ready(ready != nullptr, piece);
     // Products look for rows that are not finite where they round them, and are waited for anyway.
-    const bool negative_matters = problem_.metric == Metric::chi_square && !problem_.base_checked;
+    const bool negative_matters = task_.shape.metric == Metric::chi_square && !task_.base_checked();
     if (!products() && (checks_base() || negative_matters)) (void)read_status(&piece);
     use(piece);
     if (ahead_ != nullptr) ahead_->used(static_cast<int>(first / piece_rows(plan_) % 2), stream());
@@ -175,7 +175,7 @@ DeviceRowsView SearchRows::arrive(const Run& run, int64_t first, const uint32_t*
 RowFindings SearchRows::checks(bool finite) const {
   RowFindings findings;
   if (checks_base() && finite) findings.first_bad = &status()->bad_row;
-  if (problem_.metric == Metric::chi_square && !problem_.base_checked && has_signs(problem_.base_dtype)) {
+  if (task_.shape.metric == Metric::chi_square && !task_.base_checked() && has_signs(task_.shape.base_dtype)) {
     findings.first_negative = &status()->negative_row;
   }
   return findings;
@@ -184,7 +184,7 @@ RowFindings SearchRows::checks(bool finite) const {
 void SearchRows::inspect(DeviceRowsView& rows) const {
   RowFindings findings = checks(!products());
   findings.inverse_norms = norms_at(layout_.row_norms);
-  inspect_rows(rows, problem_.cols, findings, stream());
+  inspect_rows(rows, task_.shape.cols, findings, stream());
 }
 
 // Rows from `first` on, or those of the piece's list.
@@ -205,7 +205,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
   }
   piece.rows = rows;
   if (!plan_.product.operands_ready) return;
-  const int64_t chunks = operand_chunks(problem_.cols, operand_value_bytes(plan_.product.operands));
+  const int64_t chunks = operand_chunks(task_.shape.cols, operand_value_bytes(plan_.product.operands));
   piece.operands = base->operands().from(first, chunks);
 }
 
@@ -214,11 +214,11 @@ void SearchRows::make_ready(bool prepared, ProductBase& piece) const {
   if (!prepared || !plan_.product.operands_ready) {
     piece.operands = {at<std::byte>(layout_.base_operands), at<std::byte>(layout_.base_terms),
                       at<float>(layout_.centre), at<BaseFacts>(layout_.base_facts)};
-    make_operands(problem_.metric, type, piece.rows, problem_.cols, piece.operands,
+    make_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands,
                   checks_base() ? &status()->bad_row : nullptr, stream());
     return;
   }
-  if (problem_.filter != FilterPath::mask) return;
+  if (task_.scope.filter != FilterPath::mask) return;
   piece.kept = at<uint64_t>(layout_.kept);
   MaskTermsTask task;
   task.terms = reinterpret_cast<const uint32_t*>(piece.operands.terms);

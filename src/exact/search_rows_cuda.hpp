@@ -41,7 +41,7 @@ struct RowNames {
 class SearchRows {
  public:
   // Takes the workspace. What is referred to must outlive it.
-  SearchRows(const KnnProblem& problem, const KnnPlan& plan, const KeptRows* kept, const SearchWorkspace& layout,
+  SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const KeptRows* kept, const SearchWorkspace& layout,
              const Resources& resources, RowNames names = {});
 
   const DeviceContext& context() const { return *context_; }
@@ -66,8 +66,8 @@ class SearchRows {
   SearchStatus read_status(const ProductBase* piece) const;
 
  private:
-  double* norms_at(int64_t offset) const { return problem_.metric == Metric::cosine ? at<double>(offset) : nullptr; }
-  bool products() const { return plan_.cuda_engine == CudaEngine::product; }
+  double* norms_at(int64_t offset) const { return task_.shape.metric == Metric::cosine ? at<double>(offset) : nullptr; }
+  bool products() const { return plan_.engine == CudaEngine::product; }
   bool checks_base() const;
   // The numbers of `count` kept rows, from a place among all of them on.
   const uint32_t* bring_numbers(int64_t place, int64_t count) const;
@@ -90,8 +90,8 @@ class SearchRows {
   void inspect(DeviceRowsView& rows) const;
   void make_ready(bool prepared, ProductBase& piece) const;
 
-  const KnnProblem& problem_;
-  const KnnPlan& plan_;
+  const SearchTask& task_;
+  const KnnCudaPlan& plan_;
   const KeptRows* kept_;
   const SearchWorkspace& layout_;
   const Resources resources_;

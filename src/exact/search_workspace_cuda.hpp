@@ -6,7 +6,7 @@
 
 #include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "rows/kept_rows.hpp"
@@ -28,19 +28,19 @@ struct SearchStatus {
 };
 
 // Rows of the base that come, or are made something of, at a time.
-inline int64_t piece_rows(const KnnPlan& plan) {
-  return plan.cuda_engine == CudaEngine::product ? plan.product.rows : plan.row_tile;
+inline int64_t piece_rows(const KnnCudaPlan& plan) {
+  return plan.engine == CudaEngine::product ? plan.product.rows : plan.row_tile;
 }
 
 // Whether a search reads the rows where they lie.
-inline bool rows_stay(const KnnProblem& problem) {
-  return problem.base_prepared || problem.base_space.kind == MemoryKind::cuda;
+inline bool rows_stay(const SearchTask& task) {
+  return task.scope.prepared || task.shape.base_space.kind == MemoryKind::cuda;
 }
 
 // Whether a piece comes while the one before it is searched, to a second place.
-inline bool rows_come_ahead(const KnnProblem& problem, const KnnPlan& plan) {
-  const bool products = plan.cuda_engine == CudaEngine::product;
-  return products && !rows_stay(problem) && problem.base_in_memory && problem.rows > plan.product.rows;
+inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
+  const bool products = plan.engine == CudaEngine::product;
+  return products && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product.rows;
 }
 
 struct SearchWorkspace : WorkspaceLayout {
@@ -78,39 +78,39 @@ struct SearchWorkspace : WorkspaceLayout {
   int64_t left_rows = 0;          // query_tile x cols, as they came
   int64_t left_norms = 0;         // double
 
-  SearchWorkspace(const KnnProblem& problem, const KnnPlan& plan) {
-    const bool products = plan.cuda_engine == CudaEngine::product;
-    const bool masked = problem.filter == FilterPath::mask;
-    const bool listed = problem.filter == FilterPath::list;
-    const int64_t norm_bytes = problem.metric == Metric::cosine ? 8 : 0;
-    const int64_t query_bytes = saturating_multiply(problem.cols, size_of(problem.query_dtype));
+  SearchWorkspace(const SearchTask& task, const KnnCudaPlan& plan) {
+    const bool products = plan.engine == CudaEngine::product;
+    const bool masked = task.scope.filter == FilterPath::mask;
+    const bool listed = task.scope.filter == FilterPath::list;
+    const int64_t norm_bytes = task.shape.metric == Metric::cosine ? 8 : 0;
+    const int64_t query_bytes = saturating_multiply(task.shape.cols, size_of(task.shape.query_dtype));
     const int64_t piece = piece_rows(plan);
     queries = take(plan.query_batch, query_bytes);
     query_norms = take(plan.query_batch, norm_bytes);
-    const int64_t row_bytes = saturating_multiply(problem.cols, size_of(problem.base_dtype));
-    rows = take(rows_stay(problem) ? 0 : piece, row_bytes);
-    rows_ahead = take(rows_come_ahead(problem, plan) ? piece : 0, row_bytes);
-    const int64_t new_norms = problem.base_prepared && !listed ? 0 : piece;
+    const int64_t row_bytes = saturating_multiply(task.shape.cols, size_of(task.shape.base_dtype));
+    rows = take(rows_stay(task) ? 0 : piece, row_bytes);
+    rows_ahead = take(rows_come_ahead(task, plan) ? piece : 0, row_bytes);
+    const int64_t new_norms = task.scope.prepared && !listed ? 0 : piece;
     row_norms = take(masked ? std::max(new_norms, plan.row_tile) : new_norms, norm_bytes);
     list = take(listed ? piece : masked ? plan.row_tile : 0, 4);
-    const int64_t filtered_rows = masked ? problem.rows : listed ? problem.unfiltered_rows : 0;
+    const int64_t filtered_rows = masked ? task.scope.rows : listed ? task.shape.rows : 0;
     kept = take(KeptRows::words_for(filtered_rows), 8);
     ranks = take(KeptRows::ranks_for(filtered_rows), 4);
     keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
     status = take(1, sizeof(SearchStatus));
-    if (products) take_products(problem, plan, query_bytes, norm_bytes);
+    if (products) take_products(task, plan, query_bytes, norm_bytes);
   }
 
  private:
-  void take_products(const KnnProblem& problem, const KnnPlan& plan, int64_t query_bytes, int64_t norm_bytes) {
+  void take_products(const SearchTask& task, const KnnCudaPlan& plan, int64_t query_bytes, int64_t norm_bytes) {
     const ProductPlan& product = plan.product;
-    const int64_t chunks = operand_chunks(problem.cols, operand_value_bytes(product.operands));
+    const int64_t chunks = operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
     const int64_t batch = product.queries;
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
-    const int64_t new_terms = problem.filter == FilterPath::mask ? product.rows : new_operands;
+    const int64_t new_terms = task.scope.filter == FilterPath::mask ? product.rows : new_operands;
     base_operands = take(operand_tiles(new_operands), saturating_multiply(chunks, kBlockBytes));
     base_terms = take(operand_tiles(new_terms) * kOperandTile, 4);
-    centre = take(problem.cols, 4);
+    centre = take(task.shape.cols, 4);
     base_facts = take(1, sizeof(BaseFacts));
     query_operands = take(operand_tiles(batch), saturating_multiply(chunks, kBlockBytes));
     query_facts = take(batch, sizeof(QueryFacts));

@@ -13,15 +13,14 @@ void check_graph_size(int64_t rows, int64_t k) {
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                  const Resources& resources) {
   check_graph_size(x.rows(), params.k);
-  KnnProblem problem = check_knn(RowsInfo(x), RowsInfo(x), {params.k + 1, params.metric, params.check_finite});
-  problem.result_k = params.k;
-  problem.without_self = true;
-  problem.result_space = out.space;
+  const SearchShape shape = check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   ViewSource queries(x);
-  BlocksBase base(x);
+  ViewSource base(x);
   ArrayOutput output(out);
-  search_knn(problem, {queries, base, RowFilter()}, output, resources);
+  search_knn(shape,
+             {.k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space},
+             {queries, {base}, RowFilter()}, output, resources);
 }
 
 }  // namespace kith

@@ -59,33 +59,47 @@ void check_device_rows(const MatrixView& rows, Device asked) {
   if (!built_with_cuda()) throw_no_cuda();
 }
 
-// The blocks of a version, with the layouts that they have or get.
-class FlatBase final : public BlocksBase {
+// The rows of a version; before the first add none, of the kind of the queries.
+BlockSource rows_of(const FlatVersion& version, const MatrixView& queries) {
+  std::vector<MatrixView> blocks;
+  for (const auto& block : version.blocks) blocks.push_back(block->view());
+  if (blocks.empty()) blocks.push_back(queries.slice(0, 0));
+  return BlockSource(std::move(blocks));
+}
+
+// The layouts that the blocks of a version have or get.
+class FlatLayouts final : public BaseLayouts {
  public:
-  FlatBase(const FlatVersion& version, const IndexParams& params)
-      : BlocksBase(std::vector<Block>()), version_(version), params_(params) {
-    for (const auto& block : version.blocks) blocks_.push_back({block->view(), nullptr});
-  }
+  FlatLayouts(const FlatVersion& version, const IndexParams& params)
+      : version_(version), params_(params), ready_(version.blocks.size()) {}
 
   bool can_prepare() const override { return params_.prepare; }
 
-  bool prepare(const KnnProblem& problem, Device device, const Resources& resources) override {
+  bool prepare(const SearchTask& task, Device device, const Resources& resources) override {
     // A search of few queries uses what there is on the CPU, but would not make up for packing.
-    const bool few = device == Device::cpu() && cpu_engine(problem, cpu_extensions()) == CpuEngine::direct;
+    const bool few = device == Device::cpu() && cpu_engine(task, cpu_extensions()) == CpuEngine::direct;
     const bool make = params_.prepare && !few;
     bool all = true;
-    for (size_t i = 0; i < blocks_.size(); ++i) {
+    for (size_t i = 0; i < ready_.size(); ++i) {
       const FlatBlock& block = *version_.blocks[i];
-      blocks_[i].ready = make ? block.prepare(device, prepare_options(params_, problem.query_dtype), resources)
-                              : block.prepared(device, problem.query_dtype);
-      all &= blocks_[i].ready != nullptr;
+      const DType queries = task.shape.query_dtype;
+      ready_[i] = make ? block.prepare(device, prepare_options(params_, queries), resources)
+                       : block.prepared(device, queries);
+      all &= ready_[i] != nullptr;
     }
     return all;
+  }
+
+  const PreparedBase* of(int64_t row) const override {
+    size_t block = 0;
+    for (; row >= version_.blocks[block]->view().rows(); ++block) row -= version_.blocks[block]->view().rows();
+    return ready_[block].get();
   }
 
  private:
   const FlatVersion& version_;
   const IndexParams& params_;
+  std::vector<std::shared_ptr<PreparedBase>> ready_;
 };
 
 class Flat final : public IndexType {
@@ -114,26 +128,27 @@ class Flat final : public IndexType {
   void search(const MatrixView& queries, const NeighborsView& out, const RowFilter& filter,
               const Resources& resources) const override {
     const std::shared_ptr<const FlatVersion> current = version();
-    const KnnParams params{out.k, params_.metric, params_.check_finite};
-    KnnProblem problem = check_knn(RowsInfo(queries), rows_info(*current, queries), params);
-    problem.base_checked = current->checked;
-    problem.result_space = out.space;
+    BlockSource base = rows_of(*current, queries);
+    SearchShape shape = check_knn(RowsInfo(queries), base.info(), {out.k, params_.metric});
+    shape.base_checked = current->checked;
     check_output(out, queries.rows(), out.k);
     ViewSource query_rows(queries);
-    FlatBase base(*current, params_);
+    FlatLayouts layouts(*current, params_);
     ArrayOutput output(out);
-    search_knn(problem, {query_rows, base, filter}, output, resources);
+    search_knn(shape, {.k = out.k, .check_finite = params_.check_finite, .result_space = out.space},
+               {query_rows, {base, &layouts}, filter}, output, resources);
   }
 
   RangeNeighbors range_search(const MatrixView& queries, float radius, const RowFilter& filter,
                               const Resources& resources) const override {
     const std::shared_ptr<const FlatVersion> current = version();
     const RangeParams params{radius, params_.metric, params_.check_finite, filter};
-    KnnProblem problem = check_range(RowsInfo(queries), rows_info(*current, queries), params);
-    problem.base_checked = current->checked;
+    BlockSource base = rows_of(*current, queries);
+    SearchShape shape = check_range(RowsInfo(queries), base.info(), params);
+    shape.base_checked = current->checked;
     ViewSource query_rows(queries);
-    FlatBase base(*current, params_);
-    return search_range(problem, radius, {query_rows, base, filter}, resources);
+    FlatLayouts layouts(*current, params_);
+    return search_range(shape, params, {query_rows, {base, &layouts}, filter}, resources);
   }
 
   int64_t size() const override { return version()->rows; }
@@ -174,14 +189,6 @@ class Flat final : public IndexType {
     if (unchecked && !ready) next->checked = false;
     next->blocks.push_back(std::move(block));
     return next;
-  }
-
-  // Before the first add any queries will do.
-  static RowsInfo rows_info(const FlatVersion& current, const MatrixView& queries) {
-    if (current.rows == 0) return {0, queries.cols(), queries.dtype()};
-    RowsInfo info(current.rows, current.cols, current.dtype);
-    info.space = current.space;
-    return info;
   }
 
   void check_rows(const FlatVersion& current, const MatrixView& rows) const {

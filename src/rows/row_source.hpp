@@ -1,55 +1,93 @@
-// Rows that can be had piece by piece, from memory or from a file: the queries of a search, the data of k-means.
+// Rows that can be had piece by piece, from memory or from a file: the queries and the base of a search, the data of
+// k-means. Whoever goes over rows goes over one of these.
+//
+// Files: after a fetch of a whole piece a thread reads the next one while the caller works, so that a pass over all rows
+// seldom waits. Gathered rows that follow each other are one read.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
+#include "rows/rows_info.hpp"
+
 #include <cstdint>
+#include <future>
+#include <vector>
 
 namespace kith {
 
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  virtual int64_t rows() const = 0;
-  // Where what is fetched lies.
-  virtual MemorySpace space() const = 0;
+  virtual RowsInfo info() const = 0;
+  int64_t rows() const { return info().rows; }
+  MemorySpace space() const { return info().space; }
+
+  // How many rows, from `first` on, one fetch may bring.
+  virtual int64_t together(int64_t first) const { return rows() - first; }
   // Before the first fetch: up to `most` rows will be fetched at a time.
-  virtual void open(int64_t most, const Resources& resources) = 0;
+  virtual void open(int64_t, const Resources&) {}
   // What is returned stays valid until the next fetch.
   virtual MatrixView fetch(int64_t first, int64_t count) = 0;
+  // Copies the listed rows to the host. Where they lie in several blocks they must ascend.
+  virtual void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
+                      const Resources& resources) = 0;
 };
 
-class ViewSource final : public RowSource {
+// Rows in memory, in blocks that are numbered through. Only those that the host can read are gathered.
+class BlockSource : public RowSource {
  public:
-  explicit ViewSource(const MatrixView& view) : view_(view) {}
-  int64_t rows() const override { return view_.rows(); }
-  MemorySpace space() const override { return view_.space(); }
-  void open(int64_t, const Resources&) override {}
-  MatrixView fetch(int64_t first, int64_t count) override { return view_.slice(first, count); }
+  // At least one block; all of one type and in one kind of memory.
+  explicit BlockSource(std::vector<MatrixView> blocks);
+
+  RowsInfo info() const override { return info_; }
+  int64_t together(int64_t first) const override;
+  MatrixView fetch(int64_t first, int64_t count) override;
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override;
 
  private:
-  MatrixView view_;
+  // A block and the number of its first row.
+  struct Block {
+    size_t index = 0;
+    int64_t first_row = 0;
+  };
+  // The one that holds a row, not before the one given.
+  Block block_of(int64_t row, Block from) const;
+
+  std::vector<MatrixView> blocks_;
+  RowsInfo info_;
+};
+
+class ViewSource final : public BlockSource {
+ public:
+  explicit ViewSource(const MatrixView& view) : BlockSource({view}) {}
 };
 
 class FileSource final : public RowSource {
  public:
   explicit FileSource(const VectorFile& file) : file_(file) {}
-  int64_t rows() const override { return file_.rows(); }
-  MemorySpace space() const override { return MemorySpace::host(); }
-  void open(int64_t most, const Resources& resources) override {
-    buffer_ = MatrixBuffer(file_.dtype(), most, file_.cols(), "rows read from a file", resources);
-  }
-  MatrixView fetch(int64_t first, int64_t count) override {
-    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
-    file_.read(first, out);
-    return out;
+  // What open() takes: room for two pieces, or for one where that holds all rows.
+  static int64_t bytes_for(const RowsInfo& info, int64_t most) {
+    return info.row_bytes() * (most < info.rows ? 2 * most : most);
   }
 
+  RowsInfo info() const override { return RowsInfo(file_); }
+  void open(int64_t most, const Resources& resources) override;
+  MatrixView fetch(int64_t first, int64_t count) override;
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override;
+
  private:
+  MutableMatrixView piece(int buffer, int64_t count);
+  void read_ahead(int64_t first, int64_t count);
+
   const VectorFile& file_;
-  MatrixBuffer buffer_;
+  MatrixBuffer buffers_[2];
+  int64_t most_ = 0;
+  int used_ = 0;  // the buffer of the last fetch
+  int64_t ahead_first_ = -1;
+  int64_t ahead_count_ = 0;
+  std::future<void> ahead_;  // the last member: it ends first
 };
 
 }  // namespace kith

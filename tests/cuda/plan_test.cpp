@@ -1,5 +1,5 @@
 // Plans for a GPU, made and tested where there is none.
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 
@@ -23,56 +23,56 @@ using reference::h200;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-KnnProblem million() {
-  KnnProblem problem;
-  problem.queries = 10000;
-  problem.rows = 1000000;
-  problem.cols = 128;
-  problem.k = problem.result_k = 10;
+SearchTask million() {
+  SearchTask problem;
+  problem.shape.queries = 10000;
+  problem.shape.rows = problem.scope.rows = 1000000;
+  problem.shape.cols = 128;
+  problem.scope.k = problem.wish.k = 10;
   return problem;
 }
 
-KnnPlan plan_within(const KnnProblem& problem, int64_t device_bytes, int64_t host_bytes = kNoLimit) {
+KnnCudaPlan plan_within(const SearchTask& problem, int64_t device_bytes, int64_t host_bytes = kNoLimit) {
   return plan_knn_cuda(problem, h200(), {host_bytes, device_bytes, 2});
 }
 
 // What every plan must hold, whatever the budget.
-void expect_sound(const KnnProblem& problem, const KnnPlan& plan, const DeviceInfo& device = h200()) {
+void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const DeviceInfo& device = h200()) {
   EXPECT_EQ(plan.device, Device::cuda(0));
   EXPECT_GE(plan.query_batch, 1);
-  EXPECT_LE(plan.query_batch, std::max<int64_t>(problem.queries, 1));
+  EXPECT_LE(plan.query_batch, std::max<int64_t>(problem.shape.queries, 1));
   EXPECT_GE(plan.query_tile, 1);
   EXPECT_LE(plan.query_tile, plan.query_batch);
   EXPECT_LE(plan.query_tile, 65535 * 16);  // what a grid can be tall
   EXPECT_GE(plan.row_tile, 1);
-  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.rows, 1));
+  EXPECT_LE(plan.row_tile, std::max<int64_t>(problem.scope.rows, 1));
   EXPECT_GE(plan.base_chunk, 1);
-  if (plan.cuda_engine == CudaEngine::product) {
+  if (plan.engine == CudaEngine::product) {
     const ProductPlan& product = plan.product;
     EXPECT_GE(product.queries, 1);
     EXPECT_LE(product.queries, plan.query_batch);
-    EXPECT_TRUE(product.rows == problem.rows || product.rows % kQueryTile == 0) << product.rows;
+    EXPECT_TRUE(product.rows == problem.scope.rows || product.rows % kQueryTile == 0) << product.rows;
     const int64_t groups = group_count(product.rows, product.tiles_per_group);
     EXPECT_LE(groups, kKthLongestRow);
     if (product.selected > 0) {
-      EXPECT_GE(product.selected, std::min(problem.k, groups));
+      EXPECT_GE(product.selected, std::min(problem.scope.k, groups));
     }
     if (product.capacity > 0) {
-      EXPECT_GE(product.capacity, 2 * problem.k);
-      EXPECT_GE(product.room, problem.k);
+      EXPECT_GE(product.capacity, 2 * problem.scope.k);
+      EXPECT_GE(product.room, problem.scope.k);
     }
     EXPECT_LE(product.room, product.capacity);
     EXPECT_GE(product.retry_capacity, 2048);
     EXPECT_GE(product.retry_room, product.room);
-    EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), most_shared_bytes(device.compute_capability));
+    EXPECT_LE(rerank_bytes(product.retry_room, problem.shape.cols), most_shared_bytes(device.compute_capability));
   }
   EXPECT_EQ(plan.device_bytes, KnnWorkspace(problem, plan).bytes);
 }
 
 TEST(CudaPlan, AllQueriesOfAMillionRowsAreOneBatchOnAnH200) {
-  const KnnPlan plan = plan_within(million(), 138 * kGiB);
+  const KnnCudaPlan plan = plan_within(million(), 138 * kGiB);
   expect_sound(million(), plan);
-  EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
+  EXPECT_EQ(plan.engine, CudaEngine::product);
   EXPECT_EQ(plan.product.engine, ProductEngine::wgmma);
   EXPECT_EQ(plan.query_batch, 10000);
   EXPECT_EQ(plan.product.queries, 10000);
@@ -86,14 +86,14 @@ TEST(CudaPlan, AllQueriesOfAMillionRowsAreOneBatchOnAnH200) {
 }
 
 TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
-  KnnProblem problem = million();
-  problem.base_space = MemorySpace::cuda(0);
+  SearchTask problem = million();
+  problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.base_prepared = true;
+  problem.scope.prepared = true;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   problem = million();
-  problem.rows = 5000;
+  problem.shape.rows = problem.scope.rows = 5000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(million(), 138 * kGiB, int64_t{1} << 20).pinned_bytes, 0);  // the host limit leaves no room
 }
@@ -101,9 +101,9 @@ TEST(CudaPlan, PinnedMemoryIsForLargeBasesOnTheHost) {
 TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     for (const int64_t k : {1, 10, 1000, 2048, 8192, 1000000}) {
-      KnnProblem problem = million();
-      problem.metric = metric;
-      problem.k = problem.result_k = k;
+      SearchTask problem = million();
+      problem.shape.metric = metric;
+      problem.scope.k = problem.wish.k = k;
       int64_t smallest = 0;
       try {
         plan_within(problem, 0);
@@ -113,7 +113,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
       }
       EXPECT_GT(smallest, k * 8);
       for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
-        const KnnPlan plan = plan_within(problem, budget);
+        const KnnCudaPlan plan = plan_within(problem, budget);
         expect_sound(problem, plan);
         EXPECT_LE(plan.device_bytes, budget);
       }
@@ -135,13 +135,13 @@ TEST(CudaPlan, OutOfMemorySaysWhatIsNeededAndLeft) {
 
 TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
   for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
-    KnnProblem problem = million();
+    SearchTask problem = million();
     const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
     const int64_t staged = plan_it().device_bytes;
-    problem.base_prepared = true;
-    const KnnPlan plan = plan_it();
+    problem.scope.prepared = true;
+    const KnnCudaPlan plan = plan_it();
     expect_sound(problem, plan);
-    EXPECT_EQ(plan.cuda_engine, engine);
+    EXPECT_EQ(plan.engine, engine);
     const int64_t rows = engine == CudaEngine::direct ? plan.row_tile : plan.product.rows;
     EXPECT_LE(plan.device_bytes, staged - rows * 128 * (engine == CudaEngine::direct ? 4 : 6));
     EXPECT_EQ(plan.product.operands_ready, engine == CudaEngine::product);
@@ -149,63 +149,63 @@ TEST(CudaPlan, APreparedBaseNeedsNoRoomForRows) {
 }
 
 TEST(CudaPlan, OperandsOfAnotherTypeAreNotReady) {
-  KnnProblem problem = million();
-  problem.base_prepared = true;
-  problem.base_dtype = DType::u8;
-  problem.query_dtype = DType::u8;
+  SearchTask problem = million();
+  problem.scope.prepared = true;
+  problem.shape.base_dtype = DType::u8;
+  problem.shape.query_dtype = DType::u8;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
   EXPECT_TRUE(plan_within(problem, 138 * kGiB).product.operands_ready);
-  problem.query_dtype = DType::f32;
+  problem.shape.query_dtype = DType::f32;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);
   EXPECT_FALSE(plan_within(problem, 138 * kGiB).product.operands_ready);
 }
 
 TEST(CudaPlan, ProductsWhereTheySuit) {
-  const auto engine = [](const KnnProblem& problem) { return plan_within(problem, 138 * kGiB).cuda_engine; };
-  KnnProblem problem = million();
+  const auto engine = [](const SearchTask& problem) { return plan_within(problem, 138 * kGiB).engine; };
+  SearchTask problem = million();
   EXPECT_EQ(engine(problem), CudaEngine::product);
-  problem.metric = Metric::l1;
+  problem.shape.metric = Metric::l1;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
-  problem.rows = 300;
+  problem.shape.rows = problem.scope.rows = 300;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
-  problem.rows = 1000;
+  problem.shape.rows = problem.scope.rows = 1000;
   EXPECT_EQ(engine(problem), CudaEngine::product);
-  problem.queries = 100;
+  problem.shape.queries = 100;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   problem = million();
-  problem.cols = 100000;
+  problem.shape.cols = 100000;
   EXPECT_EQ(engine(problem), CudaEngine::direct);
   DeviceInfo old = h200();
   old.compute_capability = 75;
-  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).cuda_engine, CudaEngine::direct);
+  EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).engine, CudaEngine::direct);
   old.compute_capability = 86;
   EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product.engine, ProductEngine::mma);
 }
 
 TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
-  KnnProblem problem = million();
+  SearchTask problem = million();
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
   EXPECT_GT(plan_within(problem, 138 * kGiB).product.selected, 10);
-  problem.k = problem.result_k = 100;
+  problem.scope.k = problem.wish.k = 100;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 328);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 100);
-  problem.k = problem.result_k = 1000;
+  problem.scope.k = problem.wish.k = 1000;
   EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 0);
 }
 
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
-    KnnProblem problem = million();
-    problem.k = problem.result_k = k;
-    problem.rows = rows;
-    problem.cols = cols;
+    SearchTask problem = million();
+    problem.scope.k = problem.wish.k = k;
+    problem.shape.rows = problem.scope.rows = rows;
+    problem.shape.cols = cols;
     DeviceInfo device = h200();
     device.compute_capability = compute_capability;
-    const KnnPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
+    const KnnCudaPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
     expect_sound(problem, plan, device);
-    return plan.cuda_engine;
+    return plan.engine;
   };
   for (const int64_t k : {1024, 1025, 2048, 4096, 8192, 16384}) EXPECT_EQ(engine(k, 1000000), CudaEngine::product) << k;
   EXPECT_EQ(engine(30000, 100000000), CudaEngine::direct);  // no block can sort so many
@@ -218,27 +218,27 @@ TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
 }
 
 TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
-  KnnProblem problem = million();
-  problem.k = problem.result_k = 8192;
+  SearchTask problem = million();
+  problem.scope.k = problem.wish.k = 8192;
   const ProductPlan product = plan_within(problem, 138 * kGiB).product;
   EXPECT_GT(product.capacity, 16384);
   EXPECT_LE(2 * (rerank_bytes(product.room, 128) + 1024), 228 << 10);
   EXPECT_GT(product.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
   EXPECT_GT(product.retry_room, 28000);
-  problem.k = problem.result_k = 2048;
+  problem.scope.k = problem.wish.k = 2048;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.room, 2 * 2048 + 128);
-  problem.k = problem.result_k = 16384;
+  problem.scope.k = problem.wish.k = 16384;
   EXPECT_GT(plan_within(problem, 138 * kGiB).product.room, 28000);
 }
 
 TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
   for (const int64_t rows : {1048577, 1100000, 2500000, 5000000}) {
-    KnnProblem problem = million();
-    problem.rows = rows;
-    problem.k = problem.result_k = 4096;
-    const KnnPlan plan = plan_within(problem, 138 * kGiB);
+    SearchTask problem = million();
+    problem.shape.rows = problem.scope.rows = rows;
+    problem.scope.k = problem.wish.k = 4096;
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
-    EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
+    EXPECT_EQ(plan.engine, CudaEngine::product);
     const int64_t pieces = divide_up(rows, plan.product.rows);
     EXPECT_EQ(pieces, divide_up(rows, int64_t{1} << 20));
     EXPECT_GE(rows - (pieces - 1) * plan.product.rows, plan.product.rows * 9 / 10) << "the last piece";
@@ -246,23 +246,23 @@ TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
 }
 
 TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
-  KnnProblem problem = million();
-  problem.base_in_memory = false;
+  SearchTask problem = million();
+  problem.shape.base_in_memory = false;
   EXPECT_LE(plan_within(problem, 138 * kGiB).base_chunk * 128 * 4, int64_t{64} << 20);
-  problem.k = problem.result_k = 8192;
-  const KnnPlan plan = plan_within(problem, 138 * kGiB);
-  EXPECT_EQ(plan.cuda_engine, CudaEngine::product);
-  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.k / 2);
+  problem.scope.k = problem.wish.k = 8192;
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+  EXPECT_EQ(plan.engine, CudaEngine::product);
+  EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.scope.k / 2);
   EXPECT_EQ(plan.base_chunk, 500000);
   const int64_t limit = plan.host_bytes / 2;  // which comes before
   EXPECT_LE(plan_within(problem, 138 * kGiB, limit).host_bytes, limit);
 }
 
 TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
-  KnnProblem problem = million();
-  problem.queries = 1000000;
-  problem.k = problem.result_k = 4096;
-  const KnnPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
+  SearchTask problem = million();
+  problem.shape.queries = 1000000;
+  problem.scope.k = problem.wish.k = 4096;
+  const KnnCudaPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
   expect_sound(problem, plan);
   EXPECT_LE(plan.device_bytes, 20 * kGiB);
   EXPECT_GE(plan.product.queries, 2048);
@@ -270,12 +270,12 @@ TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
 }
 
 TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
-  KnnProblem problem = million();
-  problem.queries_in_memory = false;
-  problem.base_in_memory = false;
-  problem.results_in_memory = false;
+  SearchTask problem = million();
+  problem.shape.queries_in_memory = false;
+  problem.shape.base_in_memory = false;
+  problem.wish.results_in_memory = false;
   for (const int64_t limit : {int64_t{256} << 20, int64_t{16} << 20, int64_t{1} << 20, int64_t{16} << 10}) {
-    const KnnPlan plan = plan_within(problem, 138 * kGiB, limit);
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
     expect_sound(problem, plan);
     EXPECT_LE(plan.host_bytes, limit);
     EXPECT_GE(plan.host_bytes, plan.base_chunk * 128 * 4 + plan.query_batch * (128 * 4 + 10 * 20));
@@ -287,14 +287,14 @@ TEST(CudaPlan, ExtremeShapes) {
   for (const int64_t queries : {int64_t{0}, int64_t{1}, int64_t{100000000}}) {
     for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{33}, int64_t{2147483647}}) {
       for (const int64_t cols : {int64_t{1}, int64_t{1000000}}) {
-        KnnProblem problem;
-        problem.queries = queries;
-        problem.rows = rows;
-        problem.cols = cols;
-        problem.k = problem.result_k = 100;
-        problem.query_dtype = DType::u8;
+        SearchTask problem;
+        problem.shape.queries = queries;
+        problem.shape.rows = problem.scope.rows = rows;
+        problem.shape.cols = cols;
+        problem.scope.k = problem.wish.k = 100;
+        problem.shape.query_dtype = DType::u8;
         SCOPED_TRACE(testing::Message() << queries << " x " << rows << " x " << cols);
-        const KnnPlan plan = plan_within(problem, 138 * kGiB);
+        const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
         expect_sound(problem, plan);
         EXPECT_LE(plan.device_bytes, 138 * kGiB);
       }
@@ -303,11 +303,11 @@ TEST(CudaPlan, ExtremeShapes) {
 }
 
 TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
-  KnnProblem problem = million();
-  problem.metric = Metric::cosine;
-  problem.base_dtype = DType::u8;
-  problem.k = problem.result_k = 100;
-  const KnnPlan plan = plan_within(problem, 138 * kGiB);
+  SearchTask problem = million();
+  problem.shape.metric = Metric::cosine;
+  problem.shape.base_dtype = DType::u8;
+  problem.scope.k = problem.wish.k = 100;
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
   const int64_t batch = plan.product.queries;
   const int64_t piece = plan.product.rows;
@@ -354,42 +354,42 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
 
 TEST(CudaPlan, RowsOnTheDeviceNeedNoRoom) {
   for (const CudaEngine engine : {CudaEngine::direct, CudaEngine::product}) {
-    KnnProblem problem = million();
+    SearchTask problem = million();
     const auto plan_it = [&] { return plan_knn_cuda(problem, h200(), {kNoLimit, 138 * kGiB, 2}, {engine}); };
     const int64_t staged = plan_it().device_bytes;
-    problem.base_space = MemorySpace::cuda(0);
-    const KnnPlan plan = plan_it();
+    problem.shape.base_space = MemorySpace::cuda(0);
+    const KnnCudaPlan plan = plan_it();
     expect_sound(problem, plan);
     EXPECT_LE(plan.device_bytes, staged - piece_rows(plan) * 128 * 4);
   }
 }
 
 TEST(CudaPlan, ManyPiecesFromTheHostComeAheadToASecondPlace) {
-  KnnProblem problem = million();
-  problem.rows = 5000000;
-  const KnnPlan plan = plan_within(problem, 138 * kGiB);
+  SearchTask problem = million();
+  problem.shape.rows = problem.scope.rows = 5000000;
+  const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   expect_sound(problem, plan);
   EXPECT_TRUE(rows_come_ahead(problem, plan));
   const KnnWorkspace layout(problem, plan);
   EXPECT_GE(layout.rows_ahead - layout.rows, plan.product.rows * 128 * 4);
   EXPECT_GE(layout.row_norms - layout.rows_ahead, plan.product.rows * 128 * 4);
   EXPECT_FALSE(rows_come_ahead(million(), plan_within(million(), 138 * kGiB)));  // one piece
-  problem.base_space = MemorySpace::cuda(0);
+  problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_FALSE(rows_come_ahead(problem, plan_within(problem, 138 * kGiB)));
 }
 
 TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
-  KnnProblem problem = million();
-  problem.base_prepared = true;
-  const KnnPlan plain = plan_within(problem, 138 * kGiB);
-  problem.filter = FilterPath::mask;
-  const KnnPlan masked = plan_within(problem, 138 * kGiB);
+  SearchTask problem = million();
+  problem.scope.prepared = true;
+  const KnnCudaPlan plain = plan_within(problem, 138 * kGiB);
+  problem.scope.filter = FilterPath::mask;
+  const KnnCudaPlan masked = plan_within(problem, 138 * kGiB);
   expect_sound(problem, masked);
   EXPECT_TRUE(masked.product.operands_ready);
   EXPECT_GE(masked.device_bytes, plain.device_bytes + 1000000 / 8 + 1000000 * 4);
-  problem.filter = FilterPath::list;
-  problem.unfiltered_rows = 1500000;
-  const KnnPlan listed = plan_within(problem, 138 * kGiB);
+  problem.scope.filter = FilterPath::list;
+  problem.shape.rows = 1500000;
+  const KnnCudaPlan listed = plan_within(problem, 138 * kGiB);
   expect_sound(problem, listed);
   EXPECT_FALSE(listed.product.operands_ready);
   EXPECT_GE(listed.device_bytes, plain.device_bytes + 1000000 * (4 + 256 + 4) + 1500000 / 8);
@@ -397,14 +397,14 @@ TEST(CudaPlan, AListTakesItsNumbersAndAMaskItsBits) {
 }
 
 TEST(CudaPlan, RowsByNumberFromTheHostPassThroughSomeMemory) {
-  KnnProblem problem = million();
-  problem.filter = FilterPath::list;
+  SearchTask problem = million();
+  problem.scope.filter = FilterPath::list;
   EXPECT_GT(plan_within(problem, 138 * kGiB).pinned_bytes, 0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 0);
-  problem.rows = 1000;
+  problem.shape.rows = problem.scope.rows = 1000;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).gather_bytes, 1000 * 128 * 4);
   for (int64_t limit = int64_t{64} << 20; limit > 1000; limit /= 3) {
-    const KnnPlan plan = plan_within(problem, 138 * kGiB, limit);
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
     expect_sound(problem, plan);
     EXPECT_LE(plan.host_bytes, limit);
   }
@@ -412,11 +412,11 @@ TEST(CudaPlan, RowsByNumberFromTheHostPassThroughSomeMemory) {
 
 TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
   for (const Metric metric : {Metric::cosine, Metric::l1}) {
-    KnnProblem problem = million();
-    problem.metric = metric;
-    problem.range = true;
-    problem.k = 256;
-    problem.result_k = 0;
+    SearchTask problem = million();
+    problem.shape.metric = metric;
+    problem.wish.what = Wanted::within;
+    problem.scope.k = 256;
+    problem.wish.k = 0;
     int64_t smallest = 0;
     try {
       plan_within(problem, 0);
@@ -425,7 +425,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
       smallest = error.bytes_needed();
     }
     for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
-      const KnnPlan plan = plan_within(problem, budget);
+      const KnnCudaPlan plan = plan_within(problem, budget);
       EXPECT_EQ(plan.device_bytes, RangeWorkspace(problem, plan).bytes);
       EXPECT_LE(plan.device_bytes, budget);
       EXPECT_GE(plan.hits, plan.row_tile);          // all of one query's
@@ -433,15 +433,15 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
     }
     EXPECT_EQ(plan_within(problem, smallest).device_bytes, smallest);
     EXPECT_LT(plan_within(problem, 138 * kGiB).device_bytes, 2 * kGiB);
-    EXPECT_EQ(plan_within(problem, 138 * kGiB).cuda_engine,
+    EXPECT_EQ(plan_within(problem, 138 * kGiB).engine,
               metric == Metric::cosine ? CudaEngine::product : CudaEngine::direct);
   }
 }
 
 TEST(CudaPlan, ACustomMetricIsComputedDirectly) {
-  KnnProblem problem = million();
-  problem.every_key = true;
-  EXPECT_EQ(plan_within(problem, 138 * kGiB).cuda_engine, CudaEngine::direct);
+  SearchTask problem = million();
+  problem.wish.what = Wanted::all_keys;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::direct);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cuda/parity.hpp"
-
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/knn_output.hpp"
@@ -25,20 +24,20 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
                            const KnnParams& params, const ProductsRun& run = {}) {
   const MatrixView q = queries.view();
   const MatrixView b = base.view();
-  const KnnProblem problem = check_knn(RowsInfo(q), RowsInfo(b), params);
+  const SearchTask task = search_of(check_knn(RowsInfo(q), RowsInfo(b), params),
+                                    {.k = params.k, .check_finite = params.check_finite});
   const DeviceInfo device = cuda_devices().front();
   const PlanBudget budget{kNoLimit, std::min(run.device_bytes, device.memory_free / 2), 1};
-  PlannedKnn planned;
-  planned.plan = plan_knn_cuda(problem, device, budget, choice);
-  planned.memory = std::make_unique<Reservation>(planned.plan.host_bytes, planned.plan.device_bytes, run.resources);
-  EXPECT_EQ(planned.plan.cuda_engine, CudaEngine::product);
+  const KnnCudaPlan plan = plan_knn_cuda(task, device, budget, choice);
+  PlannedKnn planned{plan, std::make_unique<Reservation>(plan.host_bytes, plan.device_bytes, run.resources)};
+  EXPECT_EQ(plan.engine, CudaEngine::product);
   Neighbors result(q.rows(), params.k, run.resources);
   ViewSource query_rows(q);
-  BlocksBase base_rows(b);
+  ViewSource base_rows(b);
   ArrayOutput output(result.view());
-  const int64_t chunk = run.base_chunk > 0 ? run.base_chunk : planned.plan.base_chunk;
-  const auto walk = [&](const BaseSet::Step& step) { base_rows.walk(chunk, run.resources, step); };
-  run_knn(problem, planned, {query_rows, walk}, output);
+  const int64_t chunk = run.base_chunk > 0 ? run.base_chunk : plan.base_chunk;
+  const auto walk = [&](const BaseStep& step) { walk_base({base_rows}, chunk, step); };
+  run_knn(task, planned, {query_rows, walk}, output);
   return result;
 }
 

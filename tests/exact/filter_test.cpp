@@ -204,10 +204,10 @@ TEST(Filter, KeptRowsAreCountedAndFoundInEveryForm) {
 }
 
 TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
-  KnnProblem problem;
-  problem.queries = 1000;
-  problem.rows = 1000000;
-  problem.cols = 128;
+  SearchTask problem;
+  problem.shape.queries = 1000;
+  problem.shape.rows = problem.scope.rows = 1000000;
+  problem.shape.cols = 128;
   EXPECT_EQ(filter_path(problem, 1000000, Device::cpu(), true), FilterPath::none);
   EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true), FilterPath::gather);
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true), FilterPath::mask);
@@ -215,10 +215,10 @@ TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::list);
   EXPECT_EQ(filter_path(problem, 500000, Device::cuda(0), true), FilterPath::list);
-  problem.base_in_memory = false;  // from a file
+  problem.shape.base_in_memory = false;  // from a file
   EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::gather);
-  problem.base_in_memory = true;
-  problem.queries = 1;  // copying a row costs more than passing over it once
+  problem.shape.base_in_memory = true;
+  problem.shape.queries = 1;  // copying a row costs more than passing over it once
   EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false), FilterPath::mask);
   EXPECT_EQ(filter_path(problem, 50000, Device::cpu(), false), FilterPath::gather);

@@ -1,4 +1,4 @@
-#include "exact/knn_plan.hpp"
+#include "exact/knn_plan_cpu.hpp"
 
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
@@ -9,34 +9,34 @@
 namespace kith {
 namespace {
 
-KnnProblem problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
-  KnnProblem p;
-  p.queries = queries;
-  p.rows = rows;
-  p.cols = cols;
-  p.k = p.result_k = k;
+SearchTask problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
+  SearchTask p;
+  p.shape.queries = queries;
+  p.shape.rows = p.scope.rows = rows;
+  p.shape.cols = cols;
+  p.scope.k = p.wish.k = k;
   return p;
 }
 
 RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
-  KnnProblem p = problem(*rc::gen::inRange<int64_t>(1, 100000), *rc::gen::inRange<int64_t>(1, 10000000),
+  SearchTask p = problem(*rc::gen::inRange<int64_t>(1, 100000), *rc::gen::inRange<int64_t>(1, 10000000),
                          *rc::gen::inRange<int64_t>(1, 5000), *rc::gen::inRange<int64_t>(1, 3000));
-  p.k = std::min(p.k, p.rows);
-  p.base_prepared = *rc::gen::arbitrary<bool>();
-  p.base_dtype = *rc::gen::element(DType::f32, DType::u8);
-  p.query_dtype = *rc::gen::element(DType::f32, DType::u8);
-  p.base_in_memory = *rc::gen::arbitrary<bool>();
-  p.queries_in_memory = *rc::gen::arbitrary<bool>();
-  p.results_in_memory = *rc::gen::arbitrary<bool>();
+  p.scope.k = std::min(p.scope.k, p.scope.rows);
+  p.scope.prepared = *rc::gen::arbitrary<bool>();
+  p.shape.base_dtype = *rc::gen::element(DType::f32, DType::u8);
+  p.shape.query_dtype = *rc::gen::element(DType::f32, DType::u8);
+  p.shape.base_in_memory = *rc::gen::arbitrary<bool>();
+  p.shape.queries_in_memory = *rc::gen::arbitrary<bool>();
+  p.wish.results_in_memory = *rc::gen::arbitrary<bool>();
   const int threads = *rc::gen::inRange(1, 65);
   const int64_t budget = int64_t{1} << *rc::gen::inRange(14, 40);
   const CpuExtensions cpu =
       *rc::gen::element(CpuExtensions{}, CpuExtensions{true, false, false}, CpuExtensions{false, true, true});
   try {
-    const KnnPlan plan = plan_knn_cpu(p, {budget, 0, threads, cpu});
+    const KnnCpuPlan plan = plan_knn_cpu(p, {budget, 0, threads, cpu});
     RC_ASSERT(plan.host_bytes <= budget);
-    RC_ASSERT(plan.query_batch >= 1 && plan.query_batch <= p.queries);
-    RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.rows);
+    RC_ASSERT(plan.query_batch >= 1 && plan.query_batch <= p.shape.queries);
+    RC_ASSERT(plan.base_chunk >= 1 && plan.base_chunk <= p.scope.rows);
     RC_ASSERT(plan.panel_rows >= 1 && plan.panel_rows <= plan.base_chunk);
     RC_ASSERT(plan.row_splits >= 1);
   } catch (const OutOfMemory& error) {
@@ -46,7 +46,7 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
 }
 
 TEST(KnnPlan, WhatItSaysItNeedsIsTheLeast) {
-  const KnnProblem p = problem(20, 1000000, 128, 5000);
+  const SearchTask p = problem(20, 1000000, 128, 5000);
   int64_t needed = 0;
   try {
     plan_knn_cpu(p, {1000, 0, 16});
@@ -54,39 +54,39 @@ TEST(KnnPlan, WhatItSaysItNeedsIsTheLeast) {
   } catch (const OutOfMemory& error) {
     needed = error.bytes_needed();
   }
-  const KnnPlan plan = plan_knn_cpu(p, {needed, 0, 16});
+  const KnnCpuPlan plan = plan_knn_cpu(p, {needed, 0, 16});
   EXPECT_EQ(plan.row_splits, 1);
   EXPECT_EQ(plan.host_bytes, needed);
   EXPECT_THROW(plan_knn_cpu(p, {needed - 1, 0, 16}), OutOfMemory);
 }
 
 TEST(KnnPlan, WideVectorsAreScannedDirectlyWhereTheirPanelsDoNotFit) {
-  const KnnPlan plan = plan_knn_cpu(problem(20, 1000, 100000, 10), {int64_t{100} << 20, 0, 16});
+  const KnnCpuPlan plan = plan_knn_cpu(problem(20, 1000, 100000, 10), {int64_t{100} << 20, 0, 16});
   EXPECT_EQ(plan.engine, CpuEngine::direct);
 }
 
 TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {
-  const KnnPlan plan = plan_knn_cpu(problem(1, 1000000, 128, 10), {kNoLimit, 0, 8});
+  const KnnCpuPlan plan = plan_knn_cpu(problem(1, 1000000, 128, 10), {kNoLimit, 0, 8});
   EXPECT_EQ(plan.engine, CpuEngine::direct);
   EXPECT_GE(plan.row_splits, 8);
 }
 
 TEST(KnnPlan, ManyQueriesAreMultiplied) {
-  const KnnPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
+  const KnnCpuPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
   EXPECT_EQ(plan.engine, CpuEngine::panels);
   EXPECT_EQ(plan.query_batch, 1000);
 }
 
 TEST(KnnPlan, BytesArePackedAsBytesWhereTheCpuMultipliesThem) {
-  KnnProblem p = problem(1000, 100000, 128, 10);
-  p.query_dtype = p.base_dtype = DType::u8;
-  const KnnPlan floats = plan_knn_cpu(p, {kNoLimit, 0, 2, {}});
+  SearchTask p = problem(1000, 100000, 128, 10);
+  p.shape.query_dtype = p.shape.base_dtype = DType::u8;
+  const KnnCpuPlan floats = plan_knn_cpu(p, {kNoLimit, 0, 2, {}});
   EXPECT_EQ(floats.format, PanelFormat::f32);
-  const KnnPlan bytes = plan_knn_cpu(p, {kNoLimit, 0, 2, {false, true, true}});
+  const KnnCpuPlan bytes = plan_knn_cpu(p, {kNoLimit, 0, 2, {false, true, true}});
   EXPECT_EQ(bytes.format, PanelFormat::u8);
   EXPECT_EQ(bytes.panel_rows, 100000);
   EXPECT_EQ(bytes.query_block % kMostQueriesPerPanel, 0);
-  p.query_dtype = DType::f32;
+  p.shape.query_dtype = DType::f32;
   EXPECT_EQ(plan_knn_cpu(p, {kNoLimit, 0, 2, {false, true, true}}).format, PanelFormat::bf16);
 }
 
@@ -97,14 +97,14 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   EXPECT_EQ(plan_knn_cpu(problem(100, 100000, 32, 10), bytes).format, PanelFormat::f32);
   EXPECT_EQ(plan_knn_cpu(problem(1000, 1000, 128, 10), bytes).format, PanelFormat::f32);
   EXPECT_EQ(plan_knn_cpu(problem(1, 100000, 128, 10), bytes).engine, CpuEngine::direct);
-  KnnProblem prepared = problem(1, 100000, 128, 10);
-  prepared.base_prepared = true;
-  const KnnPlan one = plan_knn_cpu(prepared, bytes);
+  SearchTask prepared = problem(1, 100000, 128, 10);
+  prepared.scope.prepared = true;
+  const KnnCpuPlan one = plan_knn_cpu(prepared, bytes);
   EXPECT_EQ(one.engine, CpuEngine::direct);
   EXPECT_TRUE(one.screens);
   EXPECT_FALSE(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).screens);
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::direct);
-  prepared.queries = 4;
+  prepared.shape.queries = 4;
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
 }
 
@@ -112,9 +112,9 @@ TEST(KnnPlan, AutomaticMeansTheGpuOnlyWhereThatPays) {
   DeviceInfo h200;
   h200.device = Device::cuda(0);
   h200.memory_total = h200.memory_free = int64_t{139} << 30;
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10)), 16, {}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(1, 1000, 128, 10)), 16, {h200}), Device::cpu());
-  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10)), 16, {h200}), Device::cuda(0));
+  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {}), Device::cpu());
+  EXPECT_EQ(choose_device(work_of(problem(1, 1000, 128, 10).shape), 16, {h200}), Device::cpu());
+  EXPECT_EQ(choose_device(work_of(problem(10000, 1000000, 128, 10).shape), 16, {h200}), Device::cuda(0));
 }
 
 }  // namespace

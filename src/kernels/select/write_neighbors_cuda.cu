@@ -2,7 +2,9 @@
 // block as many queries as fit. They look for the query's own row, where it is to be left out, before they write.
 #include "kernels/select/write_neighbors_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "core/result_exit.hpp"
 #include "cuda/error.hpp"
 
 #include <algorithm>
@@ -14,17 +16,9 @@ constexpr int kThreads = 256;
 constexpr int kMostThreads = 1024;       // of one query, where k is large
 constexpr int64_t kNoRowIsLeftOut = -1;  // in the place of the first query's row
 
-__device__ void write_neighbor(bool larger_nearer, uint64_t neighbor, const NeighborsView& out, int64_t place) {
-  const bool real = neighbor != kPadding;
-  const float infinity = __int_as_float(0x7F800000);
-  const float key = real ? key_of_ordered(ordered_of(neighbor)) : infinity;
-  out.ids[place] = real ? static_cast<int64_t>(row_of(neighbor)) : -1;
-  out.distances[place] = larger_nearer ? 0.0f - key : key;  // never -0
-}
-
 // Threads x of a block write the places of its query y.
 __global__ void __launch_bounds__(kMostThreads)
-    write_neighbors_kernel(bool larger_nearer, DeviceLists lists, int64_t first_row, NeighborsView out) {
+    write_neighbors_kernel(ResultExit exit, DeviceLists lists, int64_t first_row, NeighborsView out) {
   __shared__ int64_t own_places[kThreads];
   const int64_t query = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool there = query < out.queries;
@@ -42,7 +36,9 @@ __global__ void __launch_bounds__(kMostThreads)
   const int64_t own_place = own_places[threadIdx.y];
   for (int64_t i = threadIdx.x; i < out.k; i += blockDim.x) {
     const int64_t from = i < own_place ? i : i + 1;
-    write_neighbor(larger_nearer, from < lists.k ? list[from] : kPadding, out, query * out.k + i);
+    const uint64_t neighbor = from < lists.k ? list[from] : kPadding;
+    out.ids[query * out.k + i] = exit.id(neighbor);
+    out.distances[query * out.k + i] = exit.distance(neighbor);
   }
 }
 
@@ -51,9 +47,9 @@ void launch(Metric metric, const DeviceLists& lists, int64_t first_row, const Ne
   int threads = 1;
   while (threads < out.k && threads < kMostThreads) threads *= 2;
   const int queries = std::max(kThreads / threads, 1);
-  const auto blocks = static_cast<unsigned>((out.queries + queries - 1) / queries);
+  const auto blocks = static_cast<unsigned>(divide_up(out.queries, queries));
   const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(queries));
-  write_neighbors_kernel<<<blocks, block, 0, stream>>>(larger_is_nearer(metric), lists, first_row, out);
+  write_neighbors_kernel<<<blocks, block, 0, stream>>>(ResultExit(metric), lists, first_row, out);
   KITH_CUDA_CHECK_LAUNCH("write_neighbors_kernel");
 }
 

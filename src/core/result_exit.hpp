@@ -1,0 +1,34 @@
+// The one exit of results, on the host and on the device: a packed neighbour (ordered_key.hpp) becomes the id that the
+// caller knows the row by, and the distance in the metric's own unit. Padding becomes id -1 at the far end.
+#pragma once
+
+#include <kith/metric.hpp>
+
+#include "core/host_device.hpp"
+#include "core/ordered_key.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct ResultExit {
+  bool larger_is_nearer = false;
+  const uint32_t* numbers = nullptr;  // the ids of rows, where these are not 0, 1, 2, ...
+
+  explicit ResultExit(Metric metric, const uint32_t* row_numbers = nullptr)
+      : larger_is_nearer(kith::larger_is_nearer(metric)), numbers(row_numbers) {}
+
+  KITH_HOST_DEVICE int64_t id(uint64_t neighbor) const {
+    if (neighbor == kPadding) return -1;
+    return numbers == nullptr ? row_of(neighbor) : numbers[row_of(neighbor)];
+  }
+  KITH_HOST_DEVICE float distance(uint64_t neighbor) const {
+    const float key = key_of_ordered(neighbor == kPadding ? kInfiniteKey : ordered_of(neighbor));
+    return larger_is_nearer ? 0.0f - key : key;  // never -0
+  }
+
+ private:
+  static constexpr uint32_t kInfiniteKey = 0xFF800000u;  // ordered_key(+inf)
+};
+
+}  // namespace kith

@@ -1,0 +1,193 @@
+#include "exact/knn_plan_cpu.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/byte_size.hpp"
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "exact/query_set.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/panels/packed_rows.hpp"
+#include "kernels/select/candidate_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// From so many queries on a matrix product is faster than a pass over the rows for each.
+constexpr int64_t kProductFrom = 6;
+constexpr int64_t kPreparedProductFrom = 4;  // of rows that are packed already
+// From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
+constexpr int64_t kScreenFrom = 48;
+constexpr int64_t kScreenFromValues = 6144;
+constexpr int64_t kScreenFromRows = 2048;
+// Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
+constexpr int64_t kQueryBlock = 48;
+constexpr int64_t kSmallestBlock = 24;
+constexpr int64_t kBlockBytes = 48 << 10;
+// Faster products need more work for each row that is read; their queries may come from the second-level cache.
+constexpr int64_t kFastQueryBlock = 256;
+constexpr int64_t kFastBlockBytes = 128 << 10;
+// Enough tasks that the last one does not leave the other threads idle for long.
+constexpr int64_t kTasksPerThread = 16;
+// Of faster products: every split of the rows has lists of its own to fill and to finish, which costs more beside them.
+constexpr int64_t kFastTasksPerThread = 4;
+constexpr int64_t kRowsPerSplit = 4096;
+constexpr int64_t kColumnsPerSplit = 1 << 19;  // of all its queries and rows: less is done before a thread wakes up
+constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the last-level cache
+constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
+constexpr int64_t kReadBytes = 32 << 20;       // read at a time
+constexpr int64_t kRangeList = 256;            // candidates of a query and a thread that a range search looks at together
+
+// What a base is packed in: with a screen where there are many rows, and either many queries or one there already.
+PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
+  const PanelFormat format =
+      choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype, task.shape.base_dtype, task.shape.cols, cpu);
+  const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
+  const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows;
+  return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
+// Of a packed vector and what is beside it.
+int64_t vector_bytes(PanelFormat format, int64_t cols) {
+  return packed_bytes(format, cols) + screen_bytes(format, cols);
+}
+
+// The most queries of a task.
+int64_t largest_block(const SearchTask& task, const KnnCpuPlan& plan) {
+  const int64_t row_bytes = plan.format == PanelFormat::screened ? screen_bytes(plan.format, task.shape.cols)
+                                                                 : packed_bytes(plan.format, task.shape.cols);
+  if (plan.format == PanelFormat::f32) return kBlockBytes / row_bytes >= kQueryBlock ? kQueryBlock : kSmallestBlock;
+  constexpr int64_t kWidth = kMostQueriesPerPanel;
+  return std::clamp<int64_t>(kFastBlockBytes / row_bytes / kWidth * kWidth, kWidth, kFastQueryBlock);
+}
+
+int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudget& budget) {
+  const bool product = plan.engine == CpuEngine::panels;
+  const int64_t batch = plan.query_batch;
+  int64_t bytes = QuerySet::bytes_for(batch, task.shape.cols, plan.packed_queries(), budget.threads);
+  bytes += batch * plan.row_splits * CandidateList::bytes_for(plan.list_length);
+  bytes += array_bytes<uint64_t>(2 * batch * task.scope.k);  // the nearest so far, and their copy
+  bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);
+  if (product && !task.scope.prepared) {
+    bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
+  }
+  if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
+  if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
+  return bytes + task.read_bytes(batch, plan.base_chunk);
+}
+
+// Cuts the work into enough tasks, by rows where the queries alone do not give them, in at most `most_splits` parts.
+void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most_splits, KnnCpuPlan* plan) {
+  const int64_t rows = std::min(plan->base_chunk, task.scope.rows);
+  const int64_t work = plan->query_batch * std::max<int64_t>(1, rows * task.shape.cols / kColumnsPerSplit);
+  const int64_t most = std::clamp<int64_t>(std::min(rows / kRowsPerSplit, work), 1, most_splits);
+  if (plan->engine == CpuEngine::direct) {
+    plan->query_block = plan->query_batch;
+    plan->row_splits = std::min<int64_t>(most, 4 * budget.threads);
+    return;
+  }
+  plan->query_block = largest_block(task, *plan);
+  const int64_t blocks = divide_up(plan->query_batch, plan->query_block);
+  const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
+  const int64_t wanted = budget.threads == 1 ? 1 : divide_up(tasks * budget.threads, blocks);
+  plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
+}
+
+// Halves the largest of what can be smaller; false when nothing can.
+bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
+  const int64_t smallest_batch = std::min<int64_t>(task.shape.queries, 8);
+  const int64_t smallest_rows = std::min<int64_t>(task.scope.rows, 256);
+  const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(plan->list_length);
+  const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
+  const int64_t batch_bytes = plan->query_batch > smallest_batch
+                                  ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) +
+                                                         task.scope.k * 16 + task.wish.k * 12) +
+                                        list_bytes
+                                  : 0;
+  const int64_t panel_bytes =
+      plan->engine == CpuEngine::panels && !task.scope.prepared && plan->panel_rows > smallest_rows
+          ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)
+          : 0;
+  const int64_t chunk_bytes = plan->base_chunk > smallest_rows ? task.read_bytes(0, plan->base_chunk) : 0;
+  const int64_t largest = std::max({split_bytes, batch_bytes, panel_bytes, chunk_bytes});
+  if (largest == 0) return false;
+  if (largest == split_bytes) {
+    *most_splits = plan->row_splits / 2;
+  } else if (largest == batch_bytes) {
+    plan->query_batch = std::max(smallest_batch, plan->query_batch / 2);
+  } else if (largest == panel_bytes) {
+    plan->panel_rows = std::max(smallest_rows, plan->panel_rows / 2);
+  } else {
+    plan->base_chunk = std::max(smallest_rows, plan->base_chunk / 2);
+    plan->panel_rows = std::min(plan->panel_rows, plan->base_chunk);
+  }
+  return true;
+}
+
+// The largest plan of one engine that fits, or else its smallest.
+KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine engine, PanelFormat format) {
+  const int64_t row_bytes = task.shape.cols * size_of(task.shape.base_dtype);
+  KnnCpuPlan plan;
+  plan.device = Device::cpu();
+  plan.engine = engine;
+  plan.format = format;
+  plan.screens = engine == CpuEngine::direct && task.scope.prepared && format == PanelFormat::screened;
+  plan.list_length = task.within() ? kRangeList : task.scope.k;
+  plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
+  plan.query_batch = std::min(plan.query_batch, task.shape.queries);
+  plan.base_chunk =
+      task.base_in_memory() ? task.scope.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.scope.rows);
+  plan.panel_rows = std::clamp<int64_t>(kPackedBytes / vector_bytes(plan.format, task.shape.cols), 1, plan.base_chunk);
+  int64_t most_splits = INT64_MAX;
+  do {
+    choose_tasks(task, budget, most_splits, &plan);
+    plan.host_bytes = cpu_bytes(task, plan, budget);
+  } while (plan.host_bytes > budget.host && shrink(task, &plan, &most_splits));
+  return plan;
+}
+
+// Of a GPU, per second.
+constexpr double kGpuProductFlops = 5e13;  // on matrix units
+constexpr double kGpuFlops = 2.4e12;       // in float64
+
+}  // namespace
+
+CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
+  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
+  if (!task.scope.prepared) return CpuEngine::direct;
+  const PanelFormat format = packed_format(task, cpu);
+  if (format == PanelFormat::bits) return CpuEngine::panels;      // fewer operations, also for one query
+  if (format == PanelFormat::screened) return CpuEngine::direct;  // behind the screen
+  return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
+}
+
+KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
+  const PanelFormat format = packed_format(task, budget.cpu);
+  const CpuEngine engine = cpu_engine(task, budget.cpu);
+  KnnCpuPlan plan = fit_plan(task, budget, engine, format);
+  if (plan.host_bytes <= budget.host) return plan;
+  if (engine == CpuEngine::panels && format == PanelFormat::screened) {
+    plan = fit_plan(task, budget, engine, PanelFormat::f32);
+    if (plan.host_bytes <= budget.host) return plan;
+  }
+  plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs nothing
+  if (plan.host_bytes <= budget.host) return plan;
+  throw OutOfMemory(
+      fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host memory "
+                  "limit leaves {}; raise the limit, or lower k or the threads",
+                  task.scope.rows, task.shape.cols, task.wish.k, budget.threads, format_bytes(plan.host_bytes),
+                  format_bytes(std::max<int64_t>(budget.host, 0))),
+      plan.host_bytes);
+}
+
+Work work_of(const SearchShape& shape) {
+  const double values = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
+  return {2.0 * static_cast<double>(shape.queries) * values, values * static_cast<double>(size_of(shape.base_dtype)),
+          is_product(key_kind(shape.metric)) ? kGpuProductFlops : kGpuFlops};
+}
+
+}  // namespace kith

@@ -1,0 +1,46 @@
+// How an exact search will be done on a CPU: pure functions of the task and the budget, so that any machine can plan,
+// and test plans, for any other.
+#pragma once
+
+#include "core/device_choice.hpp"
+#include "core/plan_budget.hpp"
+#include "exact/search_batches.hpp"
+#include "exact/search_task.hpp"
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace kith {
+
+// How the CPU chooses its candidates.
+enum class CpuEngine : uint8_t {
+  panels,  // many queries: tile by tile over packed panels, which are multiplied or compared
+  direct,  // few queries: one pass over the rows as they lie, or over those that a prepared base's screen leaves
+};
+
+struct KnnCpuPlan : SearchBatches {
+  CpuEngine engine = CpuEngine::panels;
+  PanelFormat format = PanelFormat::f32;  // of what is multiplied
+  bool screens = false;                   // the direct engine looks at the prepared base's screen first
+  int64_t list_length = 0;                // candidates that a query's lists are made for
+  int64_t query_block = 0;                // queries that one task searches for
+  int64_t row_splits = 1;                 // tasks that share a block's rows
+  int64_t panel_rows = 0;                 // rows packed at a time
+
+  // What the queries are packed in, if at all.
+  std::optional<PanelFormat> packed_queries() const {
+    return engine == CpuEngine::panels || screens ? std::optional(format) : std::nullopt;
+  }
+};
+
+// What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
+CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
+
+// Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
+KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget);
+
+// By which a device is chosen.
+Work work_of(const SearchShape& shape);
+
+}  // namespace kith

@@ -1,0 +1,33 @@
+// A base laid out for one backend ahead of the search: norms, packed panels, a copy in device memory.
+#pragma once
+
+#include <kith/dtype.hpp>
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class PreparedBase {
+ public:
+  virtual ~PreparedBase() = default;
+  // Whether queries of this type can be searched in it, on the processor as it is used now.
+  virtual bool serves(DType) const { return true; }
+};
+
+// Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.
+struct PrepareOptions {
+  Metric metric = Metric::l2;
+  DType queries = DType::f32;  // that will be searched for
+  bool check_finite = true;
+  int64_t first_row = 0;
+};
+std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
+                                               const Resources& resources);
+std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
+                                                const Resources& resources);
+
+}  // namespace kith

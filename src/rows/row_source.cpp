@@ -1,0 +1,105 @@
+#include "rows/row_source.hpp"
+
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace kith {
+
+BlockSource::BlockSource(std::vector<MatrixView> blocks) : blocks_(std::move(blocks)), info_(blocks_.front()) {
+  info_.rows = 0;
+  for (const MatrixView& block : blocks_) info_.rows += block.rows();
+}
+
+BlockSource::Block BlockSource::block_of(int64_t row, Block from) const {
+  while (row - from.first_row >= blocks_[from.index].rows()) from.first_row += blocks_[from.index++].rows();
+  return from;
+}
+
+int64_t BlockSource::together(int64_t first) const {
+  const Block block = block_of(first, Block());
+  return block.first_row + blocks_[block.index].rows() - first;
+}
+
+MatrixView BlockSource::fetch(int64_t first, int64_t count) {
+  if (count == 0) return blocks_.front().slice(0, 0);
+  const Block block = block_of(first, Block());
+  return blocks_[block.index].slice(first - block.first_row, count);
+}
+
+void BlockSource::gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
+                         const Resources& resources) {
+  constexpr int64_t kBytesPerTask = 64 << 10;
+  const int64_t bytes = info_.row_bytes();
+  const int64_t per_task = std::max<int64_t>(1, kBytesPerTask / bytes);
+  const Resources quiet = resources.with_progress({});  // a part of a longer work, which reports its own
+  ProgressMeter meter("gather", count, quiet);
+  parallel_for(divide_up(count, per_task), meter, resources, [&](int64_t task, int) {
+    Block block;
+    for (int64_t i = task * per_task; i < std::min((task + 1) * per_task, count); ++i) {
+      block = block_of(rows[i], block);
+      std::memcpy(out.row(i), blocks_[block.index].row(rows[i] - block.first_row), static_cast<size_t>(bytes));
+    }
+  });
+}
+
+void FileSource::open(int64_t most, const Resources& resources) {
+  most_ = most;
+  const bool all_at_once = most >= file_.rows();
+  for (int i = 0; i < (all_at_once ? 1 : 2); ++i) {
+    buffers_[i] = MatrixBuffer(file_.dtype(), most, file_.cols(), "rows read from a file", resources);
+  }
+}
+
+MutableMatrixView FileSource::piece(int buffer, int64_t count) {
+  return buffers_[buffer].mutable_view().slice(0, count);
+}
+
+void FileSource::read_ahead(int64_t first, int64_t count) {
+  const MutableMatrixView out = piece(1 - used_, count);
+  const auto read = [this, first, out] { file_.read(first, out); };
+  ahead_first_ = first;
+  ahead_count_ = count;
+  try {
+    ahead_ = std::async(std::launch::async, read);
+  } catch (const std::system_error&) {  // no thread is to be had: it is read when it is asked for
+    ahead_ = std::async(std::launch::deferred, read);
+  }
+}
+
+MatrixView FileSource::fetch(int64_t first, int64_t count) {
+  if (ahead_.valid()) {
+    const bool wanted = first == ahead_first_ && count <= ahead_count_;
+    std::future<void> read = std::exchange(ahead_, {});
+    if (wanted) {
+      used_ = 1 - used_;
+      read.get();
+    } else {
+      read.wait();  // what it threw, if anything, was about rows that nobody wants
+      file_.read(first, piece(used_, count));
+    }
+  } else {
+    file_.read(first, piece(used_, count));
+  }
+  // Single rows are not the beginning of a pass.
+  const int64_t next = first + count;
+  if (count == most_ && next < file_.rows()) read_ahead(next, std::min(most_, file_.rows() - next));
+  return piece(used_, count);
+}
+
+void FileSource::gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
+                        const Resources& resources) {
+  for (int64_t i = 0; i < count;) {
+    int64_t run = 1;
+    while (i + run < count && rows[i + run] == rows[i] + run) ++run;
+    file_.read(rows[i], out.slice(i, run));
+    i += run;
+    if (i % 1024 < run) resources.check_cancelled();
+  }
+}
+
+}  // namespace kith

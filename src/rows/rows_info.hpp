@@ -1,0 +1,28 @@
+// What is known of rows before they are read: how many, of which type, where they are.
+#pragma once
+
+#include <kith/dtype.hpp>
+#include <kith/memory_space.hpp>
+#include <kith/vector_file.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+
+namespace kith {
+
+struct RowsInfo {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  DType dtype = DType::f32;
+  MemorySpace space;
+  bool in_memory = true;  // else they are read from a file, piece by piece
+
+  RowsInfo() = default;
+  RowsInfo(int64_t r, int64_t c, DType type) : rows(r), cols(c), dtype(type) {}
+  explicit RowsInfo(const MatrixView& view) : RowsInfo(view.rows(), view.cols(), view.dtype()) { space = view.space(); }
+  explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) { in_memory = false; }
+
+  int64_t row_bytes() const { return cols * size_of(dtype); }
+};
+
+}  // namespace kith
