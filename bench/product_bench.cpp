@@ -9,8 +9,9 @@
 #include "core/cpu_target.hpp"
 #include "core/float_mode.hpp"
 #include "core/random.hpp"
-#include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "table.hpp"
 
 #include <fmt/format.h>
@@ -110,24 +111,24 @@ double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixVi
   const int64_t rows = std::min<int64_t>(base.rows(), 4096);
   const int64_t count = std::min<int64_t>(queries.rows(), 256);
   ProgressMeter meter("bench", 1, resources);
-  PackedBase packed(KeyKind::squared_l2, format, std::vector<float>(static_cast<size_t>(options.cols)), rows,
+  PackedRows packed(KeyKind::squared_l2, format, std::vector<float>(static_cast<size_t>(options.cols)), rows,
                     resources);
-  packed.pack(base.slice(0, rows), false, 0, 0, meter, resources);
+  packed.pack(base.slice(0, rows), {}, meter, resources);
   QuerySet set(KeyKind::squared_l2, count, options.cols, format, resources);
   set.load(queries.slice(0, count), false, 0);
-  set.pack(packed.centre(), meter, resources);
+  set.pack(packed.origin(), meter, resources);
   std::vector<float> limits(512, -HUGE_VALF);
   std::vector<int32_t> byte_limits(512, kSmallestLimit);
   Nothing hits;
   const double seconds = best_seconds(10 * options.rounds, [&] {
     if (holds_bytes(format)) {
-      scan_byte_panels(set.byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0, packed.panel_count(),
+      scan_byte_panels(set.packed().byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0, packed.panel_count(),
                        hits);
     } else if (format == PanelFormat::screened) {
-      scan_rounded_panels(set.screen_panels(0, count, limits.data()), packed.screen_panels(), 0, packed.panel_count(),
+      scan_rounded_panels(set.packed().screen_panels(0, count, limits.data()), packed.screen_panels(), 0, packed.panel_count(),
                           hits);
     } else {
-      scan_panels(set.panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
+      scan_panels(set.packed().panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
     }
   });
   return 2.0 * static_cast<double>(rows * count * options.cols) / seconds;

@@ -1,6 +1,7 @@
 #include "cluster/centre_search_cuda.hpp"
 
 #include "cluster/row_lists_cuda.hpp"
+#include "core/host_array.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -20,160 +21,159 @@ void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
 
 }  // namespace
 
-CentreSearchCuda::CentreSearchCuda(const KMeansProblem& problem, const KMeansPlan& plan, const KMeansWorkspace& layout,
-                                   std::byte* workspace, std::shared_ptr<const DeviceContext> context,
-                                   DataSample sample, const Resources& resources)
-    : problem_(problem),
+CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreSearchPlan& plan, DataSample sample,
+                                   std::byte* memory, std::shared_ptr<const DeviceContext> context,
+                                   const Resources& resources)
+    : shape_(shape),
       plan_(plan),
-      layout_(layout),
-      workspace_(workspace),
+      layout_(shape, plan),
+      memory_(memory),
       context_(std::move(context)),
       resources_(resources),
       quiet_(resources.with_progress({})),
-      kind_(problem.spherical ? KeyKind::inner_product : KeyKind::squared_l2),
-      chunks_(operand_chunks(problem.cols, 2)),
+      chunks_(operand_chunks(shape.cols, 2)),
       largest_(sample.largest),
-      rest_search_(rest_search(problem, plan.device, plan.cuda.rest_rows)) {
-  if (problem.spherical) {  // centres have length 1, rows scales of their own
+      search_(unsettled_search(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
+  if (shape.kind == KeyKind::inner_product) {  // centres have length 1, rows scales of their own
     std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
     largest_ = 1;
-  } else if (problem.dtype == DType::u8 || problem.dtype == DType::i8) {
+  } else if (shape.dtype == DType::u8 || shape.dtype == DType::i8) {
     for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
   }
-  copy(at<float>(layout_.origin), sample.origin.data(), problem.cols * 4, stream());
+  copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols), stream());
   context_->synchronize();
 }
 
 OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
-  return {
-      rows,    problem_.cols, kind_, OperandType::half, at<float>(layout_.origin), at<BaseFacts>(layout_.centre_facts),
-      operands};
+  return {rows,
+          shape_.cols,
+          shape_.kind,
+          OperandType::half,
+          at<float>(layout_.origin),
+          at<BaseFacts>(layout_.centre_facts),
+          operands};
 }
 
-void CentreSearchCuda::take_centres() const {
-  if (!plan_.cuda.products) return;
+void CentreSearchCuda::set_centres(const float* centres) {
+  centres_ = centres;
+  if (!plan_.products) return;
   const BaseFacts facts{largest_, {0, 0}, 0};
   copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts, stream());
-  const DeviceRowsView centres{at<float>(layout_.centres), DType::f32, problem_.cols, problem_.clusters, nullptr};
-  launch_base_operands(operand_task(centres, at<std::byte>(layout_.centre_operands)),
+  const DeviceRowsView rows{centres, DType::f32, shape_.cols, shape_.centres, nullptr};
+  launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
                        {at<float>(layout_.centre_terms), nullptr}, stream());
 }
 
-// Leaves each row's candidates in the workspace. Returns in how many parts.
-int CentreSearchCuda::multiply(const DeviceRowsView& rows, int64_t first, bool guesses, const std::byte* operands,
-                               const QueryFacts* facts) const {
+// Leaves each row's candidates in memory. Returns in how many parts.
+int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const {
   SlacksTask slacks;
-  slacks.kind = kind_;
-  slacks.cols = problem_.cols;
-  slacks.rows = rows.count;
+  slacks.kind = shape_.kind;
+  slacks.cols = shape_.cols;
+  slacks.rows = task.rows.count;
   slacks.facts = facts;
   slacks.centre_facts = at<BaseFacts>(layout_.centre_facts);
-  if (guesses) {
-    slacks.labels = at<int32_t>(layout_.labels) + first;
-    slacks.keys = at<float>(layout_.keys) + first;
-    slacks.squared_moves = at<double>(layout_.moves);
+  if (task.squared_moves != nullptr) {
+    slacks.labels = task.labels;
+    slacks.keys = task.keys;
+    slacks.squared_moves = task.squared_moves;
   }
   slacks.slacks = at<float>(layout_.slacks);
   slacks.limits = at<float>(layout_.limits);
   launch_row_slacks(slacks, stream());
 
-  const int64_t padded = operand_tiles(rows.count) * kOperandTile;
-  const ProductSchedule schedule = schedule_nearest(rows.count, problem_.clusters, plan_.cuda.multiprocessors);
+  const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
+  const ProductSchedule schedule = schedule_nearest(task.rows.count, shape_.centres, plan_.multiprocessors);
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
-      problem_.clusters, chunks_};
-  launch_product_nearest(plan_.cuda.engine, product, schedule,
+      shape_.centres,    chunks_};
+  launch_product_nearest(plan_.engine, product, schedule,
                          {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
-                          int64_t{schedule.tiles_per_item} * kOperandTile, rows.count},
+                          int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
                          stream());
   return schedule.items / schedule.query_tiles;
 }
 
-void CentreSearchCuda::assign(const DeviceRowsView& rows, int64_t first, const Wanted& wanted, ProgressMeter& meter) {
-  if (!plan_.cuda.products) return search_rest(rows, first, rows.count, nullptr, meter);
-  const int64_t kept = plan_.cuda.operands_stay ? first : 0;
+void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
+  if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
+  const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
-  auto* const facts = at<QueryFacts>(layout_.facts) + kept;
-  auto* const counts = at<SearchCounts>(layout_.status);
+  auto* const facts = at<QueryFacts>(layout_.row_facts) + kept;
+  auto* const counts = at<CentreSearchCounts>(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.
   KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, sizeof *counts, stream()));
   KITH_CUDA_CHECK(cudaMemsetAsync(&counts->first_bad, 0xFF, sizeof counts->first_bad, stream()));  // kNoBadRow
-  if (!operands_kept_) {
-    uint32_t* const first_bad = problem_.check_finite ? &counts->first_bad : nullptr;
-    launch_query_operands(operand_task(rows, operands), {facts, first_bad, 0}, stream());
+  if (!task.operands_kept) {
+    uint32_t* const first_bad = task.check_finite ? &counts->first_bad : nullptr;
+    launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
   }
 
   SettleTask settle;
-  settle.parts = multiply(rows, first, wanted.guesses, operands, facts);
-  settle.kind = kind_;
-  settle.rows = rows;
-  settle.centres = at<float>(layout_.centres);
-  settle.cols = problem_.cols;
+  settle.parts = multiply(task, operands, facts);
+  settle.kind = shape_.kind;
+  settle.rows = task.rows;
+  settle.centres = centres_;
+  settle.cols = shape_.cols;
   settle.facts = facts;
   settle.centre_facts = at<BaseFacts>(layout_.centre_facts);
   settle.found = at<NearestRows>(layout_.candidates);
-  settle.stride = operand_tiles(rows.count) * kOperandTile;
-  settle.labels = at<int32_t>(layout_.labels) + first;
-  settle.keys = at<float>(layout_.keys) + first;
-  settle.failed = at<uint32_t>(layout_.failed);
-  settle.failed_count = &counts->failed;
+  settle.stride = operand_tiles(task.rows.count) * kOperandTile;
+  settle.labels = task.labels;
+  settle.keys = task.keys;
   settle.unsettled = at<uint32_t>(layout_.unsettled);
   settle.unsettled_count = &counts->unsettled;
+  settle.several = at<uint32_t>(layout_.several);
+  settle.several_count = &counts->several;
   launch_settle(settle, stream());
-  SearchCounts found{};
+  CentreSearchCounts found{};
   copy(&found, counts, sizeof found, stream());
   context_->synchronize();
-  if (found.first_bad != kNoBadRow) throw_not_finite("data", first + found.first_bad);
-  const uint32_t count = found.failed;
+  if (found.first_bad != kNoBadRow) throw_not_finite("data", task.first + found.first_bad);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  if (static_cast<double>(count) * static_cast<double>(problem_.clusters * problem_.cols) <= kFewSteps) {
-    launch_search_few(settle, problem_.clusters, count, stream());
+  if (static_cast<double>(found.unsettled) * static_cast<double>(shape_.centres * shape_.cols) <= kFewSteps) {
+    launch_search_few(settle, shape_.centres, found.unsettled, stream());
   } else {
-    search_rest(rows, first, count, settle.failed, meter);
+    search_exactly(task, found.unsettled, settle.unsettled, meter);
   }
-  if (wanted.keys) launch_row_keys(settle, stream());
+  if (task.wants_keys) launch_row_keys(settle, stream());
 }
 
 // The nearest centres of `count` rows, those listed or all, by exact search.
-void CentreSearchCuda::search_rest(const DeviceRowsView& rows, int64_t first, int64_t count, const uint32_t* listed,
-                                   ProgressMeter& meter) {
+void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed,
+                                      ProgressMeter& meter) {
   if (count == 0) return;
-  if (rest_ == nullptr) {
-    rest_ = make_knn_cuda(rest_search_, plan_.cuda.rest, resources_);
-    found_.resize(static_cast<size_t>(plan_.cuda.rest_rows));
+  if (exact_ == nullptr) {
+    exact_ = make_knn_cuda(search_, plan_.exact, resources_);
+    found_.resize(static_cast<size_t>(plan_.unsettled_rows));
   }
   const MemorySpace space = MemorySpace::cuda(context_->device());
-  const MatrixView centres(at<float>(layout_.centres), DType::f32, {problem_.clusters, problem_.cols, problem_.cols},
-                           space);
-  auto* const found = at<uint64_t>(layout_.failed_found);
-  for (int64_t done = 0; done < count; done += plan_.cuda.rest_rows) {
-    const int64_t part = std::min(plan_.cuda.rest_rows, count - done);
-    MatrixView some;
+  const MatrixView centres(centres_, DType::f32, {shape_.centres, shape_.cols, shape_.cols}, space);
+  auto* const found = at<uint64_t>(layout_.gathered_found);
+  for (int64_t done = 0; done < count; done += plan_.unsettled_rows) {
+    const int64_t part = std::min(plan_.unsettled_rows, count - done);
+    DeviceRowsView some{at<std::byte>(layout_.gathered), shape_.dtype, shape_.cols, part, nullptr};
     if (listed == nullptr) {
-      const DeviceRowsView slice = slice_rows(rows, done, part);
-      some = MatrixView(slice.data, problem_.dtype, {part, problem_.cols, slice.stride}, space);
+      some = slice_rows(task.rows, done, part);
     } else {
-      launch_gather_rows(rows, problem_.cols, listed + done, part, at<std::byte>(layout_.failed_rows), stream());
-      some =
-          MatrixView(at<std::byte>(layout_.failed_rows), problem_.dtype, {part, problem_.cols, problem_.cols}, space);
+      launch_gather_rows(task.rows, shape_.cols, listed + done, part, at<std::byte>(layout_.gathered), stream());
     }
+    const MatrixView rows(some.data, shape_.dtype, {part, shape_.cols, some.stride}, space);
     context_->synchronize();  // exact search has a stream of its own, unless it is the caller's
-    const int64_t batch = plan_.cuda.rest.query_batch;
+    const int64_t batch = plan_.exact.query_batch;
     for (int64_t at_row = 0; at_row < part; at_row += batch) {
       ProgressMeter quiet("assign", part, quiet_);
-      rest_->begin(some.slice(at_row, std::min(batch, part - at_row)), 0);
-      rest_->scan(centres, 0, nullptr, quiet);
-      rest_->finish(found_.data() + at_row);
+      exact_->begin(rows.slice(at_row, std::min(batch, part - at_row)), 0);
+      exact_->scan(centres, 0, nullptr, quiet);
+      exact_->finish(found_.data() + at_row);
       meter.poll();
     }
-    copy(found, found_.data(), part * 8, stream());
-    const int64_t offset = first + (listed == nullptr ? done : 0);
-    launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, at<int32_t>(layout_.labels) + offset,
-                      at<float>(layout_.keys) + offset, stream());
+    copy(found, found_.data(), array_bytes<uint64_t>(part), stream());
+    const int64_t offset = listed == nullptr ? done : 0;
+    launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, task.labels + offset,
+                      task.keys + offset, stream());
     context_->synchronize();
   }
-  if (listed != nullptr && count > rows.count / 8) {
-    resources_.log(LogLevel::info, std::to_string(count) + " of " + std::to_string(rows.count) +
+  if (listed != nullptr && count > task.rows.count / 8) {
+    resources_.log(LogLevel::info, std::to_string(count) + " of " + std::to_string(task.rows.count) +
                                        " rows have many centres that are about as near and were searched for exactly");
   }
 }

@@ -1,12 +1,14 @@
-// The nearest centre of every row on a GPU, exactly, as nearest_centre.hpp has it.
+// The nearest centre of every row on a GPU, exactly, as nearest_centre.hpp has it: labels and keys stay on the device.
 //
 // Products of all rows with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their canonical
 // keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for by
-// themselves: few of them directly, many by exact search (exact/knn_backend.hpp). All memory is k-means' workspace.
+// themselves: few of them directly, many by exact search (exact/knn_backend.hpp).
+//
+// Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
 
+#include "cluster/centre_search_plan.hpp"
 #include "cluster/data_sample.hpp"
-#include "cluster/kmeans_workspace_cuda.hpp"
 #include "cluster/nearest_centre_cuda.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"
@@ -20,53 +22,52 @@
 
 namespace kith {
 
+// One call. All pointers are to device memory.
+struct CentreSearchTask {
+  DeviceRowsView rows;
+  int64_t first = 0;              // the first row's number: among the kept rows, and in messages
+  bool operands_kept = false;     // these rows have come before, under the same numbers
+  bool check_finite = false;      // where the operands are made: InvalidArgument names a row that is not finite
+  int32_t* labels = nullptr;      // one for each row
+  float* keys = nullptr;          // likewise; with moves, or where wanted
+  bool wants_keys = true;
+  const double* squared_moves = nullptr;  // of the centres, since labels and keys were those of these rows; or null
+};
+
 class CentreSearchCuda {
  public:
-  // What is referred to must outlive this. Products are made in the sample's origin and scale, so that rows keep their
-  // operands while the centres move.
-  CentreSearchCuda(const KMeansProblem& problem, const KMeansPlan& plan, const KMeansWorkspace& layout,
-                   std::byte* workspace, std::shared_ptr<const DeviceContext> context, DataSample sample,
-                   const Resources& resources);
+  // `memory` has the layout's bytes. Products are made in the sample's origin and scale, so that rows keep their
+  // operands while the centres move. Work is enqueued on the context's stream.
+  CentreSearchCuda(const CentreSearchShape& shape, const CentreSearchPlan& plan, DataSample sample, std::byte* memory,
+                   std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // The centres in the workspace have changed.
-  void take_centres() const;
+  // f32, one after the other, in device memory; they stay there, and as they are, until the next call.
+  void set_centres(const float* centres);
 
-  // Fills the workspace's labels of these rows, from `first` on, and where wanted their keys. With guesses labels and
-  // keys are those of before the centres' last move.
-  struct Wanted {
-    bool guesses = false;
-    bool keys = true;
-  };
-  void assign(const DeviceRowsView& rows, int64_t first, const Wanted& wanted, ProgressMeter& meter);
-
-  // The same rows come in the next pass.
-  void keep_operands() { operands_kept_ = plan_.cuda.operands_stay; }
+  void run(const CentreSearchTask& task, ProgressMeter& meter);
 
  private:
   template <typename T>
   T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(workspace_ + offset);
+    return reinterpret_cast<T*>(memory_ + offset);
   }
   cudaStream_t stream() const { return context_->stream(); }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
-  int multiply(const DeviceRowsView& rows, int64_t first, bool guesses, const std::byte* operands,
-               const QueryFacts* facts) const;
-  void search_rest(const DeviceRowsView& rows, int64_t first, int64_t count, const uint32_t* listed,
-                   ProgressMeter& meter);
+  int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
+  void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);
 
-  const KMeansProblem& problem_;
-  const KMeansPlan& plan_;
-  const KMeansWorkspace& layout_;
-  std::byte* workspace_;
+  const CentreSearchShape shape_;
+  const CentreSearchPlan plan_;
+  const CentreSearchLayout layout_;
+  std::byte* const memory_;
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
-  const Resources quiet_;  // the search for what is left reports nothing of its own
-  const KeyKind kind_;
+  const Resources quiet_;  // exact search reports nothing of its own
   const int64_t chunks_;
+  const float* centres_ = nullptr;
   float largest_;
-  bool operands_kept_ = false;
-  const SearchTask rest_search_;
-  std::unique_ptr<KnnBackend> rest_;
+  const SearchTask search_;            // of unsettled rows
+  std::unique_ptr<KnnBackend> exact_;  // does it; made when first needed
   std::vector<uint64_t> found_;
 };
 

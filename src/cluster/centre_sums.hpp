@@ -23,6 +23,9 @@ namespace kith {
 
 inline constexpr int64_t kSumBlock = 1024;  // what is summed over all rows alike, and what pieces are multiples of
 
+// As many rows as whole blocks of kSumBlock hold, at least one.
+constexpr int64_t whole_sum_blocks(int64_t rows) { return std::max<int64_t>(rows / kSumBlock, 1) * kSumBlock; }
+
 constexpr int64_t sum_block(int64_t clusters) {
   return std::max(kSumBlock, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(64 * clusters))));
 }

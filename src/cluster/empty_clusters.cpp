@@ -17,7 +17,7 @@ uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key)
 std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& outcome, int64_t wanted) {
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> kept;
   const auto most = static_cast<size_t>(2 * wanted);
-  for (int64_t i = 0; i < run.problem.rows; ++i) {
+  for (int64_t i = 0; i < run.shape.rows; ++i) {
     const float key = outcome.keys[i];
     if (run.weights != nullptr && !(run.weights[i] > 0)) continue;
     // A row on its centre gains nothing; and a zero vector, whose products are all 0, makes no centre of length 1.
@@ -39,17 +39,17 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
 }  // namespace
 
 int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome) {
-  const int64_t cols = run.problem.cols;
+  const int64_t cols = run.shape.cols;
   std::vector<int64_t> empty;
-  for (int64_t c = 0; c < run.problem.clusters; ++c) {
+  for (int64_t c = 0; c < run.shape.clusters; ++c) {
     if (!(outcome.counts[c] > 0)) empty.push_back(c);
   }
   if (empty.empty()) return 0;
 
   run.backend.get_rows();
   const SumsView sums = run.backend.sums();
-  std::vector<int64_t> members(static_cast<size_t>(run.problem.clusters), 0);
-  for (int64_t i = 0; i < run.problem.rows; ++i) {
+  std::vector<int64_t> members(static_cast<size_t>(run.shape.clusters), 0);
+  for (int64_t i = 0; i < run.shape.rows; ++i) {
     if (run.weights == nullptr || run.weights[i] > 0) ++members[static_cast<size_t>(outcome.labels[i])];
   }
   std::vector<float> values(static_cast<size_t>(cols));

@@ -46,7 +46,8 @@ void choose_by_plus_plus(const KMeansParams& params, const KMeansPlan& plan, con
   from.rows = sample.view();
   const std::vector<uint32_t> chosen =
       plan.cuda.plus_plus ? choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources)
-                          : KMeansPlusPlus(from.rows, std::move(from.weights), params.clusters, resources)
+                          : KMeansPlusPlus(plan.cpu.format, from.rows, std::move(from.weights), params.clusters,
+                                           resources)
                                 .choose(rng, meter, resources);
   meter.finish();
   for (size_t c = 0; c < chosen.size(); ++c) {

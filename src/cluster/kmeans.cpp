@@ -49,10 +49,10 @@ struct KMeans::State {
 namespace {
 
 VectorView<const int32_t> labels_of(const KMeansModel& model) {
-  return {model.labels.as<int32_t>(), model.label_count, {}};
+  return {model.labels.data(), model.labels.size(), {}};
 }
 VectorView<const double> counts_of(const KMeansModel& model) {
-  return {model.counts.as<double>(), model.centres.rows(), {}};
+  return {model.counts.data(), model.counts.size(), {}};
 }
 
 // From keys to what is reported: the distance, or the inner product.
@@ -132,22 +132,17 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   check_kmeans_input(params, RowsInfo(rows), input);
   params = this->params();
 
-  KMeansProblem problem;
-  problem.rows = rows.rows();
-  problem.cols = rows.cols();
-  problem.clusters = params.clusters;
-  problem.dtype = rows.dtype();
-  problem.space = rows.space();
-  problem.spherical = params.spherical;
-  problem.weighted = input.weights.data != nullptr;
-  problem.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
+  const KMeansShape shape{rows.rows(),  rows.cols(),  params.clusters,
+                          rows.dtype(), rows.space(), input.weights.data != nullptr};
+  KMeansWish wish;
+  wish.spherical = params.spherical;
+  wish.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
   // Changed aside and put in place at the end, so that an exception leaves the former state.
   KMeansModel next;
   next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
-  next.counts = HostBuffer(params.clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", outer);
-  next.labels = HostBuffer(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", outer);
-  next.label_count = rows.rows();
-  const PlannedKMeans planned = plan_kmeans(problem, outer);
+  next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
+  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
+  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
@@ -157,16 +152,16 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   if (begins) {
     choose_first_centres(params, planned.plan, {source, rows.cols(), input.weights.data, input.centres}, 0, centres,
                          resources);
-    std::fill_n(next.counts.as<double>(), params.clusters, 0.0);
+    std::fill_n(next.counts.data(), params.clusters, 0.0);
   } else {
     const MatrixView old = former->centres.view();
     std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
-    std::copy_n(former->counts.as<double>(), params.clusters, next.counts.as<double>());
+    std::copy_n(former->counts.data(), params.clusters, next.counts.data());
   }
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, sample_data(source, rows.cols(), resources), resources);
-  const HostBuffer keys(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", resources);
-  backend->set_rows({rows.rows(), next.labels.as<int32_t>(), keys.as<float>(), input.weights.data});
+      make_kmeans_backend(shape, wish, planned.plan, sample_data(source, rows.cols(), resources), resources);
+  const HostArray<float> keys(rows.rows(), "the distances", resources);
+  backend->set_rows({rows.rows(), next.labels.data(), keys.data(), input.weights.data});
   backend->set_centres(centres);
   backend->begin_pass(true);
   backend->scan_all(source, planned.plan.piece_rows, meter);
@@ -174,7 +169,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   next.history = former->history;
   next.history.push_back(next.objective);
   next.iterations = former->iterations + 1;
-  backend->move_by_batch(centres, next.counts.as<double>());
+  backend->move_by_batch(centres, next.counts.data());
   backend->get_centres(centres);
   backend->get_rows();
   meter.finish();
@@ -231,13 +226,8 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), rows.rows(), all.rows()));
   }
-  KMeansProblem problem;
-  problem.rows = rows.rows();
-  problem.cols = rows.cols();
-  problem.clusters = all.rows();
-  problem.dtype = rows.dtype();
-  problem.space = rows.space();
-  const Device device = resolve_kmeans_device(problem, resources);
+  const KMeansShape shape{rows.rows(), rows.cols(), all.rows(), rows.dtype(), rows.space()};
+  const Device device = resolve_kmeans_device(shape, {}, resources);
   if (device.kind == DeviceKind::cuda) return transform_cuda(params(), device, rows, all, out, resources);
   ProgressMeter meter("transform", rows.rows(), resources);
   if (params().check_finite) check_rows_finite(rows, 0, meter, resources);
@@ -245,10 +235,9 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
   std::iota(every.begin(), every.end(), 0u);
   const KeyKind kind = params().spherical ? KeyKind::inner_product : KeyKind::l2;
-  const HostBuffer scratch(resources.threads() * rows.cols() * static_cast<int64_t>(sizeof(float)), "rows as f32",
-                           resources);
+  const HostArray<float> scratch(resources.threads() * rows.cols(), "rows as f32", resources);
   parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
-    float* const row = scratch.as<float>() + slot * rows.cols();
+    float* const row = scratch.data() + slot * rows.cols();
     auto* const keys = reinterpret_cast<float*>(out.row(i));
     widen_row(rows, i, row);
     canonical_keys_cpu(kind, {row, 0.0}, all, every.data(), all.rows(), keys);
@@ -267,8 +256,8 @@ void KMeans::set_centres(const MatrixView& centres, const Resources& resources) 
   check_kmeans_input(given, RowsInfo(centres), input);
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, given.clusters, centres.cols(), "the centres", resources);
-  model.counts = HostBuffer(given.clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", resources);
-  std::fill_n(model.counts.as<double>(), given.clusters, 0.0);
+  model.counts = HostArray<double>(given.clusters, "the centres' weights", resources);
+  std::fill_n(model.counts.data(), given.clusters, 0.0);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < given.clusters; ++c) widen_row(centres, c, out + c * centres.cols());
   if (given.spherical) normalise_centres(model.centres.mutable_view());
@@ -294,13 +283,12 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
   const MatrixView& centres = snapshot.centres;
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, clusters, centres.cols(), "the centres", resources);
-  model.counts = HostBuffer(clusters * static_cast<int64_t>(sizeof(double)), "the centres' weights", resources);
-  model.labels = HostBuffer(snapshot.labels.size * static_cast<int64_t>(sizeof(int32_t)), "the labels", resources);
+  model.counts = HostArray<double>(clusters, "the centres' weights", resources);
+  model.labels = HostArray<int32_t>(snapshot.labels.size, "the labels", resources);
   auto* const out = static_cast<float*>(model.centres.mutable_view().data());
   for (int64_t c = 0; c < clusters; ++c) widen_row(centres, c, out + c * centres.cols());
-  std::copy_n(snapshot.counts.data, clusters, model.counts.as<double>());
-  std::copy_n(snapshot.labels.data, snapshot.labels.size, model.labels.as<int32_t>());
-  model.label_count = snapshot.labels.size;
+  std::copy_n(snapshot.counts.data, clusters, model.counts.data());
+  std::copy_n(snapshot.labels.data, snapshot.labels.size, model.labels.data());
   model.objective = snapshot.objective;
   model.history = snapshot.history;
   model.iterations = snapshot.iterations;

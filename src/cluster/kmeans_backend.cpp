@@ -20,11 +20,12 @@ void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts)
   }
 }
 
-std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                   const DataSample& sample, const Resources& resources) {
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+                                                   const KMeansPlan& plan, const DataSample& sample,
+                                                   const Resources& resources) {
   return dispatch(
-      plan.device, [&] { return make_kmeans_cpu(problem, plan, sample, resources); },
-      [&](int) { return make_kmeans_cuda(problem, plan, sample, resources); });
+      plan.device, [&] { return make_kmeans_cpu(shape, wish, plan, sample, resources); },
+      [&](int) { return make_kmeans_cuda(shape, wish, plan, sample, resources); });
 }
 
 }  // namespace kith

@@ -68,16 +68,19 @@ class KMeansBackend {
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
 };
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansProblem& problem, const KMeansPlan& plan,
-                                               const DataSample& sample, const Resources& resources);
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                const DataSample& sample, const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish,
+                                               const KMeansPlan& plan, const DataSample& sample,
+                                               const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
+                                                const KMeansPlan& plan, const DataSample& sample,
+                                                const Resources& resources);
 
 // The weight of each centre's rows, added up in the order of the rows.
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts);
 
 // On the device that the plan is for.
-std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                   const DataSample& sample, const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+                                                   const KMeansPlan& plan, const DataSample& sample,
+                                                   const Resources& resources);
 
 }  // namespace kith

@@ -9,9 +9,10 @@
 #include "cluster/centre_sums_cuda.hpp"
 #include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
-#include "cluster/nearest_centre_cuda.hpp"
 #include "cluster/row_lists_cuda.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/row_upload.hpp"
@@ -27,17 +28,20 @@ namespace {
 
 class KMeansCuda final : public KMeansBackend {
  public:
-  KMeansCuda(const KMeansProblem& problem, const KMeansPlan& plan, DataSample sample, const Resources& resources)
-      : problem_(problem),
+  KMeansCuda(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
+             const Resources& resources)
+      : shape_(shape),
+        wish_(wish),
         plan_(plan),
-        layout_(problem, plan),
+        layout_(shape, wish, plan),
         resources_(resources),
         context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "k-means", context_, resources),
         upload_(plan.cuda.pinned_bytes > 0, resources),
-        search_(problem_, plan_, layout_, workspace_.data(), context_, std::move(sample), resources),
-        host_weights_(static_cast<size_t>(problem.clusters)),
-        host_moves_(static_cast<size_t>(problem.clusters)) {
+        search_(layout_.search_shape, plan.cuda.search, std::move(sample), at<std::byte>(layout_.search), context_,
+                resources),
+        host_weights_(static_cast<size_t>(shape.clusters)),
+        host_moves_(static_cast<size_t>(shape.clusters)) {
     if (!plan.cuda.rows_ahead) return;
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -60,10 +64,9 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     adds_up_ = adds_up;
     if (adds_up) {
-      const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
-      KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(bytes), stream()));
+      KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(sums_bytes()), stream()));
     }
-    if (!centres_ready_) search_.take_centres();
+    if (!centres_ready_) search_.set_centres(at<float>(layout_.centres));
     centres_ready_ = true;
   }
 
@@ -95,9 +98,9 @@ class KMeansCuda final : public KMeansBackend {
     guesses_ = false;
     launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
                             stream());
-    block_objectives_.resize(static_cast<size_t>((rows_.count + kSumBlock - 1) / kSumBlock));
+    block_objectives_.resize(static_cast<size_t>(divide_up(rows_.count, kSumBlock)));
     copy(block_objectives_.data(), at<double>(layout_.objectives), static_cast<int64_t>(block_objectives_.size()) * 8);
-    if (adds_up_) copy(host_weights_.data(), weight_sums(), problem_.clusters * 8);
+    if (adds_up_) copy(host_weights_.data(), weight_sums(), shape_.clusters * 8);
     context_->synchronize();
     double total = 0;
     for (const double block : block_objectives_) total += block;
@@ -108,23 +111,23 @@ class KMeansCuda final : public KMeansBackend {
 
   SumsView sums() override {
     const DeviceGuard guard(context_->device());
-    const int64_t bytes = problem_.clusters * (problem_.cols + 1) * 8;
-    if (host_sums_.bytes() == 0) host_sums_ = HostBuffer(bytes, "the centres' sums", resources_);
-    copy(host_sums_.data(), at<double>(layout_.sums), bytes);
+    if (host_sums_.size() == 0) {
+      host_sums_ = HostArray<double>(shape_.clusters * (shape_.cols + 1), "the centres' sums", resources_);
+    }
+    copy(host_sums_.data(), at<double>(layout_.sums), sums_bytes());
     context_->synchronize();
-    auto* const sums = host_sums_.as<double>();
-    return {sums, sums + problem_.clusters * problem_.cols};
+    return {host_sums_.data(), host_sums_.data() + shape_.clusters * shape_.cols};
   }
   void put_sums() override {
     const DeviceGuard guard(context_->device());
-    copy(at<double>(layout_.sums), host_sums_.data(), host_sums_.bytes());
+    copy(at<double>(layout_.sums), host_sums_.data(), sums_bytes());
     context_->synchronize();
   }
 
   double move_to_means(const MutableMatrixView&) override {
     const DeviceGuard guard(context_->device());
     move(nullptr);
-    copy(host_moves_.data(), at<double>(layout_.moves), problem_.clusters * 8);
+    copy(host_moves_.data(), at<double>(layout_.moves), shape_.clusters * 8);
     context_->synchronize();
     double moves = 0;
     for (const double move : host_moves_) moves += move;
@@ -133,17 +136,17 @@ class KMeansCuda final : public KMeansBackend {
 
   void move_by_batch(const MutableMatrixView&, double* counts) override {
     const DeviceGuard guard(context_->device());
-    copy(at<double>(layout_.counts), counts, problem_.clusters * 8);
+    copy(at<double>(layout_.counts), counts, shape_.clusters * 8);
     move(at<double>(layout_.counts));
     context_->synchronize();
-    for (int64_t c = 0; c < problem_.clusters; ++c) {
+    for (int64_t c = 0; c < shape_.clusters; ++c) {
       if (host_weights_[static_cast<size_t>(c)] > 0) counts[c] += host_weights_[static_cast<size_t>(c)];
     }
   }
 
   void get_centres(const MutableMatrixView& centres) override {
     const DeviceGuard guard(context_->device());
-    copy(centres.data(), at<float>(layout_.centres), problem_.clusters * problem_.cols * 4);
+    copy(centres.data(), at<float>(layout_.centres), shape_.clusters * shape_.cols * 4);
     context_->synchronize();
   }
 
@@ -155,13 +158,13 @@ class KMeansCuda final : public KMeansBackend {
   }
 
   void get_counts(double* counts) override {
-    if (rows_.weights != nullptr) return count_labels(rows_, problem_.clusters, counts);
+    if (rows_.weights != nullptr) return count_labels(rows_, shape_.clusters, counts);
     const DeviceGuard guard(context_->device());
     auto* const found = at<uint32_t>(layout_.counts);
-    std::vector<uint32_t> whole(static_cast<size_t>(problem_.clusters));
+    std::vector<uint32_t> whole(static_cast<size_t>(shape_.clusters));
     KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
     launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
-    copy(whole.data(), found, problem_.clusters * 4);
+    copy(whole.data(), found, shape_.clusters * 4);
     context_->synchronize();
     std::copy(whole.begin(), whole.end(), counts);
   }
@@ -171,16 +174,16 @@ class KMeansCuda final : public KMeansBackend {
     if (const std::optional<MatrixView> matrix = on_gpu(source)) {
       const DeviceGuard guard(context_->device());
       copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
-      launch_gather_rows(device_rows(*matrix), problem_.cols, at<uint32_t>(layout_.gather_list), count,
+      launch_gather_rows(device_rows(*matrix), shape_.cols, at<uint32_t>(layout_.gather_list), count,
                          at<std::byte>(layout_.gathered), stream());
       context_->synchronize();  // the list may change
       return {at<std::byte>(layout_.gathered),
-              problem_.dtype,
-              {count, problem_.cols, problem_.cols},
+              shape_.dtype,
+              {count, shape_.cols, shape_.cols},
               MemorySpace::cuda(context_->device())};
     }
     if (batch_.rows() == 0) {
-      batch_ = MatrixBuffer(problem_.dtype, problem_.batch_rows, problem_.cols, "a mini-batch", resources_);
+      batch_ = MatrixBuffer(shape_.dtype, wish_.batch_rows, shape_.cols, "a mini-batch", resources_);
     }
     kith::gather(source, rows, batch_.mutable_view().slice(0, count), resources_);
     return batch_.view().slice(0, count);
@@ -192,7 +195,8 @@ class KMeansCuda final : public KMeansBackend {
     return reinterpret_cast<T*>(workspace_.data() + offset);
   }
   cudaStream_t stream() const { return context_->stream(); }
-  double* weight_sums() const { return at<double>(layout_.sums) + problem_.clusters * problem_.cols; }
+  int64_t sums_bytes() const { return array_bytes<double>(shape_.clusters * (shape_.cols + 1)); }
+  double* weight_sums() const { return at<double>(layout_.sums) + shape_.clusters * shape_.cols; }
   const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
 
   void copy(void* to, const void* from, int64_t bytes) const {
@@ -202,11 +206,10 @@ class KMeansCuda final : public KMeansBackend {
 
   // The room for rows `first` and those after it.
   std::byte* place_of(int64_t first) const {
-    const int64_t row_bytes = problem_.cols * size_of(problem_.dtype);
-    return at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * row_bytes : 0);
+    return at<std::byte>(layout_.rows) + (plan_.cuda.rows_stay ? first * shape_.row_bytes() : 0);
   }
   DeviceRowsView rows_at(const std::byte* place, int64_t count) const {
-    return {place, problem_.dtype, problem_.cols, count, nullptr};
+    return {place, shape_.dtype, shape_.cols, count, nullptr};
   }
 
   // Rows on the device: where they lie, or where they are brought.
@@ -235,7 +238,7 @@ class KMeansCuda final : public KMeansBackend {
     const int64_t next = first + piece_rows;
     if (next < rows_.count) {
       begin(turn_ ^ 1, next);
-    } else if (problem_.in_memory && adds_up_) {
+    } else if (shape_.in_memory && adds_up_) {
       begin(turn_ ^ 1, 0);
     }
     return rows_at(ahead_place(turn_), std::min(piece_rows, rows_.count - first));
@@ -243,25 +246,35 @@ class KMeansCuda final : public KMeansBackend {
   std::byte* ahead_place(int buffer) const { return at<std::byte>(buffer == 0 ? layout_.rows : layout_.rows_ahead); }
 
   void work_on(const DeviceRowsView& piece, int64_t first, ProgressMeter& meter) {
-    search_.assign(piece, first, {guesses_, !keys_with_sums()}, meter);
+    CentreSearchTask task;
+    task.rows = piece;
+    task.first = first;
+    task.operands_kept = operands_kept_;
+    task.check_finite = plan_.cuda.checks_finite;
+    task.labels = at<int32_t>(layout_.labels) + first;
+    task.keys = at<float>(layout_.keys) + first;
+    task.wants_keys = !keys_with_sums();
+    if (guesses_) task.squared_moves = at<double>(layout_.moves);
+    search_.run(task, meter);
     if (adds_up_) add(piece, first);
-    const bool last = first + piece.count == rows_.count;
-    if (last && plan_.cuda.rows_stay) rows_kept_ = true;
-    if (last) search_.keep_operands();
+    if (first + piece.count == rows_.count) {  // the same rows come in the next pass
+      rows_kept_ = plan_.cuda.rows_stay;
+      operands_kept_ = plan_.cuda.operands_stay;
+    }
     meter.add(piece.count);
   }
 
   // Keys come with the sums, for which every row is read.
   bool keys_with_sums() const {
-    return adds_up_ && plan_.cuda.products && !problem_.spherical && rows_.weights == nullptr &&
-           problem_.cols <= kMostKeyCols;
+    return adds_up_ && plan_.cuda.search.products && !wish_.spherical && rows_.weights == nullptr &&
+           shape_.cols <= kMostKeyCols;
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {
     SumsTask task;
     task.rows = rows;
-    task.cols = problem_.cols;
-    task.clusters = problem_.clusters;
+    task.cols = shape_.cols;
+    task.clusters = shape_.clusters;
     task.first = first;
     task.last = first + rows.count == rows_.count;
     task.labels = at<int32_t>(layout_.labels) + first;
@@ -285,14 +298,15 @@ class KMeansCuda final : public KMeansBackend {
 
   void move(const double* counts) {
     launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, at<float>(layout_.centres),
-                         at<double>(layout_.moves), problem_.clusters, problem_.cols, problem_.spherical},
+                         at<double>(layout_.moves), shape_.clusters, shape_.cols, wish_.spherical},
                         stream());
     centres_ready_ = false;
     guesses_ = labelled_;
     labelled_ = false;
   }
 
-  const KMeansProblem problem_;
+  const KMeansShape shape_;
+  const KMeansWish wish_;
   const KMeansPlan plan_;
   const KMeansWorkspace layout_;
   const Resources resources_;
@@ -302,7 +316,7 @@ class KMeansCuda final : public KMeansBackend {
   CentreSearchCuda search_;
   KMeansRowArrays rows_;
   MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
-  HostBuffer host_sums_;
+  HostArray<double> host_sums_;
   std::vector<double> host_weights_;
   std::vector<double> host_moves_;
   std::vector<double> block_objectives_;
@@ -310,7 +324,8 @@ class KMeansCuda final : public KMeansBackend {
   bool centres_ready_ = false;  // for the search
   bool labelled_ = false;       // labels and keys are those of the centres as they are
   bool guesses_ = false;        // labels and keys are those before the centres' last move
-  bool rows_kept_ = false;
+  bool rows_kept_ = false;      // on the device, and their operands
+  bool operands_kept_ = false;
   static constexpr int64_t kNothing = -1;
   int64_t coming_ = kNothing;         // the first row of the piece that comes ahead
   int turn_ = 1;                      // the buffer of the piece that is worked on
@@ -319,10 +334,11 @@ class KMeansCuda final : public KMeansBackend {
 
 }  // namespace
 
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem& problem, const KMeansPlan& plan,
-                                                const DataSample& sample, const Resources& resources) {
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
+                                                const KMeansPlan& plan, const DataSample& sample,
+                                                const Resources& resources) {
   const DeviceGuard guard(plan.device.index);
-  return std::make_unique<KMeansCuda>(problem, plan, sample, resources);
+  return std::make_unique<KMeansCuda>(shape, wish, plan, sample, resources);
 }
 
 }  // namespace kith

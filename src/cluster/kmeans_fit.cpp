@@ -7,8 +7,7 @@
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
-#include "core/dispatch.hpp"
-#include "cuda/device_info.hpp"
+#include "cuda/resolve_device.hpp"
 
 #include <fmt/format.h>
 
@@ -19,50 +18,42 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kDouble = sizeof(double);
 constexpr uint64_t kSubsampleStream = 0;  // the runs' streams begin after it
 
-KMeansPlan plan_for(const KMeansProblem& problem, Device device, PlanBudget budget) {
-  return dispatch(
-      device, [&] { return plan_kmeans_cpu(problem, budget); },
-      [&](int index) {
-        const DeviceInfo info = usable_gpu(Device::cuda(index));
-        budget.device = std::min(budget.device, info.memory_free);
-        return plan_kmeans_cuda(problem, info, budget);
-      });
+KMeansPlan plan_for(const KMeansShape& shape, const KMeansWish& wish, Device device, const PlanBudget& budget) {
+  return plan_on(
+      device, budget, [&](const PlanBudget& left) { return plan_kmeans_cpu(shape, wish, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_kmeans_cuda(shape, wish, gpu, left); });
 }
 
-KMeansProblem problem_of(const KMeansParams& params, const KMeansRows& rows, bool fits) {
-  KMeansProblem problem;
-  problem.rows = rows.info.rows;
-  problem.cols = rows.info.cols;
-  problem.dtype = rows.info.dtype;
-  problem.space = rows.info.space;
-  problem.clusters = params.clusters;
-  problem.spherical = params.spherical;
-  problem.in_memory = rows.in_memory;
-  problem.adds_up = fits;
-  if (fits) {
-    problem.passes = params.iterations * params.n_init;
-    problem.sampled_rows = rows_to_choose_from(params, rows.info.rows);
-    problem.batch_rows = std::min(params.batch_size, rows.info.rows);
-  }
-  return problem;
+KMeansShape shape_of(const KMeansRows& rows, int64_t clusters, bool weighted) {
+  return {rows.info.rows, rows.info.cols, clusters, rows.info.dtype, rows.info.space, weighted, rows.in_memory};
 }
 
-bool wants_check(const KMeansParams& params, const KMeansProblem& problem) {
-  return params.check_finite && problem.dtype != DType::u8 && problem.dtype != DType::i8;
+bool wants_check(const KMeansParams& params, DType dtype) {
+  return params.check_finite && dtype != DType::u8 && dtype != DType::i8;
+}
+
+KMeansWish fit_wish(const KMeansParams& params, const KMeansShape& shape) {
+  KMeansWish wish;
+  wish.spherical = params.spherical;
+  wish.passes = params.iterations * params.n_init;
+  wish.sampled_rows = rows_to_choose_from(params, shape.rows);
+  wish.batch_rows = std::min(params.batch_size, shape.rows);
+  // Where the variance is not asked for, a GPU looks at the values when it rounds them: a read of the data less.
+  wish.check_finite = wants_check(params, shape.dtype) && params.tol == 0 && params.batch_size == 0;
+  return wish;
 }
 
 // Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
-double survey(const KMeansParams& params, const KMeansProblem& problem, const KMeansPlan& plan, RowSource& source,
+double survey(const KMeansParams& params, const KMeansShape& shape, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const Resources& resources) {
-  const bool check = wants_check(params, problem) && !problem.check_finite;
+  const bool check = wants_check(params, shape.dtype) && !plan.cuda.checks_finite;
   if (!check && params.tol == 0) return 0;
-  ProgressMeter meter("survey", problem.rows, resources);
-  DataSurvey survey(origin, problem.space.host_readable() ? plan.piece_rows : 0, resources);
-  for (int64_t first = 0; first < problem.rows; first += plan.piece_rows) {
-    const int64_t count = std::min(plan.piece_rows, problem.rows - first);
+  ProgressMeter meter("survey", shape.rows, resources);
+  DataSurvey survey(origin, shape.space.host_readable() ? plan.piece_rows : 0, resources);
+  for (int64_t first = 0; first < shape.rows; first += plan.piece_rows) {
+    const int64_t count = std::min(plan.piece_rows, shape.rows - first);
     survey.add(source.fetch(first, count), first, check, meter, resources);
     meter.add(count);
     meter.poll();
@@ -74,43 +65,39 @@ double survey(const KMeansParams& params, const KMeansProblem& problem, const KM
 KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, const Resources& resources) {
   KMeansModel model;
   model.centres = MatrixBuffer(DType::f32, params.clusters, cols, "the centres", resources);
-  model.counts = HostBuffer(params.clusters * kDouble, "the centres' weights", resources);
-  model.labels = HostBuffer(rows * static_cast<int64_t>(sizeof(int32_t)), "the labels", resources);
-  model.label_count = rows;
+  model.counts = HostArray<double>(params.clusters, "the centres' weights", resources);
+  model.labels = HostArray<int32_t>(rows, "the labels", resources);
   return model;
 }
 
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const Resources& outer) {
-  KMeansProblem problem = problem_of(params, rows, true);
-  problem.weighted = input.weights.data != nullptr;
-  KMeansModel best = empty_model(params, problem.rows, problem.cols, outer);
+  const KMeansShape shape = shape_of(rows, params.clusters, input.weights.data != nullptr);
+  const KMeansWish wish = fit_wish(params, shape);
+  KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
   KMeansModel other;
-  if (params.n_init > 1) other = empty_model(params, problem.rows, problem.cols, outer);
+  if (params.n_init > 1) other = empty_model(params, shape.rows, shape.cols, outer);
   best.objective = std::numeric_limits<double>::infinity();
 
-  const PlannedKMeans planned = plan_kmeans(problem, outer);
+  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
-  // Where the variance is not asked for, a GPU looks at the values when it rounds them: a read of the data less.
-  problem.check_finite = wants_check(params, problem) && params.tol == 0 && params.batch_size == 0 &&
-                         planned.plan.device.kind == DeviceKind::cuda && planned.plan.cuda.products;
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
-  const DataSample sample = sample_data(*source, problem.cols, resources);
-  const double tolerance = survey(params, problem, planned.plan, *source, sample.origin, resources);
-  const HostBuffer keys(problem.rows * static_cast<int64_t>(sizeof(float)), "the distances", resources);
+  const DataSample sample = sample_data(*source, shape.cols, resources);
+  const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, resources);
+  const HostArray<float> keys(shape.rows, "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
-    choose_first_centres(params, planned.plan, {*source, problem.cols, input.weights.data, input.centres}, attempt,
+    choose_first_centres(params, planned.plan, {*source, shape.cols, input.weights.data, input.centres}, attempt,
                          model.centres.mutable_view(), resources);
-    const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(problem, planned.plan, sample, resources);
-    ProgressMeter meter("kmeans", problem.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
-    const KMeansRun run{params,    problem,  planned.plan, *source,  input.weights.data,
+    const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+    ProgressMeter meter("kmeans", shape.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
+    const KMeansRun run{params,    shape,    planned.plan, *source,  input.weights.data,
                         tolerance, *backend, meter,        resources};
     KMeansOutcome outcome;
     outcome.centres = model.centres.mutable_view();
-    outcome.counts = model.counts.as<double>();
-    outcome.labels = model.labels.as<int32_t>();
-    outcome.keys = keys.as<float>();
+    outcome.counts = model.counts.data();
+    outcome.labels = model.labels.data();
+    outcome.keys = keys.data();
     params.batch_size > 0 ? run_mini_batches(run, attempt, outcome) : run_lloyd(run, outcome);
     meter.finish();
     model.objective = outcome.objective;
@@ -118,10 +105,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
     model.iterations = outcome.iterations;
     if (attempt > 0 && other.objective < best.objective) std::swap(best, other);
   }
-  if (!params.compute_labels) {
-    best.labels = HostBuffer();
-    best.label_count = 0;
-  }
+  if (!params.compute_labels) best.labels = HostArray<int32_t>();
   return best;
 }
 
@@ -146,13 +130,12 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
-  model.labels = HostBuffer(rows.info.rows * static_cast<int64_t>(sizeof(int32_t)), "the labels", resources);
-  model.label_count = rows.info.rows;
+  model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
       params, model.centres.view(), rows,
       [&](int64_t first, int64_t n, const int32_t* labels, const float* keys) {
-        std::copy_n(labels, n, model.labels.as<int32_t>() + first);
+        std::copy_n(labels, n, model.labels.data() + first);
         const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + first;
         for (int64_t at = 0; at < n; at += kSumBlock) {
           model.objective += objective_of(keys + at, w == nullptr ? w : w + at, std::min(kSumBlock, n - at));
@@ -176,40 +159,32 @@ KMeansRows rows_of(const VectorFile& file) {
           }};
 }
 
-Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& resources) {
-  Device device = resources.device();
-  const bool on_gpu = !problem.space.host_readable();
-  if (device.kind == DeviceKind::automatic && on_gpu) device = Device::cuda(problem.space.device);
-  if (on_gpu && device != Device::cuda(problem.space.device)) {
-    const std::string text =
-        fmt::format("rows in the memory of cuda:{} were given to k-means on {}; run it there, or copy them to the host",
-                    problem.space.device, name_of(device));
-    if (device.kind == DeviceKind::cpu) throw Unsupported(text);
-    throw InvalidArgument(text);
-  }
-  if (device.kind == DeviceKind::automatic) {
-    device = kmeans_worth_a_gpu(problem, resources.threads())
-                 ? choose_kmeans_device(problem, resources.threads(), cuda_devices())
-                 : Device::cpu();
-    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(problem, device, budget); };
-    if (device != Device::cpu() && !plan_fits(plan_there, resources)) device = Device::cpu();  // it is busy or small
-    resources.log(LogLevel::info, fmt::format("k-means of {} x {} vectors to {} centres on {}", problem.rows,
-                                              problem.cols, problem.clusters, name_of(device)));
-  }
-  return device.kind == DeviceKind::cuda ? usable_gpu(device).device : device;
+Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
+  DeviceRequest request;
+  request.job = "k-means";
+  request.spaces = {shape.space};
+  request.work = work_of(shape, wish);
+  request.fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
+  };
+  request.description = [&] {
+    return fmt::format("k-means of {} x {} vectors to {} centres", shape.rows, shape.cols, shape.clusters);
+  };
+  return resolve_device(request, resources);
 }
 
-PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources) {
-  const Device device = resolve_kmeans_device(problem, resources);
-  return plan_and_reserve<KMeansPlan>([&](const PlanBudget& budget) { return plan_for(problem, device, budget); },
-                                      resources);
+PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
+  const Device device = resolve_kmeans_device(shape, wish, resources);
+  return plan_and_reserve<KMeansPlan>(
+      [&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& outer) {
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < rows.info.rows / params.clusters;
-  const Resources resources = outer.with_device(resolve_kmeans_device(problem_of(params, rows, true), outer));
+  const KMeansShape shape = shape_of(rows, params.clusters, false);
+  const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
   KMeansModel model = samples ? fit_sample(params, rows, input, most * params.clusters, resources)
                               : fit_all_rows(params, rows, input, resources);
   if (!std::isfinite(model.objective)) {
@@ -223,29 +198,29 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const
 void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
                    const Resources& outer) {
   if (rows.info.rows == 0) return;
-  KMeansParams shape = params;
-  shape.clusters = centres.rows();
-  const KMeansProblem problem = problem_of(shape, rows, false);
-  const PlannedKMeans planned = plan_kmeans(problem, outer);
+  const KMeansShape shape = shape_of(rows, centres.rows(), false);
+  KMeansWish wish;
+  wish.spherical = params.spherical;
+  wish.moves_centres = false;
+  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
   const std::unique_ptr<RowSource> source = rows.open(piece, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(problem, planned.plan, sample_data(*source, problem.cols, resources), resources);
-  const HostBuffer arrays(piece * 8, "labels and distances", resources);
-  auto* const labels = arrays.as<int32_t>();
-  auto* const keys = reinterpret_cast<float*>(labels + piece);
-  ProgressMeter meter("assign", problem.rows, resources);
+      make_kmeans_backend(shape, wish, planned.plan, sample_data(*source, shape.cols, resources), resources);
+  const HostArray<int32_t> labels(piece, "labels", resources);
+  const HostArray<float> keys(piece, "distances", resources);
+  ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(centres);
-  for (int64_t first = 0; first < problem.rows; first += piece) {
-    const int64_t count = std::min(piece, problem.rows - first);
+  for (int64_t first = 0; first < shape.rows; first += piece) {
+    const int64_t count = std::min(piece, shape.rows - first);
     const MatrixView part = source->fetch(first, count);
     if (params.check_finite) check_rows_finite(part, first, meter, resources);
-    backend->set_rows({count, labels, keys, nullptr});
+    backend->set_rows({count, labels.data(), keys.data(), nullptr});
     backend->begin_pass(false);
     backend->scan(part, 0, meter);
     backend->get_rows();
-    sink(first, count, labels, keys);
+    sink(first, count, labels.data(), keys.data());
     meter.poll();
   }
   meter.finish();

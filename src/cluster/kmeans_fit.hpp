@@ -4,6 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
+#include "core/host_array.hpp"
 #include "core/planned.hpp"
 #include "exact/knn_checks.hpp"
 #include "rows/row_source.hpp"
@@ -26,9 +27,8 @@ KMeansRows rows_of(const VectorFile& file);
 // What a model keeps.
 struct KMeansModel {
   MatrixBuffer centres;
-  HostBuffer counts;  // doubles
-  HostBuffer labels;  // int32
-  int64_t label_count = 0;
+  HostArray<double> counts;
+  HostArray<int32_t> labels;
   double objective = 0;
   std::vector<double> history;
   int64_t iterations = 0;
@@ -36,10 +36,10 @@ struct KMeansModel {
 
 // The device that `resources` asks for, `automatic` settled: where the rows are, if that is a GPU's memory.
 // InvalidArgument where there is no such device, or the rows lie on another.
-Device resolve_kmeans_device(const KMeansProblem& problem, const Resources& resources);
+Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
 
 using PlannedKMeans = Planned<KMeansPlan>;
-PlannedKMeans plan_kmeans(const KMeansProblem& problem, const Resources& resources);
+PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
 
 // Everything has been checked but the rows' values.
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,

@@ -2,7 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/centre_panels.hpp"
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
@@ -17,73 +16,57 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kReadBytes = 32 << 20;  // read at a time
+constexpr int64_t kReadBytes = 32 << 20;   // read at a time
+constexpr double kGpuProductFlops = 1e14;  // per second
 
-int64_t bytes_of(const KMeansProblem& problem, int64_t piece, int threads) {
-  constexpr int64_t kFloat = sizeof(float);
-  const int64_t centres = problem.clusters * problem.cols * kFloat;
-  const int64_t row_bytes = problem.cols * size_of(problem.dtype);
-  int64_t bytes =
-      CentrePanels::bytes_for(problem.clusters, problem.cols) + threads * NearestCentre::bytes_for(problem.cols);
-  if (!problem.in_memory) bytes += FileSource::bytes_for({problem.rows, problem.cols, problem.dtype}, piece);
-  if (!problem.adds_up) return bytes + piece * 8;  // the piece's labels and keys
+int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
+  const PanelFormat format = plan.cpu.format;
+  const int64_t piece = plan.piece_rows;
+  int64_t bytes = PackedRows::bytes_for(format, shape.clusters, shape.cols, threads) +
+                  threads * NearestCentre::bytes_for(format, shape.cols);
+  if (!shape.in_memory) bytes += FileSource::bytes_for({shape.rows, shape.cols, shape.dtype}, piece);
+  if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
   const int64_t work =
-      CentreSums::bytes_for(problem.clusters, problem.cols, std::max(piece, problem.batch_rows), threads) +
-      2 * centres + problem.batch_rows * (row_bytes + 12);
-  const int64_t plus_plus = KMeansPlusPlus::bytes_for(problem.sampled_rows, problem.clusters, problem.cols);
-  return bytes + problem.rows * 4 + std::max(work, kmeans_start_bytes(problem, plus_plus, piece, threads));  // keys
-}
-
-// Rough rates: what matters is that a small fit is not sent to a GPU that must first wake up.
-constexpr double kCpuFlopsPerThread = 30e9;
-constexpr double kGpuFlops = 1e14;
-constexpr double kGpuStart = 0.4;    // seconds
-constexpr double kCopyBytes = 2e10;  // per second
-
-double flops(const KMeansProblem& problem) {
-  return 2.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.passes) *
-         static_cast<double>(problem.clusters) * static_cast<double>(problem.cols);
-}
-double cpu_seconds(const KMeansProblem& problem, int threads) {
-  return flops(problem) / (kCpuFlopsPerThread * threads);
+      CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
+      array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
+  const int64_t plus_plus =
+      KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads);
+  const int64_t keys = array_bytes<float>(shape.rows);
+  return bytes + keys + std::max(work, kmeans_start_bytes(shape, plus_plus, piece, threads));
 }
 
 }  // namespace
 
-int64_t kmeans_start_bytes(const KMeansProblem& problem, int64_t plus_plus, int64_t piece, int threads) {
-  return std::max(plus_plus, DataSurvey::bytes_for(piece, problem.cols, threads)) +
-         problem.clusters * problem.cols * static_cast<int64_t>(sizeof(float)) +
-         (problem.rows + 63) / 64 * 8;  // a bit for each row, while some are drawn
+int64_t kmeans_start_bytes(const KMeansShape& shape, int64_t plus_plus, int64_t piece, int threads) {
+  const int64_t drawn = array_bytes<uint64_t>(divide_up(shape.rows, 64));  // a bit for each row, while some are drawn
+  return std::max(plus_plus, DataSurvey::bytes_for(piece, shape.cols, threads)) +
+         array_bytes<float>(shape.clusters * shape.cols) + drawn;
 }
 
-bool kmeans_worth_a_gpu(const KMeansProblem& problem, int threads) { return cpu_seconds(problem, threads) > kGpuStart; }
-
-Device choose_kmeans_device(const KMeansProblem& problem, int threads, const std::vector<DeviceInfo>& gpus) {
-  if (gpus.empty()) return Device::cpu();
-  const double bytes = static_cast<double>(problem.rows) * static_cast<double>(problem.cols) *
-                       static_cast<double>(size_of(problem.dtype));
-  const double gpu = kGpuStart + bytes / kCopyBytes + flops(problem) / kGpuFlops;
-  return gpu < cpu_seconds(problem, threads) ? gpus.front().device : Device::cpu();
+Work work_of(const KMeansShape& shape, const KMeansWish& wish) {
+  const auto rows = static_cast<double>(shape.rows);
+  return {2.0 * rows * static_cast<double>(wish.passes) * static_cast<double>(shape.clusters) *
+              static_cast<double>(shape.cols),
+          rows * static_cast<double>(shape.row_bytes()), kGpuProductFlops};
 }
 
-KMeansPlan plan_kmeans_cpu(const KMeansProblem& problem, const PlanBudget& budget) {
-  const int64_t row_bytes = problem.cols * size_of(problem.dtype);
-  const auto whole_blocks = [](int64_t rows) { return std::max(rows / kSumBlock, int64_t{1}) * kSumBlock; };
+KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget) {
   KMeansPlan plan;
-  plan.piece_rows = problem.in_memory ? std::max<int64_t>(problem.rows, 1)
-                                      : std::min(whole_blocks(kReadBytes / std::max<int64_t>(row_bytes, 1)),
-                                                 whole_blocks(problem.rows + kSumBlock - 1));
+  plan.cpu.format = centre_format(shape.cols, budget.cpu);
+  plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
+                                    : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
+                                               whole_sum_blocks(shape.rows + kSumBlock - 1));
   for (;;) {
-    plan.host_bytes = bytes_of(problem, plan.piece_rows, budget.threads);
+    plan.host_bytes = bytes_of(shape, wish, plan, budget.threads);
     if (plan.host_bytes <= budget.host) return plan;
-    if (problem.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
-    plan.piece_rows = whole_blocks(plan.piece_rows / 2);
+    if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
+    plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
   }
   throw OutOfMemory(
       fmt::format(
           "k-means of {} x {} vectors to {} centres with {} threads needs at least {}, and the host memory limit "
           "leaves {}; raise the limit, or lower the clusters, the sample or the threads",
-          problem.rows, problem.cols, problem.clusters, budget.threads, format_bytes(plan.host_bytes),
+          shape.rows, shape.cols, shape.clusters, budget.threads, format_bytes(plan.host_bytes),
           format_bytes(std::max<int64_t>(budget.host, 0))),
       plan.host_bytes);
 }

@@ -11,15 +11,15 @@
 // and 4 (3 + ln(clusters)) bytes for each.
 #pragma once
 
-#include <kith/host_buffer.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/centre_panels.hpp"
 #include "cluster/draw_tree.hpp"
-#include "cluster/row_panels.hpp"
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/packed_rows.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -36,11 +36,12 @@ uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, co
 
 class KMeansPlusPlus {
  public:
-  // Of a sample of so many rows, which the caller keeps as f32.
-  static int64_t bytes_for(int64_t rows, int64_t clusters, int64_t cols);
+  // Of a sample of so many rows, which the caller keeps as f32, packed in centre_format().
+  static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads);
 
   // `rows` are f32, one after the other; `weights` may be empty.
-  KMeansPlusPlus(const MatrixView& rows, std::vector<float> weights, int64_t clusters, const Resources& resources);
+  KMeansPlusPlus(PanelFormat format, const MatrixView& rows, std::vector<float> weights, int64_t clusters,
+                 const Resources& resources);
 
   // Row numbers of the centres, in the order they were chosen.
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources);
@@ -64,12 +65,12 @@ class KMeansPlusPlus {
   int64_t clusters_;
   int64_t trials_;
   DrawTree tree_;
-  HostBuffer nearest_;    // the squared distance of each row to the nearest centre
-  HostBuffer distances_;  // the same with each trial row added
+  HostArray<float> nearest_;    // the squared distance of each row to the nearest centre
+  HostArray<float> distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
-  CentrePanels trial_panels_;
-  RowPanels panels_;  // every block begins at a multiple of RowPanels::kAlignment
-  std::vector<float> origin_;
+  PackedRows packed_trials_;
+  PackedQueries packed_;     // every block begins a panel
+  HostArray<float> limits_;  // of packed_
   std::vector<double> sums_;        // the tree's, now
   std::vector<double> trial_sums_;  // and with each trial row added
 };

@@ -15,7 +15,7 @@ namespace kith {
 
 struct KMeansRun {
   const KMeansParams& params;
-  const KMeansProblem& problem;
+  const KMeansShape& shape;
   const KMeansPlan& plan;
   RowSource& source;
   const float* weights;  // one for each row, or null

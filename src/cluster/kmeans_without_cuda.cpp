@@ -7,8 +7,8 @@
 
 namespace kith {
 
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansProblem&, const KMeansPlan&, const DataSample&,
-                                                const Resources&) {
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape&, const KMeansWish&, const KMeansPlan&,
+                                                const DataSample&, const Resources&) {
   throw_no_cuda();
 }
 

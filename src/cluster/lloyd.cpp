@@ -26,14 +26,14 @@ void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome) {
 
 void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
   KMeansBackend& backend = run.backend;
-  backend.set_rows({run.problem.rows, outcome.labels, outcome.keys, run.weights});
+  backend.set_rows({run.shape.rows, outcome.labels, outcome.keys, run.weights});
   backend.set_centres(outcome.centres);
   bool settled = false;  // labels and objective are those of the centres
   for (int64_t i = 0; i < run.params.iterations && !settled; ++i) {
     run_pass(run, true, outcome);
     outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
-    std::copy_n(backend.weights(), run.problem.clusters, outcome.counts);
+    std::copy_n(backend.weights(), run.shape.clusters, outcome.counts);
     const int64_t filled = fill_empty_clusters(run, outcome);
     const double moved = backend.move_to_means(outcome.centres);
     settled = filled == 0 && moved == 0;

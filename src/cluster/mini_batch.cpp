@@ -1,5 +1,6 @@
 #include "cluster/centre_means.hpp"
 #include "cluster/kmeans_run.hpp"
+#include "core/divide.hpp"
 
 #include <algorithm>
 
@@ -8,18 +9,18 @@ namespace kith {
 // Rows are drawn with replacement and taken in the order of their numbers, which reads a file from front to back.
 void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outcome) {
   KMeansBackend& backend = run.backend;
-  const int64_t n = run.problem.rows;
-  const int64_t batch = run.problem.batch_rows;
+  const int64_t n = run.shape.rows;
+  const int64_t batch = std::min(run.params.batch_size, n);
   const CounterRng rng = KMeansRun::random(run.params.seed, attempt, KMeansRun::Purpose::batches);
   const HostBuffer arrays(batch * 12, "a mini-batch", run.resources);
   auto* const labels = arrays.as<int32_t>();
   auto* const keys = reinterpret_cast<float*>(labels + batch);
   float* const weights = run.weights == nullptr ? nullptr : keys + batch;
   std::vector<uint32_t> drawn(static_cast<size_t>(batch));
-  const int64_t steps_per_pass = (n + batch - 1) / batch;
+  const int64_t steps_per_pass = divide_up(n, batch);
   const auto* const centres = static_cast<const float*>(outcome.centres.data());
-  std::vector<float> before(static_cast<size_t>(run.problem.clusters * run.problem.cols));
-  std::fill_n(outcome.counts, run.problem.clusters, 0.0);
+  std::vector<float> before(static_cast<size_t>(run.shape.clusters * run.shape.cols));
+  std::fill_n(outcome.counts, run.shape.clusters, 0.0);
   backend.set_centres(outcome.centres);
   for (int64_t pass = 0; pass < run.params.iterations; ++pass) {
     std::copy_n(centres, before.size(), before.begin());
@@ -45,7 +46,7 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
     outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
     backend.get_centres(outcome.centres);
-    if (squared_moves(before.data(), centres, run.problem.clusters, run.problem.cols) <= run.tolerance) break;
+    if (squared_moves(before.data(), centres, run.shape.clusters, run.shape.cols) <= run.tolerance) break;
   }
   if (!run.params.compute_labels) return;
   backend.set_rows({n, outcome.labels, outcome.keys, run.weights});

@@ -2,132 +2,155 @@
 
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/panels/packed_product.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace kith {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestRoundedColumns = 16;
 // A multiple of every panel width; several of them where their panels stay in the first-level cache.
 constexpr int64_t kSmallestBlock = 24;
 constexpr int64_t kLargestBlock = 192;
 constexpr int64_t kBlockBytes = 32 << 10;
 constexpr int kCandidates = 8;
 
-struct Candidate {
-  float least;  // its value is at least this
-  uint32_t centre;
-};
-
 }  // namespace
 
-int64_t NearestCentre::block_rows(int64_t cols) {
-  const int64_t row_bytes = cols * (CentrePanels::takes_bytes(cols) ? 1 : static_cast<int64_t>(sizeof(float)));
+PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu) {
+  const bool rounds = cols >= kFewestRoundedColumns && cols <= kMostRoundedColumns && has_rounded_product(cpu);
+  return rounds ? PanelFormat::rounded : PanelFormat::f32;
+}
+
+int64_t NearestCentre::block_rows(PanelFormat format, int64_t cols) {
+  const int64_t row_bytes = format == PanelFormat::rounded ? cols : array_bytes<float>(cols);
   return std::clamp(kBlockBytes / row_bytes / kSmallestBlock * kSmallestBlock, kSmallestBlock, kLargestBlock);
 }
 
-int64_t NearestCentre::bytes_for(int64_t cols) {
-  const int64_t rows = block_rows(cols);
-  return RowPanels::bytes_for(rows, cols) +
-         rows * (cols * static_cast<int64_t>(sizeof(float)) +
-                 static_cast<int64_t>(sizeof(uint64_t) + kCandidates * sizeof(Candidate) + sizeof(int32_t)));
+int64_t NearestCentre::bytes_for(PanelFormat format, int64_t cols) {
+  const int64_t rows = block_rows(format, cols);
+  return PackedQueries::bytes_for(format, rows, cols) + PackedQueries::scratch_bytes(format, cols) +
+         array_bytes<float>(rows * (cols + 1)) + array_bytes<uint64_t>(rows) +
+         array_bytes<Candidate>(rows * kCandidates) + array_bytes<int32_t>(rows);
 }
 
-NearestCentre::NearestCentre(KeyKind kind, int64_t cols, const Resources& resources)
-    : panels_(kind, block_rows(cols), cols, resources),
-      rows_(block_rows(cols) * cols * static_cast<int64_t>(sizeof(float)), "a block of rows", resources),
-      best_(block_rows(cols) * static_cast<int64_t>(sizeof(uint64_t)), "candidates", resources),
-      candidates_(block_rows(cols) * static_cast<int64_t>(kCandidates * sizeof(Candidate)), "candidates", resources),
-      sizes_(block_rows(cols) * static_cast<int64_t>(sizeof(int32_t)), "candidates", resources) {}
+NearestCentre::NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources)
+    : block_(block_rows(format, cols)),
+      packed_(kind, format, block_, cols, resources),
+      scratch_(PackedQueries::scratch_bytes(format, cols), "packing rows", resources),
+      rows_(block_ * cols, "a block of rows", resources),
+      limits_(block_, "a block of rows", resources),
+      best_(block_, "candidates", resources),
+      candidates_(block_ * kCandidates, "candidates", resources),
+      candidate_count_(block_, "candidates", resources) {}
 
 // One block of rows against all centres.
 class NearestCentre::Block final : public PanelHits {
  public:
-  Block(NearestCentre& own, const CentrePanels& centres)
-      : centres_(centres),
-        panels_(own.panels_),
-        rows_(own.rows_.as<float>()),
-        best_(own.best_.as<uint64_t>()),
-        candidates_(own.candidates_.as<Candidate>()),
-        sizes_(own.sizes_.as<int32_t>()) {}
+  Block(NearestCentre& own, const PackedRows& packed, const MatrixView& centres, int64_t count)
+      : own_(own),
+        packed_(packed),
+        centres_(centres),
+        count_(count),
+        limits_(own.limits_.data()),
+        product_(own.packed_, 0, count, limits_, packed) {}
 
   void run(const MatrixView& rows, int32_t* labels, float* keys) {
-    const int64_t count = rows.rows();
-    for (int64_t i = 0; i < count; ++i) widen_row(rows, i, rows_ + i * rows.cols());
-    panels_.pack(rows_, 0, count, centres_.origin());
-    for (int64_t i = 0; i < count; ++i) begin(i, labels[i] == kNoLabel ? 0u : static_cast<uint32_t>(labels[i]));
-    panels_.scan(centres_, 0, count, *this);
-    for (int64_t i = 0; i < count; ++i) {
+    pack(rows);
+    for (int64_t i = 0; i < count_; ++i) begin(i, labels[i] == kNoLabel ? 0u : static_cast<uint32_t>(labels[i]));
+    product_.scan(*this);
+    for (int64_t i = 0; i < count_; ++i) {
       settle(i);
-      labels[i] = static_cast<int32_t>(row_of(best_[i]));
-      keys[i] = key_of_ordered(ordered_of(best_[i]));
+      labels[i] = static_cast<int32_t>(row_of(own_.best_[i]));
+      keys[i] = key_of_ordered(ordered_of(own_.best_[i]));
     }
   }
 
   void on_hit(int64_t i, int64_t panel, const float* values) override {
-    const float bound = panels_.bound(i, centres_, panel);
-    const int64_t first = panel * centres_.rows_per_panel();
-    const int64_t count = std::min(centres_.rows_per_panel(), centres_.count() - first);
+    const float bound = product_.bound(i, panel);
+    const int64_t first = panel * packed_.rows_per_panel();
+    const int64_t count = std::min(packed_.rows_per_panel(), packed_.rows() - first);
     for (int64_t j = 0; j < count; ++j) {
       const float value = values[j];
-      if (value > panels_.limit(i) + bound) continue;  // a NaN is no reason to drop
+      if (value > limits_[i] + bound) continue;  // a NaN is no reason to drop
       const auto centre = static_cast<uint32_t>(first + j);
-      if (centre == row_of(best_[i])) continue;
-      if (sizes_[i] == kCandidates) make_room(i);
-      candidates_[i * kCandidates + sizes_[i]++] = {value - bound, centre};
-      panels_.limit(i) = std::min(panels_.limit(i), value + bound);
+      if (centre == row_of(own_.best_[i])) continue;
+      if (own_.candidate_count_[i] == kCandidates) make_room(i);
+      candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre};
+      limits_[i] = std::min(limits_[i], value + bound);
     }
   }
 
  private:
+  Candidate* candidates(int64_t i) const { return own_.candidates_.data() + i * kCandidates; }
+
+  // Rows that only fill up a panel accept nothing.
+  void pack(const MatrixView& rows) {
+    const int64_t width = own_.packed_.panel_width();
+    float* const values = own_.rows_.data();
+    for (int64_t i = 0; i < count_; ++i) widen_row(rows, i, values + i * rows.cols());
+    for (int64_t first = 0; first < count_; first += width) {
+      own_.packed_.pack_panel(first / width, values + first * rows.cols(), std::min(width, count_ - first),
+                              packed_.origin(), own_.scratch_.data());
+    }
+    std::fill_n(limits_, count_, kInfinity);
+    std::fill(limits_ + count_, limits_ + round_up(count_, width), -kInfinity);
+  }
+
   // The guess's distance is where row i starts from.
   void begin(int64_t i, uint32_t guess) {
-    sizes_[i] = 0;
-    best_[i] = kPadding;
+    own_.candidate_count_[i] = 0;
+    own_.best_[i] = kPadding;
     score(i, &guess, 1);
   }
 
   void score(int64_t i, const uint32_t* centres, int64_t count) {
     float keys[kCandidates];
-    canonical_keys_cpu(centres_.kind(), {rows_ + i * centres_.cols(), 0.0}, centres_.centres(), centres, count, keys);
-    for (int64_t c = 0; c < count; ++c) best_[i] = std::min(best_[i], pack_neighbor(ordered_key(keys[c]), centres[c]));
-    const float limit = key_of_ordered(ordered_of(best_[i])) - panels_.offset(i);
-    if (limit < panels_.limit(i)) panels_.limit(i) = limit;
+    uint64_t& best = own_.best_[i];
+    canonical_keys_cpu(packed_.kind(), {own_.rows_.data() + i * packed_.cols(), 0.0}, centres_, centres, count, keys);
+    for (int64_t c = 0; c < count; ++c) best = std::min(best, pack_neighbor(ordered_key(keys[c]), centres[c]));
+    const float limit = key_of_ordered(ordered_of(best)) - own_.packed_.offset(i);
+    if (limit < limits_[i]) limits_[i] = limit;
   }
+
+  bool possible(int64_t i, const Candidate& candidate) const { return !(candidate.least > limits_[i]); }
 
   // Scores the candidates that are still possible.
   void settle(int64_t i) {
     uint32_t centres[kCandidates];
     int64_t count = 0;
-    for (int32_t c = 0; c < sizes_[i]; ++c) {
-      const Candidate& candidate = candidates_[i * kCandidates + c];
-      if (!(candidate.least > panels_.limit(i))) centres[count++] = candidate.centre;
+    for (int32_t c = 0; c < own_.candidate_count_[i]; ++c) {
+      if (possible(i, candidates(i)[c])) centres[count++] = candidates(i)[c].centre;
     }
-    sizes_[i] = 0;
+    own_.candidate_count_[i] = 0;
     if (count > 0) score(i, centres, count);
   }
 
   void make_room(int64_t i) {
-    Candidate* const list = candidates_ + i * kCandidates;
-    const auto possible = [&](const Candidate& candidate) { return !(candidate.least > panels_.limit(i)); };
-    sizes_[i] = static_cast<int32_t>(std::partition(list, list + kCandidates, possible) - list);
-    if (sizes_[i] == kCandidates) settle(i);
+    Candidate* const end = std::partition(candidates(i), candidates(i) + kCandidates,
+                                          [&](const Candidate& candidate) { return possible(i, candidate); });
+    own_.candidate_count_[i] = static_cast<int32_t>(end - candidates(i));
+    if (own_.candidate_count_[i] == kCandidates) settle(i);
   }
 
-  const CentrePanels& centres_;
-  RowPanels& panels_;
-  float* rows_;
-  uint64_t* best_;
-  Candidate* candidates_;
-  int32_t* sizes_;
+  NearestCentre& own_;
+  const PackedRows& packed_;
+  const MatrixView& centres_;
+  const int64_t count_;
+  float* const limits_;
+  const PackedProduct product_;
 };
 
-void NearestCentre::assign(const CentrePanels& centres, const MatrixView& rows, int32_t* labels, float* keys) {
-  const int64_t step = block_rows(rows.cols());
-  for (int64_t first = 0; first < rows.rows(); first += step) {
-    const MatrixView block = rows.slice(first, std::min(step, rows.rows() - first));
-    Block(*this, centres).run(block, labels + first, keys + first);
+void NearestCentre::assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
+                           float* keys) {
+  for (int64_t first = 0; first < rows.rows(); first += block_) {
+    const int64_t count = std::min(block_, rows.rows() - first);
+    Block(*this, packed, centres, count).run(rows.slice(first, count), labels + first, keys + first);
   }
 }
 

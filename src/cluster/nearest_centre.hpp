@@ -8,11 +8,11 @@
 // Cost: 2 rows x centres x columns operations, f32 or bytes, and about two canonical distances a row.
 #pragma once
 
-#include <kith/host_buffer.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/centre_panels.hpp"
-#include "cluster/row_panels.hpp"
+#include "core/host_array.hpp"
+#include "kernels/panels/packed_queries.hpp"
+#include "kernels/panels/packed_rows.hpp"
 
 #include <cstdint>
 
@@ -20,25 +20,40 @@ namespace kith {
 
 inline constexpr int32_t kNoLabel = -1;
 
+// What rows and centres are packed in: rounded to bytes where such a CPU multiplies these faster. Which one changes
+// only which centres become candidates for a row, never the result.
+PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
+
 class NearestCentre {
  public:
   // Working memory of one thread.
-  static int64_t bytes_for(int64_t cols);
-  NearestCentre(KeyKind kind, int64_t cols, const Resources& resources);
+  static int64_t bytes_for(PanelFormat format, int64_t cols);
+  NearestCentre(KeyKind kind, PanelFormat format, int64_t cols, const Resources& resources);
 
   // Rows that are best given together.
-  static int64_t block_rows(int64_t cols);
+  static int64_t block_rows(PanelFormat format, int64_t cols);
 
-  // For any number of rows. `labels` holds guesses or kNoLabel, and the centres afterwards; `keys` the canonical keys.
-  void assign(const CentrePanels& centres, const MatrixView& rows, int32_t* labels, float* keys);
+  // For any number of rows. `packed` holds the `centres`, which are f32. `labels` holds guesses or kNoLabel, and the
+  // centres afterwards; `keys` the canonical keys.
+  void assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
+              float* keys);
 
  private:
+  struct Candidate {
+    float least;  // its value is at least this
+    uint32_t centre;
+  };
   class Block;
-  RowPanels panels_;
-  HostBuffer rows_;        // a block as f32
-  HostBuffer best_;        // the nearest scored so far, packed neighbours
-  HostBuffer candidates_;  // of each row
-  HostBuffer sizes_;
+
+  // Of a block of rows.
+  int64_t block_;
+  PackedQueries packed_;
+  HostArray<std::byte> scratch_;       // for packing
+  HostArray<float> rows_;              // as f32
+  HostArray<float> limits_;            // values up to here, and the bound, may be the nearest's; whole panels
+  HostArray<uint64_t> best_;           // the nearest scored so far, packed neighbours
+  HostArray<Candidate> candidates_;    // kCandidates for each row
+  HostArray<int32_t> candidate_count_;
 };
 
 }  // namespace kith

@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     best.rows[kKept] = static_cast<uint32_t>(candidates);
     if (sure && candidates > 1) task.found[row] = best;
   }
-  push(real && !sure, row, task.failed, task.failed_count);
-  push(sure && candidates > 1, row, task.unsettled, task.unsettled_count);
+  push(real && !sure, row, task.unsettled, task.unsettled_count);
+  push(sure && candidates > 1, row, task.several, task.several_count);
 }
 
 // Four threads for each row that has more than one candidate.
@@ -151,10 +151,10 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
   const unsigned threads = row_threads();
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
   const bool centre_aligned = rows_aligned(task.centres, task.cols);
-  const int64_t count = *task.unsettled_count;
+  const int64_t count = *task.several_count;
   const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / kRowThreads);
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads; i < count; i += step) {
-    const int64_t row = task.unsettled[i];
+    const int64_t row = task.several[i];
     const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
     const NearestRows best = task.found[row];
     const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task, int64_t clusters) {
   __shared__ uint64_t warps[kFewThreads / 32];
-  const int64_t row = task.failed[blockIdx.x];
+  const int64_t row = task.unsettled[blockIdx.x];
   const unsigned threads = row_threads();
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);

@@ -44,17 +44,17 @@ struct SettleTask {
   int parts = 1;
   int32_t* labels = nullptr;
   float* keys = nullptr;
-  uint32_t* failed = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
-  uint32_t* failed_count = nullptr;
-  uint32_t* unsettled = nullptr;  // rows with more than one candidate, on the way
+  uint32_t* unsettled = nullptr;  // rows with more candidates than were kept, or of which nothing is sure; in no order
   uint32_t* unsettled_count = nullptr;
+  uint32_t* several = nullptr;  // rows with more than one candidate, on the way
+  uint32_t* several_count = nullptr;
 };
-// Labels, but of the rows that fail. Both counts are zeroed before.
+// Labels, but of the unsettled rows. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of all rows, which have labels.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
-// The labels of the rows that failed, by the canonical keys of all centres: for few rows.
+// The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);
 
 }  // namespace kith

@@ -9,13 +9,14 @@
 #include <kith/error.hpp>
 
 #include "core/plan_budget.hpp"
+#include "core/planned.hpp"
 #include "cuda/device_info.hpp"
 
 #include <algorithm>
 
 namespace kith {
 
-// plan_with(gpu, budget) makes the best plan that fits, or throws OutOfMemory; its device_bytes are what it needs.
+// plan_with(gpu, budget) makes the best plan that fits, or throws OutOfMemory; bytes_of(plan) says what it needs.
 template <typename PlanWith>
 auto plan_on_gpu(Device device, const PlanBudget& budget, const PlanWith& plan_with) {
   const auto within = [&](const DeviceInfo& gpu) {
@@ -25,7 +26,7 @@ auto plan_on_gpu(Device device, const PlanBudget& budget, const PlanWith& plan_w
   };
   try {
     auto plan = within(usable_gpu_when_idle(device));
-    if (plan.device_bytes <= idle_pool_bytes(device.index)) return plan;
+    if (bytes_of(plan).device <= idle_pool_bytes(device.index)) return plan;
   } catch (const OutOfMemory&) {  // the next one says what is free
   }
   return within(usable_gpu(device));

@@ -2,8 +2,8 @@
 // candidate lists fill.
 #pragma once
 
-#include "exact/packed_base.hpp"
 #include "exact/scan_context.hpp"
+#include "kernels/panels/packed_rows.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -26,10 +26,10 @@ template <typename Limit>
 class BlockScan {
  protected:
   // Queries that only fill up a panel accept `nothing`.
-  BlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block, Limit nothing)
+  BlockScan(const ScanContext& context, const PackedRows& packed, const ScanBlock& block, Limit nothing)
       : context_(context), packed_(packed), block_(block) {
-    const int64_t width = context.queries.panel_width();
-    limits_.assign(static_cast<size_t>((block.query_count + width - 1) / width * width), nothing);
+    const int64_t width = context.queries.packed().panel_width();
+    limits_.assign(static_cast<size_t>(round_up(block.query_count, width)), nothing);
   }
 
   // Calls scan(first panel, count) for all panels, looking up now and then.
@@ -62,14 +62,14 @@ class BlockScan {
 
   static constexpr int64_t kColumnsBetweenCheckpoints = 1 << 17;  // tens of milliseconds of work
   const ScanContext& context_;
-  const PackedBase& packed_;
+  const PackedRows& packed_;
   const ScanBlock& block_;
   std::vector<Limit> limits_;
 };
 
 // Floats: values within a bound become candidates.
-void scan_float_block(const ScanContext& context, const PackedBase& packed, const ScanBlock& block);
+void scan_float_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block);
 // Bytes: values are exact, and so are the candidates' keys.
-void scan_byte_block(const ScanContext& context, const PackedBase& packed, const ScanBlock& block);
+void scan_byte_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block);
 
 }  // namespace kith

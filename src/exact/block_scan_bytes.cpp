@@ -1,4 +1,5 @@
 #include "exact/block_scan.hpp"
+#include "kernels/panels/byte_product.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -31,10 +32,10 @@ int32_t largest_sum(KeyKind kind, float limit) {
 
 class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  public:
-  ByteBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
+  ByteBlockScan(const ScanContext& context, const PackedRows& packed, const ScanBlock& block)
       : BlockScan(context, packed, block, kSmallestLimit), panels_(packed.byte_panels()) {
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
-    queries_ = context.queries.byte_panels(block.first_query, block.query_count, limits_.data());
+    queries_ = context.queries.packed().byte_panels(block.first_query, block.query_count, limits_.data());
   }
 
   void run() {
@@ -43,7 +44,7 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
   }
 
   void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
-    const int32_t offset = context_.queries.byte_offset(block_.first_query + query);
+    const int32_t offset = context_.queries.packed().byte_offset(block_.first_query + query);
     CandidateList& candidates = list(query);
     if (const int64_t count = rows_in(panel); count < 64) passed &= (uint64_t{1} << count) - 1;
     for (; passed != 0; passed &= passed - 1) {
@@ -59,7 +60,7 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  private:
   void set_limit(int64_t query) {
     const int64_t limit = int64_t{largest_sum(context_.kind, largest_key(query))} -
-                          context_.queries.byte_offset(block_.first_query + query);
+                          context_.queries.packed().byte_offset(block_.first_query + query);
     limits_[static_cast<size_t>(query)] =
         static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
   }
@@ -70,7 +71,7 @@ class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
 
 }  // namespace
 
-void scan_byte_block(const ScanContext& context, const PackedBase& packed, const ScanBlock& block) {
+void scan_byte_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block) {
   ByteBlockScan(context, packed, block).run();
 }
 

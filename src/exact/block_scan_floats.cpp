@@ -8,18 +8,21 @@
 namespace kith {
 namespace {
 
+// A panel's hits come to a candidate list together.
+static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class FloatBlockScan final : public PanelHits, private BlockScan<float> {
  public:
-  FloatBlockScan(const ScanContext& context, const PackedBase& packed, const ScanBlock& block)
+  FloatBlockScan(const ScanContext& context, const PackedRows& packed, const ScanBlock& block)
       : BlockScan(context, packed, block, -kInfinity),
         panels_(packed.panels()),
         relative_(is_product(context.kind) ? 0.0f : direct_error(panels_.cols)) {
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
-    queries_ = context.queries.panels(block.first_query, block.query_count, limits_.data());
+    queries_ = context.queries.packed().panels(block.first_query, block.query_count, limits_.data());
     if (packed.format() != PanelFormat::screened || context.plan.format != PanelFormat::screened) return;
-    const RoundedQueries rounded = context.queries.screen_panels(block.first_query, block.query_count, limits_.data());
+    const RoundedQueries rounded =
+        context.queries.packed().screen_panels(block.first_query, block.query_count, limits_.data());
     screened_.emplace(queries_, panels_, rounded, packed.screen_panels(), *this);
   }
 
@@ -32,7 +35,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const float bound = queries_.bound(query).at(panels_.norms[panel]);
-    const float offset = context_.queries.offset(block_.first_query + query);
+    const float offset = context_.queries.packed().offset(block_.first_query + query);
     CandidateList& candidates = list(query);
     const int64_t before = candidates.size();
     candidates.push_group(values, rows_in(panel), limits_[static_cast<size_t>(query)] + bound,
@@ -47,7 +50,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
   void set_limit(int64_t query) {
     const float key = largest_key(query);
     const float most = context_.kind == KeyKind::l2 ? square_above(key) : key + 2 * relative_ * key;
-    limits_[static_cast<size_t>(query)] = most - context_.queries.offset(block_.first_query + query);
+    limits_[static_cast<size_t>(query)] = most - context_.queries.packed().offset(block_.first_query + query);
   }
 
   const PanelBase panels_;
@@ -58,7 +61,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
 
 }  // namespace
 
-void scan_float_block(const ScanContext& context, const PackedBase& packed, const ScanBlock& block) {
+void scan_float_block(const ScanContext& context, const PackedRows& packed, const ScanBlock& block) {
   FloatBlockScan(context, packed, block).run();
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/host_array.hpp"
 #include "exact/direct_scan.hpp"
-#include "exact/packed_base.hpp"
+#include "exact/prepared_base_cpu.hpp"
 #include "exact/product_scan.hpp"
 #include "rows/finite_check.hpp"
 
@@ -47,7 +47,8 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
     thresholds_[static_cast<size_t>(query)] = threshold;
     for (int64_t split = 0; split < plan_.row_splits; ++split) context.list(query, split).reset(threshold, keys);
   }
-  const auto* const packed = dynamic_cast<const PackedBase*>(ready);
+  const auto* const prepared = dynamic_cast<const PreparedBaseCpu*>(ready);
+  const PackedRows* const packed = prepared == nullptr ? nullptr : &prepared->packed();
   if (plan_.engine == CpuEngine::direct) {
     direct_scan(context, packed, check, first_row);
   } else {

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-void direct_scan(const ScanContext& context, const PackedBase* ready, bool check_finite, int64_t first_row) {
+void direct_scan(const ScanContext& context, const PackedRows* ready, bool check_finite, int64_t first_row) {
   const MatrixView& base = context.base;
   const int64_t cols = base.cols();
   // Cosine scans with normalised queries, which keeps their products clear of underflow.
@@ -31,7 +31,7 @@ void direct_scan(const ScanContext& context, const PackedBase* ready, bool check
   const bool screens =
       context.plan.screens && !check_finite && ready != nullptr && ready->format() == PanelFormat::screened;
   if (screens) {  // of an index, whose rows have been looked at
-    context.queries.pack(ready->centre(), context.meter, context.resources);
+    context.queries.pack(ready->origin(), context.meter, context.resources);
     return parallel_for(splits, context.meter, context.resources, [&](int64_t split, int slot) {
       TileScan scan(context, queries, split, slot, false);
       ScreenedTileScan(context, *ready, split, scan)

@@ -2,11 +2,11 @@
 // one, does not rule out.
 #pragma once
 
-#include "exact/packed_base.hpp"
 #include "exact/scan_context.hpp"
+#include "kernels/panels/packed_rows.hpp"
 
 namespace kith {
 
-void direct_scan(const ScanContext& context, const PackedBase* ready, bool check_finite, int64_t first_row);
+void direct_scan(const ScanContext& context, const PackedRows* ready, bool check_finite, int64_t first_row);
 
 }  // namespace kith

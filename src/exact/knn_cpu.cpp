@@ -1,18 +1,10 @@
 // k-NN search on the CPU: the scanner finds candidates, the canonical distance decides among them, and every query
 // keeps its k best over all rows scanned.
-#include <kith/error.hpp>
-
-#include "core/byte_size.hpp"
-#include "core/float_mode.hpp"
 #include "core/host_array.hpp"
-#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/cpu_scanner.hpp"
 #include "exact/knn_backend.hpp"
-#include "exact/packed_base.hpp"
 #include "kernels/select/candidate_list.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,27 +69,6 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
 std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPlan& plan, const KeptRows* kept,
                                          const Resources& resources) {
   return std::make_unique<KnnCpu>(task, plan, kept == nullptr ? nullptr : kept->bits(), resources);
-}
-
-std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
-                                               const Resources& resources) {
-  const DefaultFloatMode mode;
-  const KeyKind kind = key_kind(options.metric);
-  PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
-  const auto bytes_for = [&] { return PackedBase::bytes_for(format, base.rows(), base.cols(), resources.threads()); };
-  const int64_t most = resources.host_memory()->available() / 2;  // a search needs memory too
-  if (format == PanelFormat::screened && bytes_for() > most) format = PanelFormat::f32;
-  const int64_t bytes = bytes_for();
-  if (bytes > most) {
-    throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
-                                  format_bytes(bytes), format_bytes(resources.host_memory()->available())),
-                      2 * bytes);
-  }
-  auto packed = std::make_shared<PackedBase>(kind, format, choose_centre(kind, base), base.rows(), resources);
-  ProgressMeter meter("prepare", base.rows(), resources);
-  packed->pack(base, options.check_finite, options.first_row, 1, meter, resources);
-  meter.finish();
-  return packed;
 }
 
 }  // namespace kith

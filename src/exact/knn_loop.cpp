@@ -6,14 +6,13 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/gpu_plan.hpp"
+#include "cuda/resolve_device.hpp"
 #include "kernels/select/other_neighbors.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
 namespace kith {
 namespace {
@@ -33,25 +32,10 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
   }
 }
 
-void check_spaces(Device device, const SearchTask& task) {
-  for (const MemorySpace& space : {task.shape.query_space, task.shape.base_space, task.wish.result_space}) {
-    if (space.host_readable() || Device::cuda(space.device) == device) continue;
-    const std::string text =
-        fmt::format("data in the memory of cuda:{} was given to a search on {}; search there, or copy it to the host",
-                    space.device, name_of(device));
-    if (device == Device::cpu()) throw Unsupported(text);
-    throw InvalidArgument(text);
-  }
-}
-
 KnnPlan plan_for(const SearchTask& task, Device device, const PlanBudget& budget) {
-  return dispatch(
-      device, [&]() -> KnnPlan { return plan_knn_cpu(task, budget); },
-      [&](int) -> KnnPlan {
-        return plan_on_gpu(device, budget, [&](const DeviceInfo& gpu, const PlanBudget& free) {
-          return plan_knn_cuda(task, gpu, free);
-        });
-      });
+  return plan_on(
+      device, budget, [&](const PlanBudget& left) -> KnnPlan { return plan_knn_cpu(task, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) -> KnnPlan { return plan_knn_cuda(task, gpu, left); });
 }
 
 }  // namespace
@@ -65,23 +49,18 @@ const SearchBatches& batches_of(const KnnPlan& plan) {
 }
 
 Device resolve_device(const SearchTask& task, const Resources& resources) {
-  Device asked = resources.device();
-  for (const MemorySpace& space : {task.shape.query_space, task.shape.base_space, task.wish.result_space}) {
-    if (asked.kind == DeviceKind::automatic && !space.host_readable()) asked = Device::cuda(space.device);
-  }
-  check_spaces(asked, task);
-  if (asked.kind == DeviceKind::cpu) return asked;
-  if (asked.kind == DeviceKind::automatic) {
-    Device chosen = worth_a_gpu(task.shape, resources.threads())
-                        ? choose_knn_device(task.shape, resources.threads(), cuda_devices())
-                        : Device::cpu();
-    const auto plan_there = [&](const PlanBudget& budget) { return plan_for(task, chosen, budget); };
-    if (chosen != Device::cpu() && !plan_fits(plan_there, resources)) chosen = Device::cpu();  // it is busy or small
-    resources.log(LogLevel::info, fmt::format("exact search of {} queries in {} x {} vectors on {}", task.shape.queries,
-                                              task.scope.rows, task.shape.cols, name_of(chosen)));
-    return chosen;
-  }
-  return usable_gpu_when_idle(asked).device;
+  DeviceRequest request;
+  request.job = "a search";
+  request.spaces = {task.shape.query_space, task.shape.base_space, task.wish.result_space};
+  request.work = work_of(task.shape);
+  request.fits = [&](Device device) {
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
+  };
+  request.description = [&] {
+    return fmt::format("exact search of {} queries in {} x {} vectors", task.shape.queries, task.scope.rows,
+                       task.shape.cols);
+  };
+  return resolve_device(request, resources);
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {

@@ -5,9 +5,9 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   bytes += array_bytes<uint64_t>(2 * batch * task.scope.k);  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);
   if (product && !task.scope.prepared) {
-    bytes += PackedBase::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
+    bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
   if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
@@ -150,19 +150,9 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   return plan;
 }
 
-// Rough rates: what matters is that a small search is not sent to a GPU that must first wake up.
-// Of products in f32 on a small CPU; faster CPUs and formats make the choice of a GPU come too early, by less than
-// its start takes.
-constexpr double kCpuFlopsPerThread = 30e9;
+// Of a GPU, per second.
 constexpr double kGpuProductFlops = 5e13;  // on matrix units
 constexpr double kGpuFlops = 2.4e12;       // in float64
-constexpr double kGpuStart = 0.4;          // seconds
-constexpr double kCopyBytes = 2e10;        // per second
-
-double flops(const SearchShape& shape) {
-  return 2.0 * static_cast<double>(shape.queries) * static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
-}
-double cpu_seconds(const SearchShape& shape, int threads) { return flops(shape) / (kCpuFlopsPerThread * threads); }
 
 }  // namespace
 
@@ -194,14 +184,10 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
       plan.host_bytes);
 }
 
-bool worth_a_gpu(const SearchShape& shape, int threads) { return cpu_seconds(shape, threads) > kGpuStart; }
-
-Device choose_knn_device(const SearchShape& shape, int threads, const std::vector<DeviceInfo>& gpus) {
-  if (gpus.empty()) return Device::cpu();
-  const double bytes = static_cast<double>(shape.rows) * static_cast<double>(shape.base_info().row_bytes());
-  const double rate = is_product(key_kind(shape.metric)) ? kGpuProductFlops : kGpuFlops;
-  const double gpu = kGpuStart + bytes / kCopyBytes + flops(shape) / rate;
-  return gpu < cpu_seconds(shape, threads) ? gpus.front().device : Device::cpu();
+Work work_of(const SearchShape& shape) {
+  const double values = static_cast<double>(shape.rows) * static_cast<double>(shape.cols);
+  return {2.0 * static_cast<double>(shape.queries) * values, values * static_cast<double>(size_of(shape.base_dtype)),
+          is_product(key_kind(shape.metric)) ? kGpuProductFlops : kGpuFlops};
 }
 
 }  // namespace kith

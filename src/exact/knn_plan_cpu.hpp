@@ -2,8 +2,7 @@
 // and test plans, for any other.
 #pragma once
 
-#include <kith/device.hpp>
-
+#include "core/device_choice.hpp"
 #include "core/plan_budget.hpp"
 #include "exact/search_batches.hpp"
 #include "exact/search_task.hpp"
@@ -11,7 +10,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace kith {
 
@@ -42,10 +40,7 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.
 KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget);
 
-// False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
-bool worth_a_gpu(const SearchShape& shape, int threads);
-
-// The device that `automatic` stands for: a GPU where the predicted time, its start and copies included, is shorter.
-Device choose_knn_device(const SearchShape& shape, int threads, const std::vector<DeviceInfo>& gpus);
+// By which a device is chosen.
+Work work_of(const SearchShape& shape);
 
 }  // namespace kith

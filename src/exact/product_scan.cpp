@@ -7,7 +7,7 @@
 namespace kith {
 namespace {
 
-void scan_packed(const ScanContext& context, const PackedBase& packed, int64_t first_row) {
+void scan_packed(const ScanContext& context, const PackedRows& packed, int64_t first_row) {
   const int64_t block = context.plan.query_block;
   const int64_t splits = context.plan.row_splits;
   const int64_t blocks = (context.queries.size() + block - 1) / block;
@@ -25,20 +25,20 @@ void scan_packed(const ScanContext& context, const PackedBase& packed, int64_t f
 
 }  // namespace
 
-void product_scan(const ScanContext& context, const PackedBase* ready, bool check_finite, int64_t first_row) {
+void product_scan(const ScanContext& context, const PackedRows* ready, bool check_finite, int64_t first_row) {
   const PanelFormat format = context.plan.format;
   if (ready != nullptr && ready->fits(format)) {
-    context.queries.pack(ready->centre(), context.meter, context.resources);
+    context.queries.pack(ready->origin(), context.meter, context.resources);
     scan_packed(context, *ready, 0);
     return;
   }
   const MatrixView& base = context.base;
   const int64_t step = std::min(context.plan.panel_rows, base.rows());
-  PackedBase packed(context.kind, format, choose_centre(context.kind, base), step, context.resources);
-  context.queries.pack(packed.centre(), context.meter, context.resources);
+  PackedRows packed(context.kind, format, choose_origin(context.kind, base), step, context.resources);
+  context.queries.pack(packed.origin(), context.meter, context.resources);
   for (int64_t first = 0; first < base.rows(); first += step) {
     const MatrixView rows = base.slice(first, std::min(step, base.rows() - first));
-    packed.pack(rows, check_finite, first_row + first, 0, context.meter, context.resources);
+    packed.pack(rows, {check_finite, first_row + first}, context.meter, context.resources);
     scan_packed(context, packed, first);
   }
 }

@@ -15,14 +15,14 @@ constexpr int64_t kAlone = 4;        // a row by itself takes as long as so many
 
 }  // namespace
 
-ScreenedTileScan::ScreenedTileScan(const ScanContext& context, const PackedBase& packed, int64_t split, TileScan& scan)
+ScreenedTileScan::ScreenedTileScan(const ScanContext& context, const PackedRows& packed, int64_t split, TileScan& scan)
     : context_(context),
       base_(packed.screen_panels()),
       rows_per_panel_(packed.rows_per_panel()),
       split_(split),
       scan_(scan),
       limits_(static_cast<size_t>(context.queries.size() + kMostQueriesPerPanel), -kInfinity),
-      queries_(context.queries.screen_panels(0, context.queries.size(), limits_.data())),
+      queries_(context.queries.packed().screen_panels(0, context.queries.size(), limits_.data())),
       use_(kWorthwhile) {}
 
 void ScreenedTileScan::run(int64_t first_panel, int64_t end_panel) {
@@ -67,7 +67,7 @@ void ScreenedTileScan::set_limit(int64_t query) {
   CandidateList& list = context_.list(query, split_);
   context_.exchange_threshold(query, &list);
   const float most = context_.kind == KeyKind::l2 ? square_above(list.limit()) : list.limit();
-  limits_[static_cast<size_t>(query)] = most - context_.queries.offset(query);
+  limits_[static_cast<size_t>(query)] = most - context_.queries.packed().offset(query);
 }
 
 }  // namespace kith

@@ -2,8 +2,8 @@
 // panels, where it is of use.
 #pragma once
 
-#include "exact/packed_base.hpp"
 #include "exact/tile_scan.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/screen_use.hpp"
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kith {
 class ScreenedTileScan final : private PanelHits {
  public:
   // `scan` does what is left of the work. The queries are packed for `packed`.
-  ScreenedTileScan(const ScanContext& context, const PackedBase& packed, int64_t split, TileScan& scan);
+  ScreenedTileScan(const ScanContext& context, const PackedRows& packed, int64_t split, TileScan& scan);
 
   void run(int64_t first_panel, int64_t end_panel);
 

@@ -6,6 +6,9 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/kmeans_workspace_cuda.hpp"
+#include "core/host_array.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 #include "reference/h200.hpp"
 
 #include <gtest/gtest.h>
@@ -20,21 +23,27 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 using reference::h200;
 
-KMeansProblem million() {
-  KMeansProblem problem;
-  problem.rows = 1000000;
-  problem.cols = 128;
-  problem.clusters = 4096;
-  problem.passes = 20;
+struct Problem {
+  KMeansShape shape;
+  KMeansWish wish;
+};
+
+Problem million() {
+  Problem problem;
+  problem.shape.rows = 1000000;
+  problem.shape.cols = 128;
+  problem.shape.clusters = 4096;
+  problem.wish.passes = 20;
   return problem;
 }
 
-KMeansPlan plan_within(const KMeansProblem& problem, int64_t device, int64_t host = kNoLimit) {
-  const KMeansPlan plan = plan_kmeans_cuda(problem, h200(), {host, device, 2});
+KMeansPlan plan_within(const Problem& problem, int64_t device, int64_t host = kNoLimit) {
+  const KMeansPlan plan = plan_kmeans_cuda(problem.shape, problem.wish, h200(), {host, device, 2});
   EXPECT_EQ(plan.device, Device::cuda(0));
   EXPECT_LE(plan.device_bytes, device);
   EXPECT_LE(plan.host_bytes, host);
-  EXPECT_GE(plan.device_bytes, KMeansWorkspace(problem, plan).bytes + plan.cuda.rest.device_bytes);
+  EXPECT_GE(plan.device_bytes,
+            KMeansWorkspace(problem.shape, problem.wish, plan).bytes + plan.cuda.search.exact.device_bytes);
   EXPECT_GE(plan.piece_rows, 1);
   EXPECT_TRUE(plan.piece_rows % kSumBlock == 0) << plan.piece_rows;
   return plan;
@@ -45,12 +54,12 @@ TEST(KMeansPlanCuda, KeepsRowsAndOperandsWhereTheyFit) {
   EXPECT_TRUE(plan.cuda.rows_stay);
   EXPECT_TRUE(plan.cuda.operands_stay);
   EXPECT_GE(plan.piece_rows, 1000000);
-  EXPECT_EQ(plan.cuda.engine, ProductEngine::wgmma);
+  EXPECT_EQ(plan.cuda.search.engine, ProductEngine::wgmma);
 }
 
 TEST(KMeansPlanCuda, RowsOnTheDeviceAreNotCopied) {
-  KMeansProblem problem = million();
-  problem.space = MemorySpace::cuda(0);
+  Problem problem = million();
+  problem.shape.space = MemorySpace::cuda(0);
   const KMeansPlan plan = plan_within(problem, 100 * kGiB);
   EXPECT_FALSE(plan.cuda.rows_stay);
   EXPECT_TRUE(plan.cuda.operands_stay);
@@ -78,32 +87,32 @@ TEST(KMeansPlanCuda, LessMemoryLetsOperandsGoThenRowsThenPieces) {
 }
 
 TEST(KMeansPlanCuda, RowsThatCannotStayComeAhead) {
-  KMeansProblem problem = million();
+  Problem problem = million();
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.rows_ahead);
   const KMeansPlan plan = plan_within(problem, 300 * kMiB);
   EXPECT_FALSE(plan.cuda.rows_stay);
   EXPECT_TRUE(plan.cuda.rows_ahead);
-  const KMeansWorkspace layout(problem, plan);
-  EXPECT_GE(layout.rows_ahead - layout.rows, plan.piece_rows * problem.cols * 4);
-  EXPECT_GE(layout.operands - layout.rows_ahead, plan.piece_rows * problem.cols * 4);
-  problem.space = MemorySpace::cuda(0);
+  const KMeansWorkspace layout(problem.shape, problem.wish, plan);
+  EXPECT_GE(layout.rows_ahead - layout.rows, plan.piece_rows * problem.shape.cols * 4);
+  EXPECT_GE(layout.search - layout.rows_ahead, plan.piece_rows * problem.shape.cols * 4);
+  problem.shape.space = MemorySpace::cuda(0);
   EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda.rows_ahead);
-  problem.space = MemorySpace::host();
-  problem.adds_up = false;  // one pass, a piece of which at a time is handed out
+  problem.shape.space = MemorySpace::host();
+  problem.wish.moves_centres = false;  // one pass, a piece of which at a time is handed out
   EXPECT_FALSE(plan_within(problem, 300 * kMiB).cuda.rows_ahead);
 }
 
 TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
-  KMeansProblem problem = million();
+  Problem problem = million();
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.plus_plus);  // nothing is sampled
-  problem.sampled_rows = 32 * 4096;
+  problem.wish.sampled_rows = 32 * 4096;
   const KMeansPlan roomy = plan_within(problem, 100 * kGiB);
   EXPECT_TRUE(roomy.cuda.plus_plus);
-  problem.sampled_rows = 1000000;
+  problem.wish.sampled_rows = 1000000;
   const KMeansPlan tight = plan_within(problem, 200 * kMiB);
   EXPECT_FALSE(tight.cuda.plus_plus);
   EXPECT_GT(tight.host_bytes, 1000000 * 128 * 4);  // the host chooses instead
-  problem.space = MemorySpace::cuda(0);
+  problem.shape.space = MemorySpace::cuda(0);
   EXPECT_LT(plan_within(problem, 100 * kGiB).host_bytes, 100 * kMiB);
 }
 
@@ -120,11 +129,11 @@ TEST(KMeansPlanCuda, TooLittleMemorySaysHowMuchWouldDo) {
 }
 
 TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
-  KMeansProblem problem = million();
-  problem.rows = 100000000;
-  problem.clusters = 85000;
-  problem.dtype = DType::f16;
-  problem.space = MemorySpace::cuda(0);
+  Problem problem = million();
+  problem.shape.rows = 100000000;
+  problem.shape.clusters = 85000;
+  problem.shape.dtype = DType::f16;
+  problem.shape.space = MemorySpace::cuda(0);
   const KMeansPlan plan = plan_within(problem, 100 * kGiB);
   EXPECT_TRUE(plan.cuda.operands_stay);
   EXPECT_LE(plan.device_bytes, 50 * kGiB);
@@ -133,18 +142,19 @@ TEST(KMeansPlanCuda, OneHundredMillionRowsToManyCentres) {
 TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
   for (const int64_t rows : {1, 256, 257, 5000, 33000, 65536, 65537, 70000, 1000000}) {
     for (const int64_t clusters : {1, 200, 300, 4096, 85000}) {
-      KMeansProblem problem = million();
-      problem.rows = rows;
-      problem.clusters = clusters;
+      Problem problem = million();
+      problem.shape.rows = rows;
+      problem.shape.clusters = clusters;
       const KMeansPlan plan = plan_within(problem, 100 * kGiB);
-      const KMeansWorkspace layout(problem, plan);
+      const KMeansWorkspace workspace(problem.shape, problem.wish, plan);
+      const CentreSearchLayout layout(workspace.search_shape, plan.cuda.search);
       for (int64_t piece = rows; piece > 0; piece /= 3) {
         const ProductSchedule schedule = schedule_nearest(piece, clusters, 132);
         const int64_t parts = schedule.items / schedule.query_tiles;
         EXPECT_EQ(schedule.items % schedule.query_tiles, 0);
         EXPECT_EQ(schedule.tiles_per_item % 2, 0);
         EXPECT_LE(schedule.base_tiles, parts * schedule.tiles_per_item);
-        const int64_t room = (layout.failed - layout.candidates) / static_cast<int64_t>(sizeof(NearestRows));
+        const int64_t room = (layout.unsettled - layout.candidates) / array_bytes<NearestRows>(1);
         EXPECT_LE(parts * operand_tiles(piece) * kOperandTile, room) << piece << " of " << rows;
       }
     }
@@ -154,25 +164,51 @@ TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
 TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;
-  EXPECT_FALSE(plan_kmeans_cuda(million(), old, {kNoLimit, kGiB, 2}).cuda.products);
+  Problem problem = million();
+  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda.search.products);
   old.compute_capability = 80;
-  EXPECT_EQ(plan_kmeans_cuda(million(), old, {kNoLimit, 10 * kGiB, 2}).cuda.engine, ProductEngine::mma);
-  KMeansProblem problem = million();
-  problem.cols = 9000;
-  problem.rows = 1000;
-  problem.clusters = 10;
-  EXPECT_FALSE(plan_within(problem, kGiB).cuda.products);
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, 10 * kGiB, 2}).cuda.search.engine,
+            ProductEngine::mma);
+  problem.shape.cols = 9000;
+  problem.shape.rows = 1000;
+  problem.shape.clusters = 10;
+  EXPECT_FALSE(plan_within(problem, kGiB).cuda.search.products);
+}
+
+// Neither asks what this machine's processor is.
+TEST(KMeansPlan, ComesFromItsArgumentsAlone) {
+  const Problem problem = million();
+  PlanBudget budget{kNoLimit, 100 * kGiB, 2, {}};
+  const KMeansPlan plain = plan_kmeans_cpu(problem.shape, problem.wish, budget);
+  EXPECT_EQ(plain.cpu.format, PanelFormat::f32);
+  budget.cpu.vnni = true;
+  const KMeansPlan vnni = plan_kmeans_cpu(problem.shape, problem.wish, budget);
+  EXPECT_EQ(vnni.cpu.format, PanelFormat::rounded);
+  EXPECT_LT(vnni.host_bytes, plain.host_bytes);  // a byte for each value of a centre
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).cpu.format, PanelFormat::rounded);
+}
+
+TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
+  Problem problem = million();
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  problem.wish.check_finite = true;
+  EXPECT_TRUE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
+  problem.shape.cols = 9000;
+  problem.shape.clusters = 10;
+  EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda.checks_finite);
 }
 
 TEST(KMeansPlanCuda, AutomaticTakesTheGpuWhereItIsFaster) {
   const std::vector<DeviceInfo> gpus{h200()};
-  EXPECT_EQ(choose_kmeans_device(million(), 16, gpus), Device::cuda(0));
-  EXPECT_EQ(choose_kmeans_device(million(), 16, {}), Device::cpu());
-  KMeansProblem small = million();
-  small.rows = 10000;
-  small.clusters = 10;
-  EXPECT_FALSE(kmeans_worth_a_gpu(small, 2));
-  EXPECT_EQ(choose_kmeans_device(small, 2, gpus), Device::cpu());
+  const Work work = work_of(million().shape, million().wish);
+  EXPECT_EQ(choose_device(work, 16, gpus), Device::cuda(0));
+  EXPECT_EQ(choose_device(work, 16, {}), Device::cpu());
+  Problem small = million();
+  small.shape.rows = 10000;
+  small.shape.clusters = 10;
+  const Work little = work_of(small.shape, small.wish);
+  EXPECT_FALSE(worth_a_gpu(little, 2));
+  EXPECT_EQ(choose_device(little, 2, gpus), Device::cpu());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "cluster/kmeans_plus_plus.hpp"
+#include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
 
 #include "cluster/fitted.hpp"
@@ -34,7 +35,9 @@ TEST(KMeansPlusPlus, TakesOneRowOfEachFarGroup) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Resources resources;
     ProgressMeter meter("test", 1, resources);
-    const auto chosen = KMeansPlusPlus(rows.view(), {}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
+    const PanelFormat format = centre_format(rows.cols, cpu_extensions());
+    const auto chosen =
+        KMeansPlusPlus(format, rows.view(), {}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
     std::set<uint32_t> groups;
     for (const uint32_t row : chosen) groups.insert(row % 12);
     EXPECT_EQ(groups.size(), 12u) << seed;
@@ -47,7 +50,8 @@ TEST(KMeansPlusPlus, NeverTakesARowWithoutWeight) {
   for (size_t i = 100; i < 200; ++i) weights[i] = 2.0f;
   const Resources resources;
   ProgressMeter meter("test", 1, resources);
-  const auto chosen = KMeansPlusPlus(rows.view(), weights, 30, resources).choose(CounterRng(3, 2), meter, resources);
+  const auto chosen = KMeansPlusPlus(PanelFormat::f32, rows.view(), weights, 30, resources)
+                          .choose(CounterRng(3, 2), meter, resources);
   for (const uint32_t row : chosen) EXPECT_TRUE(row >= 100 && row < 200) << row;
   EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 30u);
 }

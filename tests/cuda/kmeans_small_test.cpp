@@ -135,11 +135,9 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       const int64_t clusters = std::get<2>(size);
       const auto data = make_floats(Shape::gaussian, rows, cols, 6);
       const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
-      KMeansProblem problem;
-      problem.rows = rows;
-      problem.cols = cols;
-      problem.clusters = clusters;
-      problem.spherical = spherical;
+      const KMeansShape shape{rows, cols, clusters};
+      KMeansWish wish;
+      wish.spherical = spherical;
       struct Found {
         std::vector<int32_t> labels;
         std::vector<float> keys;
@@ -165,14 +163,14 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       };
       const DataSample sample{std::vector<float>(static_cast<size_t>(cols), 0.1f), 3.0f};
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
-      const Found expected = run(*make_kmeans_cpu(problem, plan_kmeans_cpu(problem, budget), sample, cpu));
+      const Found expected = run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu));
       for (const ProductEngine engine : {ProductEngine::mma, ProductEngine::wgmma}) {
         if (engine == ProductEngine::wgmma && device.compute_capability != 90) continue;
         SCOPED_TRACE(testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
-        const KMeansPlan plan = plan_kmeans_cuda(problem, device, budget, engine);
-        EXPECT_EQ(plan.cuda.products, cols <= 8000);
-        const Found found = run(*make_kmeans_cuda(problem, plan, sample, cuda));
+        const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
+        EXPECT_EQ(plan.cuda.search.products, cols <= 8000);
+        const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);
         EXPECT_EQ(found.keys, expected.keys);
         EXPECT_EQ(found.sums, expected.sums);
@@ -188,12 +186,10 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
   for (const int64_t rows : {1025, 3000, 4096}) {
     const auto data = make_floats(Shape::gaussian, rows, 7, 11);
     const auto centres = make_floats(Shape::gaussian, 9, 7, 12);
-    KMeansProblem problem;
-    problem.rows = rows;
-    problem.cols = 7;
-    problem.clusters = 9;
+    KMeansShape shape{rows, 7, 9};
+    const KMeansWish wish;
     for (const bool in_memory : {true, false}) {
-      problem.in_memory = in_memory;
+      shape.in_memory = in_memory;
       const Resources cpu = on_cpu();
       const Resources cuda = on_cuda();
       const auto run = [&](KMeansBackend& backend) {
@@ -224,12 +220,12 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
       };
       const DataSample sample{std::vector<float>(7, 0.1f), 3.0f};
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
-      KMeansPlan plan = plan_kmeans_cuda(problem, device, budget);
+      KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget);
       plan.piece_rows = kSumBlock;
       plan.cuda.rows_stay = plan.cuda.operands_stay = false;
       plan.cuda.rows_ahead = true;
-      EXPECT_EQ(run(*make_kmeans_cuda(problem, plan, sample, cuda)),
-                run(*make_kmeans_cpu(problem, plan_kmeans_cpu(problem, budget), sample, cpu)));
+      EXPECT_EQ(run(*make_kmeans_cuda(shape, wish, plan, sample, cuda)),
+                run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu)));
     }
   }
 }

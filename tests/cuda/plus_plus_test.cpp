@@ -1,6 +1,7 @@
 // k-means++ on the GPU chooses the rows that the CPU chooses.
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_plus_plus_cuda.hpp"
+#include "cluster/nearest_centre.hpp"
 #include "cluster/plus_plus_steps_cuda.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
@@ -22,7 +23,8 @@ class CudaPlusPlusSmall : public OnCuda {};
 std::vector<uint32_t> by_cpu(const MatrixView& rows, const std::vector<float>& weights, int64_t clusters) {
   const Resources resources = on_cpu();
   ProgressMeter meter("test", 1, resources);
-  return KMeansPlusPlus(rows, weights, clusters, resources).choose(CounterRng(5, 6), meter, resources);
+  const PanelFormat format = centre_format(rows.cols(), cpu_extensions());
+  return KMeansPlusPlus(format, rows, weights, clusters, resources).choose(CounterRng(5, 6), meter, resources);
 }
 
 std::vector<uint32_t> by_gpu(const MatrixView& rows, const std::vector<float>& weights, int64_t clusters,

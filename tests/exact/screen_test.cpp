@@ -3,9 +3,10 @@
 
 #include "core/cpu_target.hpp"
 #include "exact/exact_check.hpp"
-#include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/panels/packed_rows.hpp"
+#include "kernels/panels/panel_shape.hpp"
 #include "kernels/panels/screened_product.hpp"
 #include "reference/data.hpp"
 
@@ -51,19 +52,19 @@ Screened scan(const Matrix<float>& queries, const Matrix<float>& base) {
   const Resources resources = on_cpu(1);
   ProgressMeter meter("test", 1, resources);
   const KeyKind kind = KeyKind::squared_l2;
-  PackedBase packed(kind, PanelFormat::screened, choose_centre(kind, base.view()), base.rows, resources);
-  packed.pack(base.view(), true, 0, 0, meter, resources);
+  PackedRows packed(kind, PanelFormat::screened, choose_origin(kind, base.view()), base.rows, resources);
+  packed.pack(base.view(), {true}, meter, resources);
   QuerySet set(kind, queries.rows, base.cols, PanelFormat::screened, resources);
   set.load(queries.view(), true, 0);
-  set.pack(packed.centre(), meter, resources);
+  set.pack(packed.origin(), meter, resources);
   const auto truth = reference::knn(queries, base, {10, Metric::sqeuclidean});
   std::vector<float> limits(static_cast<size_t>(queries.rows + kMostQueriesPerPanel), -kInfinity);
   for (int64_t q = 0; q < queries.rows; ++q) {
-    limits[static_cast<size_t>(q)] = truth.distances[static_cast<size_t>(q * 10 + 9)] - set.offset(q);
+    limits[static_cast<size_t>(q)] = truth.distances[static_cast<size_t>(q * 10 + 9)] - set.packed().offset(q);
   }
   Counter counter;
-  ScreenedProduct product(set.panels(0, queries.rows, limits.data()), packed.panels(),
-                          set.screen_panels(0, queries.rows, limits.data()), packed.screen_panels(), counter);
+  ScreenedProduct product(set.packed().panels(0, queries.rows, limits.data()), packed.panels(),
+                          set.packed().screen_panels(0, queries.rows, limits.data()), packed.screen_panels(), counter);
   product.scan(0, packed.panel_count());
   return {queries.rows * packed.panel_count(), product.screened(), product.passed(), counter.hits};
 }
@@ -84,9 +85,9 @@ void for_screened_targets(const Check& check) {
 
 TEST(Screen, HasThePanelsOfFloats) {
   for_screened_targets([] {
-    EXPECT_EQ(byte_panel_shape().rows_per_panel, f32_panel_shape().rows_per_panel);
-    EXPECT_EQ(byte_panel_shape().queries_per_panel, f32_panel_shape().queries_per_panel);
-    EXPECT_LE(byte_panel_shape().rows_per_panel, kMostRowsPerPanel);
+    EXPECT_EQ(panel_shape(PanelFormat::rounded).rows_per_panel, panel_shape(PanelFormat::f32).rows_per_panel);
+    EXPECT_EQ(panel_shape(PanelFormat::rounded).queries_per_panel, panel_shape(PanelFormat::f32).queries_per_panel);
+    EXPECT_LE(panel_shape(PanelFormat::rounded).rows_per_panel, kMostRowsPerPanel);
   });
 }
 

@@ -1,10 +1,9 @@
 #include "kernels/panels/byte_product.hpp"
 
 #include "core/random.hpp"
-#include "exact/packed_base.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/panels/rounded_panels.hpp"
+#include "kernels/panels/packed_rows.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -75,32 +74,32 @@ void check(KeyKind kind, int64_t query_count, int64_t row_count, int64_t cols, b
   const auto queries = make_values<T>(query_count, cols, 1, extreme);
   const auto base = make_values<T>(row_count, cols, 2, extreme);
   ProgressMeter meter("test", 1, resources);
-  PackedBase packed(kind, format, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
-  packed.pack(base.view(), true, 0, 0, meter, resources);
+  PackedRows packed(kind, format, std::vector<float>(static_cast<size_t>(cols)), row_count, resources);
+  packed.pack(base.view(), {true}, meter, resources);
   QuerySet set(kind, query_count, cols, format, resources);
   set.load(queries.view(), true, 0);
-  set.pack(packed.centre(), meter, resources);
+  set.pack(packed.origin(), meter, resources);
 
   std::vector<int32_t> limits(static_cast<size_t>(query_count + kMostQueriesPerPanel), kSmallestLimit);
   for (int64_t q = 0; q < query_count; ++q) {
     const int64_t some = exact_sum(kind, queries.row(q), base.row(q % row_count), cols) + q % 3 - 1;
-    limits[static_cast<size_t>(q)] = static_cast<int32_t>(some - set.byte_offset(q));
+    limits[static_cast<size_t>(q)] = static_cast<int32_t>(some - set.packed().byte_offset(q));
     if (q % 7 == 5) limits[static_cast<size_t>(q)] = kLargestLimit;
     if (q % 7 == 6) limits[static_cast<size_t>(q)] = kSmallestLimit;
   }
   ByteRecorder recorder(packed.rows_per_panel(), row_count, limits);
-  scan_byte_panels(set.byte_panels(0, query_count, limits.data()), packed.byte_panels(), 0, packed.panel_count(),
-                   recorder);
+  scan_byte_panels(set.packed().byte_panels(0, query_count, limits.data()), packed.byte_panels(), 0,
+                   packed.panel_count(), recorder);
   size_t expected = 0;
   for (int64_t q = 0; q < query_count; ++q) {
     for (int64_t i = 0; i < row_count; ++i) {
       const int64_t sum = exact_sum(kind, queries.row(q), base.row(i), cols);
-      const bool passes = sum - set.byte_offset(q) <= limits[static_cast<size_t>(q)];
+      const bool passes = sum - set.packed().byte_offset(q) <= limits[static_cast<size_t>(q)];
       expected += passes;
       const auto hit = recorder.hits.find({q, i});
       ASSERT_EQ(hit != recorder.hits.end(), passes) << "query " << q << " row " << i;
       if (passes) {
-        ASSERT_EQ(int64_t{hit->second} + set.byte_offset(q), sum) << "query " << q << " row " << i;
+        ASSERT_EQ(int64_t{hit->second} + set.packed().byte_offset(q), sum) << "query " << q << " row " << i;
       }
     }
   }

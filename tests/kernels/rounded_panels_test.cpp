@@ -4,6 +4,7 @@
 
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/panels/panel_shape.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ void expect_within_the_bound(int64_t cols) {
   constexpr int64_t kQueries = 11;
   const auto queries = make_floats(Shape::gaussian, kQueries, cols, 2);
   const auto rows = make_floats(Shape::mixed_norms, kRows, cols, 3);
-  const PanelShape shape = byte_panel_shape();
+  const PanelShape shape = panel_shape(PanelFormat::rounded);
   const int64_t width = shape.rows_per_panel;
   const int64_t panels = (kRows + width - 1) / width;
   const int64_t bytes = rounded_words(cols) * 4;
@@ -133,7 +134,7 @@ TEST(RoundedPanels, ValuesAreWithinTheBound) {
   int tried = 0;
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
-    if (!has_rounded_product()) continue;
+    if (!has_rounded_product(cpu_extensions())) continue;
     SCOPED_TRACE(target);
     for (const int64_t cols : {int64_t{1}, int64_t{6}, int64_t{64}, int64_t{301}, kMostRoundedColumns}) {
       expect_within_the_bound(cols);

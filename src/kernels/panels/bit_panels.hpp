@@ -6,7 +6,7 @@
 // Cost: three operations for each query, column and vector of rows.
 #pragma once
 
-#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/byte_panels.hpp"
 
 namespace kith {
 

@@ -1,11 +1,7 @@
 #include "kernels/panels/panel_format.hpp"
 
 #include "core/half.hpp"
-#include "kernels/panels/bit_panels.hpp"
-#include "kernels/panels/panel_product.hpp"
-#include "kernels/panels/rounded_panels.hpp"
-
-#include <algorithm>
+#include "core/host_array.hpp"
 
 namespace kith {
 namespace {
@@ -36,9 +32,9 @@ struct Bf16Units {
 Bf16Units bf16_units(float first, float second) {
   const uint32_t a = bf16_above(first);
   const uint32_t b = bf16_above(second);
-  const uint32_t rest_a = bf16_above(first - float_of_bits(a));
-  const uint32_t rest_b = bf16_above(second - float_of_bits(b));
-  return {a >> 16 | b, rest_a >> 16 | rest_b};
+  const uint32_t low_a = bf16_above(first - float_of_bits(a));
+  const uint32_t low_b = bf16_above(second - float_of_bits(b));
+  return {a >> 16 | b, low_a >> 16 | low_b};
 }
 
 }  // namespace
@@ -57,29 +53,15 @@ PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t
   return screen ? PanelFormat::screened : PanelFormat::f32;
 }
 
-PanelShape panel_shape(PanelFormat format) {
-  if (holds_f32(format)) return f32_panel_shape();
-  if (format == PanelFormat::bits) return bit_panel_shape();
-  if (cpu_extensions().amx) return {32, 32, true, false};
-  return byte_panel_shape();
-}
-
-PanelShape byte_panel_shape() {
-  if (cpu_extensions().vnni) return {48, 8, false, true};
-  return {12, 8, false, false};
-}
-
 int64_t columns_per_step(PanelFormat format, int64_t cols) {
   const int64_t unit = columns_per_unit(format);
   const int64_t most = 16 * unit;
-  const int64_t steps = (cols + most - 1) / most;
-  return (cols + steps * unit - 1) / (steps * unit) * unit;
+  return divide_up(cols, divide_up(cols, most) * unit) * unit;
 }
 
 int64_t padded_columns(PanelFormat format, int64_t cols) {
   if (holds_f32(format)) return cols;
-  const int64_t step = columns_per_step(format, cols);
-  return (cols + step - 1) / step * step;
+  return round_up(cols, columns_per_step(format, cols));
 }
 
 int64_t units_per_part(PanelFormat format, int64_t cols) {
@@ -88,11 +70,12 @@ int64_t units_per_part(PanelFormat format, int64_t cols) {
 
 int64_t packed_bytes(PanelFormat format, int64_t cols) {
   if (format == PanelFormat::bits) return cols;
-  return units_per_part(format, cols) * parts_of(format) * static_cast<int64_t>(sizeof(uint32_t));
+  if (format == PanelFormat::rounded) return 0;
+  return array_bytes<uint32_t>(units_per_part(format, cols) * parts_of(format));
 }
 
 int64_t screen_bytes(PanelFormat format, int64_t cols) {
-  return format == PanelFormat::screened ? rounded_words(cols) * 4 : 0;
+  return has_screen(format) ? rounded_words(cols) * 4 : 0;
 }
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {

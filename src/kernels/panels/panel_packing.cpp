@@ -1,6 +1,11 @@
 #include "kernels/panels/panel_packing.hpp"
 
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -50,7 +55,7 @@ void transpose_sixteen(const uint8_t* rows, int64_t stride, int64_t width, uint8
   for (int c = 0; c < 16; ++c) std::memcpy(out + c * width, &from[c], sizeof(Sixteen));
 }
 
-// In blocks of kBlock x kBlock units; what is left over goes one by one.
+// In blocks of kBlock x kBlock units; those outside whole blocks go one by one.
 template <int64_t kBlock, typename Unit, typename Transpose>
 void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
                  const Transpose& transpose) {
@@ -84,6 +89,30 @@ void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t c
     pack_units(static_cast<const uint32_t*>(vectors) + part * units, units * parts_of(format), count, units, width,
                static_cast<uint32_t*>(out) + part * width * units);
   }
+}
+
+double move_vector(KeyKind kind, const std::vector<float>& origin, const float* vector, float* out) {
+  const auto cols = static_cast<int64_t>(origin.size());
+  if (has_differences(kind)) {
+    for (int64_t c = 0; c < cols; ++c) out[c] = vector[c] - origin[static_cast<size_t>(c)];
+    return canonical_squared_norm_cpu(out, cols);
+  }
+  const double squared = canonical_squared_norm_cpu(vector, cols);
+  if (kind != KeyKind::cosine) {
+    if (out != vector) std::copy_n(vector, cols, out);
+    return squared;
+  }
+  const double inverse = canonical_inverse_norm(squared);
+  for (int64_t c = 0; c < cols; ++c) out[c] = static_cast<float>(vector[c] * inverse);
+  return std::isfinite(squared) ? 1 : squared;
+}
+
+PanelScratch::PanelScratch(std::byte* memory, int64_t cols)
+    : vector(reinterpret_cast<float*>(memory)),
+      packed(reinterpret_cast<uint32_t*>(memory + round_up(array_bytes<float>(cols), 64))) {}
+
+int64_t PanelScratch::bytes_for(PanelFormat format, int64_t cols, int64_t width) {
+  return round_up(array_bytes<float>(cols), 64) + width * packed_bytes(format, cols);
 }
 
 }  // namespace kith

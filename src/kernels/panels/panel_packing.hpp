@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -15,5 +16,18 @@ void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t uni
 
 // `count` vectors of a format, packed_bytes() each, as a panel of `width`; its parts one after the other.
 void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t count, int64_t width, void* out);
+
+// A vector as a product takes it: less `origin` where the key is made of differences, of length 1 for cosine. Returns
+// its squared norm, of which products are bounded. `out` may be `vector`.
+double move_vector(KeyKind kind, const std::vector<float>& origin, const float* vector, float* out);
+
+// Where one thread makes a panel: a vector of floats, and `width` vectors of the format, one by one.
+struct PanelScratch {
+  float* vector;
+  uint32_t* packed;
+
+  PanelScratch(std::byte* memory, int64_t cols);
+  static int64_t bytes_for(PanelFormat format, int64_t cols, int64_t width);
+};
 
 }  // namespace kith

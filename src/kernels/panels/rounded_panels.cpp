@@ -1,21 +1,17 @@
 #include "kernels/panels/rounded_panels.hpp"
 
-#include "core/cpu_target.hpp"
 #include "kernels/panels/instruction_family.hpp"
+#include "kernels/panels/panel_shape.hpp"
 
 namespace kith {
-
-bool has_rounded_product() {
-  const CpuExtensions cpu = cpu_extensions();
-  return cpu.dotprod || cpu.vnni;
-}
 
 RoundedVector round_row(const float* row, int64_t cols, int64_t width, int8_t* out) {
   return round_to_bytes(row, cols, width, 0, out);
 }
 
 RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_t* out) {
-  return round_to_bytes(query, cols, width, byte_panel_shape().signed_bytes ? 0x80808080u : 0, out);  // adds 128
+  const bool adds_128 = panel_shape(PanelFormat::rounded).signed_bytes;
+  return round_to_bytes(query, cols, width, adds_128 ? 0x80808080u : 0, out);
 }
 
 void scan_rounded_panels([[maybe_unused]] const RoundedQueries& queries, [[maybe_unused]] const RoundedBase& base,

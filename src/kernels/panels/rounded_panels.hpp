@@ -7,9 +7,9 @@
 //
 //   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
 //
-// Panels are as in panel_product.hpp, of byte_panel_shape(), four columns (a word of four bytes) where those have one.
-// Integer sums are exact. There are kernels for ARM's dot products and x86's VNNI; where has_rounded_product() is false
-// nothing here may be called.
+// Panels are as in panel_product.hpp, with four columns (a word of four bytes) where those have one. Integer sums are
+// exact. There are kernels for ARM's dot products and x86's VNNI; where has_rounded_product() is false nothing here may
+// be called.
 //
 // Cost: 2 operations for each query, row and column; a byte for each packed value.
 #pragma once
@@ -20,15 +20,6 @@
 #include <cstdint>
 
 namespace kith {
-
-// Sums fit 32 bits up to here, also with 128 added to a query's bytes.
-inline constexpr int64_t kMostRoundedColumns = 1 << 16;
-static_assert(kMostRoundedColumns * 255 * 127 <= INT32_MAX);
-
-// Whether this machine has the instructions and the instruction set in use (cpu_target.hpp) is the one they belong to.
-bool has_rounded_product();
-
-constexpr int64_t rounded_words(int64_t cols) { return (cols + 3) / 4; }
 
 // Rounds a row; word w of it goes to out + w * width * 4. Of one that is not finite nothing here means anything, nor
 // may a bound be claimed.

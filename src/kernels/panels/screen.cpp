@@ -1,6 +1,7 @@
 #include "kernels/panels/screen.hpp"
 
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/panels/panel_shape.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,6 @@ namespace kith {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kQueryArrays = 5;
 
 int64_t word_bytes(int64_t cols) { return rounded_words(cols) * 4; }
@@ -19,43 +19,45 @@ int64_t word_bytes(int64_t cols) { return rounded_words(cols) * 4; }
 
 BaseScreen::BaseScreen(int64_t rows, int64_t cols, const Resources& resources)
     : cols_(cols),
-      width_(byte_panel_shape().rows_per_panel),
-      bytes_(rows * word_bytes(cols), "the packed base", resources),
-      scales_(rows * kFloat, "the packed base's scales", resources),
-      sums_(rows * kFloat, "the packed base's scales", resources),
-      residuals_(rows / width_ * kFloat, "the packed base's scales", resources) {}
+      width_(panel_shape(PanelFormat::rounded).rows_per_panel),
+      bytes_(rows * word_bytes(cols), "the packed rows", resources),
+      scales_(rows, "the packed rows' scales", resources),
+      sums_(rows, "the packed rows' scales", resources),
+      residuals_(rows / width_, "the packed rows' scales", resources) {}
 
-int64_t BaseScreen::bytes_for(int64_t rows, int64_t cols) { return rows * (word_bytes(cols) + 3 * kFloat); }
+int64_t BaseScreen::bytes_for(int64_t rows, int64_t cols) {
+  return rows * word_bytes(cols) + array_bytes<float>(3 * rows);
+}
 
 void BaseScreen::clear_panel(int64_t panel, int64_t count) {
-  residuals_.as<float>()[panel] = 0;
+  residuals_[panel] = 0;
   if (count == width_) return;
   const int64_t first = panel * width_;
-  std::fill_n(bytes_.as<int8_t>() + first * word_bytes(cols_), width_ * word_bytes(cols_), int8_t{0});
-  std::fill_n(scales_.as<float>() + first, width_, 0.0f);
-  std::fill_n(sums_.as<int32_t>() + first, width_, 0);
+  std::fill_n(bytes_.data() + first * word_bytes(cols_), width_ * word_bytes(cols_), int8_t{0});
+  std::fill_n(scales_.data() + first, width_, 0.0f);
+  std::fill_n(sums_.data() + first, width_, 0);
 }
 
 void BaseScreen::put(int64_t panel, int64_t i, const float* row) {
   const int64_t first = panel * width_;
-  const RoundedVector rounded = round_row(row, cols_, width_, bytes_.as<int8_t>() + first * word_bytes(cols_) + i * 4);
-  scales_.as<float>()[first + i] = rounded.scale;
-  sums_.as<int32_t>()[first + i] = rounded.sum;
-  float& largest = residuals_.as<float>()[panel];
+  const RoundedVector rounded = round_row(row, cols_, width_, bytes_.data() + first * word_bytes(cols_) + i * 4);
+  scales_[first + i] = rounded.scale;
+  sums_[first + i] = rounded.sum;
+  float& largest = residuals_[panel];
   largest = std::max(largest, rounded.residual);
   if (!std::isfinite(rounded.residual)) largest = kInfinity;
 }
 
 RoundedBase BaseScreen::panels(const float* terms, const float* norms) const {
-  return {bytes_.as<int8_t>(), terms, scales_.as<float>(), sums_.as<int32_t>(), norms, residuals_.as<float>(), cols_};
+  return {bytes_.data(), terms, scales_.data(), sums_.data(), norms, residuals_.data(), cols_};
 }
 
 QueryScreen::QueryScreen(int64_t count, int64_t cols, const Resources& resources)
     : cols_(cols),
-      width_(byte_panel_shape().queries_per_panel),
+      width_(panel_shape(PanelFormat::rounded).queries_per_panel),
       bytes_(count * word_bytes(cols), "the packed queries", resources),
-      arrays_(count * kQueryArrays * kFloat, "the queries' error bounds", resources) {
-  float* at = arrays_.as<float>();
+      arrays_(count * kQueryArrays, "the queries' error bounds", resources) {
+  float* at = arrays_.data();
   for (float** array : {&factors_, &constant_, &linear_, &quadratic_, &tilt_}) {
     *array = at;
     at += count;
@@ -63,13 +65,13 @@ QueryScreen::QueryScreen(int64_t count, int64_t cols, const Resources& resources
 }
 
 int64_t QueryScreen::bytes_for(int64_t count, int64_t cols) {
-  return count * (word_bytes(cols) + kQueryArrays * kFloat);
+  return count * word_bytes(cols) + array_bytes<float>(count * kQueryArrays);
 }
 
 void QueryScreen::put(int64_t query, const float* moved, double squared_norm, bool differences) {
   const int64_t panel_first = query / width_ * width_;
   const RoundedVector rounded = round_query(
-      moved, cols_, width_, bytes_.as<int8_t>() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
+      moved, cols_, width_, bytes_.data() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
   const double norm = std::sqrt(squared_norm);
   // A product of bytes has fewer roundings than one of floats; eight more stand for its scales and conversions.
   ErrorBound bound = differences ? squared_l2_product_bound(norm, cols_ + 8) : inner_product_bound(norm, cols_ + 8);
@@ -87,7 +89,7 @@ void QueryScreen::clear(int64_t query) {
 }
 
 RoundedQueries QueryScreen::panels(int64_t first, int64_t count, float* limits) const {
-  return {bytes_.as<int8_t>() + first * word_bytes(cols_),
+  return {bytes_.data() + first * word_bytes(cols_),
           count,
           limits,
           factors_ + first,

@@ -4,8 +4,7 @@
 // Cost: a byte for each value and a few floats for each vector.
 #pragma once
 
-#include <kith/host_buffer.hpp>
-
+#include "core/host_array.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 
 #include <cstdint>
@@ -32,10 +31,10 @@ class BaseScreen {
  private:
   int64_t cols_ = 0;
   int64_t width_ = 0;
-  HostBuffer bytes_;
-  HostBuffer scales_;
-  HostBuffer sums_;
-  HostBuffer residuals_;
+  HostArray<int8_t> bytes_;
+  HostArray<float> scales_;
+  HostArray<int32_t> sums_;
+  HostArray<float> residuals_;
 };
 
 // Of queries. Different panels may be filled at once.
@@ -57,8 +56,8 @@ class QueryScreen {
  private:
   int64_t cols_ = 0;
   int64_t width_ = 0;
-  HostBuffer bytes_;
-  HostBuffer arrays_;
+  HostArray<int8_t> bytes_;
+  HostArray<float> arrays_;
   // In arrays_: as RoundedQueries has them.
   float* factors_ = nullptr;
   float* constant_ = nullptr;

@@ -1,0 +1,88 @@
+#include "cluster/centre_search_plan.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/nearest_rows.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// The centres are cut into so many parts at most, where there are no more query tiles than this.
+constexpr int64_t kMostNearestParts = 8;
+constexpr int64_t kFewQueryTiles = 256;
+
+}  // namespace
+
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows) {
+  SearchShape search;
+  search.queries = rows;
+  search.rows = shape.centres;
+  search.cols = shape.cols;
+  search.query_dtype = shape.dtype;
+  search.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product : Metric::sqeuclidean;
+  search.query_space = search.base_space = MemorySpace::cuda(device.index);
+  return search_of(search, {.k = 1, .check_finite = false});
+}
+
+CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
+                                    int64_t unsettled_rows, ProductEngine asked) {
+  CentreSearchPlan plan;
+  plan.products = device.compute_capability >= 80 && shape.cols <= kWindowMostCols;
+  if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
+  plan.multiprocessors = device.multiprocessors;
+  plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
+  const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
+  PlanBudget left = budget;
+  try {
+    plan.exact = plan_knn_cuda(search, device, left);
+  } catch (const OutOfMemory& error) {
+    left.device = error.bytes_needed();
+    plan.exact = plan_knn_cuda(search, device, left);
+  }
+  return plan;
+}
+
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors) {
+  ProductSchedule schedule;
+  schedule.query_tiles = static_cast<int>(operand_tiles(rows) / 2);
+  schedule.base_tiles = static_cast<int>(operand_tiles(centres));
+  const int64_t wanted =
+      schedule.query_tiles > kFewQueryTiles ? 1 : divide_up(2 * multiprocessors, schedule.query_tiles);
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostNearestParts, schedule.base_tiles / 2));
+  schedule.tiles_per_item = static_cast<int>(divide_up(schedule.base_tiles / 2, parts) * 2);
+  schedule.items = schedule.query_tiles * static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
+  return schedule;
+}
+
+CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan) {
+  const int64_t rows = plan.products ? shape.rows : 0;
+  const int64_t with_operands = plan.products ? std::max(shape.rows, shape.kept_rows) : 0;
+  const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kBlockBytes);
+  operands = take(operand_tiles(with_operands), tile_bytes);
+  row_facts = take(with_operands, sizeof(QueryFacts));
+
+  const int64_t padded = operand_tiles(rows) * kOperandTile;
+  // Few rows have the centres in parts: as many as fill the machine twice.
+  const int64_t few = (2 * int64_t{plan.multiprocessors} + kFewQueryTiles) * kQueryTile;
+  slacks = take(rows, sizeof(float));
+  limits = take(rows, sizeof(float));
+  candidates = take(std::max(padded, std::min(kMostNearestParts * padded, few)), sizeof(NearestRows));
+  unsettled = take(rows, sizeof(uint32_t));
+  several = take(rows, sizeof(uint32_t));
+  gathered = take(plan.products ? plan.unsettled_rows : 0, saturating_multiply(shape.cols, size_of(shape.dtype)));
+  gathered_found = take(plan.unsettled_rows, sizeof(uint64_t));
+
+  centre_operands = take(plan.products ? operand_tiles(shape.centres) : 0, tile_bytes);
+  centre_terms = take(operand_tiles(shape.centres) * kOperandTile, sizeof(float));
+  centre_facts = take(1, sizeof(BaseFacts));
+  origin = take(shape.cols, sizeof(float));
+  counts = take(1, sizeof(CentreSearchCounts));
+}
+
+}  // namespace kith

@@ -1,0 +1,73 @@
+// How a GPU finds the nearest centre of every row (centre_search_cuda.hpp): what it searches, what was settled, and
+// where it keeps its things in the one block of device memory that it works in. All of it can be made on any machine.
+#pragma once
+
+#include <kith/device.hpp>
+#include <kith/dtype.hpp>
+
+#include "core/plan_budget.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "exact/knn_plan_cuda.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct CentreSearchShape {
+  int64_t rows = 0;       // in one call, at most
+  int64_t kept_rows = 0;  // whose operands stay from call to call, so that rows which come again need not be read
+  int64_t centres = 0;
+  int64_t cols = 0;
+  DType dtype = DType::f32;  // of the rows; centres are f32
+  KeyKind kind = KeyKind::squared_l2;
+};
+
+struct CentreSearchPlan {
+  bool products = true;  // matrix units choose candidates; else every row goes to exact search
+  ProductEngine engine = ProductEngine::automatic;
+  int multiprocessors = 0;
+  int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near
+  KnnCudaPlan exact;           // how; its bytes come on top of the layout's
+};
+
+// Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
+// tests: the engine that the plan would otherwise choose itself.
+CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
+                                    int64_t unsettled_rows = 16384, ProductEngine asked = ProductEngine::automatic);
+
+// The exact search of a plan's unsettled rows among the centres.
+SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows);
+
+// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle.
+ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocessors);
+
+// Of one call: how many rows are unsettled, how many have several candidates, and the first that is not finite.
+struct CentreSearchCounts {
+  uint32_t unsettled;
+  uint32_t several;
+  uint32_t first_bad;
+};
+
+// Offsets; a part that is not needed has no bytes. `bytes` is what the search needs, but for exact search.
+struct CentreSearchLayout : WorkspaceLayout {
+  int64_t operands = 0;         // of the kept rows, or of one call's
+  int64_t row_facts = 0;        // QueryFacts, likewise
+  int64_t slacks = 0;           // f32
+  int64_t limits = 0;           // f32
+  int64_t candidates = 0;       // NearestRows for each part
+  int64_t unsettled = 0;        // u32: rows that products are not sure of
+  int64_t several = 0;          // u32: rows with more than one candidate
+  int64_t gathered = 0;         // unsettled_rows, as they came
+  int64_t gathered_found = 0;   // unsettled_rows packed neighbours, u64
+  int64_t centre_operands = 0;
+  int64_t centre_terms = 0;
+  int64_t centre_facts = 0;  // BaseFacts
+  int64_t origin = 0;        // cols, f32
+  int64_t counts = 0;        // CentreSearchCounts
+
+  CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan);
+};
+
+}  // namespace kith

@@ -1,0 +1,41 @@
+#include "exact/prepared_base_cpu.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/byte_size.hpp"
+#include "core/float_mode.hpp"
+#include "core/memory_budget.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace kith {
+
+bool PreparedBaseCpu::serves(DType queries) const {
+  return packed_.fits(
+      choose_panel_format(packed_.kind(), queries, packed_.dtype(), packed_.cols(), cpu_extensions()));
+}
+
+std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,
+                                               const Resources& resources) {
+  const DefaultFloatMode mode;
+  const KeyKind kind = key_kind(options.metric);
+  PanelFormat format = choose_panel_format(kind, options.queries, base.dtype(), base.cols(), cpu_extensions());
+  const auto bytes_for = [&] { return PackedRows::bytes_for(format, base.rows(), base.cols(), resources.threads()); };
+  const int64_t most = resources.host_memory()->available() / 2;  // a search needs memory too
+  if (format == PanelFormat::screened && bytes_for() > most) format = PanelFormat::f32;
+  const int64_t bytes = bytes_for();
+  if (bytes > most) {
+    throw OutOfMemory(fmt::format("it needs {}, more than half of the {} that the host memory limit leaves",
+                                  format_bytes(bytes), format_bytes(resources.host_memory()->available())),
+                      2 * bytes);
+  }
+  PackedRows packed(kind, format, choose_origin(kind, base), base.rows(), resources);
+  ProgressMeter meter("prepare", base.rows(), resources);
+  packed.pack(base, {options.check_finite, options.first_row, 1}, meter, resources);
+  meter.finish();
+  return std::make_shared<PreparedBaseCpu>(std::move(packed));
+}
+
+}  // namespace kith

@@ -1,0 +1,66 @@
+// Queries laid out for a product with packed rows (packed_rows.hpp), with the error bounds of their products.
+//
+//   key(query, row) = value + offset(query), or its square for L2, within the query's bound for the row's panel
+//
+// Cost: the packed values, and for each query 24 bytes, or 24 in a screen, or both.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+
+#include "core/host_array.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/panels/byte_panels.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/screen.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class PackedQueries {
+ public:
+  PackedQueries() = default;
+  PackedQueries(KeyKind kind, PanelFormat format, int64_t capacity, int64_t cols, const Resources& resources);
+  static int64_t bytes_for(PanelFormat format, int64_t queries, int64_t cols);
+  // What one thread needs to pack.
+  static int64_t scratch_bytes(PanelFormat format, int64_t cols);
+
+  int64_t panel_width() const { return shape_.queries_per_panel; }
+
+  // Packs `count` vectors of f32, one after the other, as a panel's queries: panel * panel_width() and those after it.
+  // Different panels may be packed at once. `origin` is that of the rows.
+  void pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,
+                  std::byte* scratch);
+
+  float offset(int64_t query) const { return offsets_.as<float>()[query]; }
+  // Those from `first`, the first of a panel, on. The limits are the caller's.
+  PanelQueries panels(int64_t first, int64_t count, float* limits) const;
+  // Where the format has a screen.
+  RoundedQueries screen_panels(int64_t first, int64_t count, float* limits) const {
+    return screen_.panels(first, count, limits);
+  }
+  // Of bytes and bits: the exact sum = value + offset.
+  int32_t byte_offset(int64_t query) const { return offsets_.as<int32_t>()[query]; }
+  BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
+
+ private:
+  void pack_floats(int64_t first, const float* queries, int64_t count, const std::vector<float>& origin,
+                   std::byte* scratch);
+  void pack_bytes(int64_t first, const float* queries, int64_t count, std::byte* scratch);
+  // Moves a panel's vectors from scratch, where they lie one by one, to their place.
+  void place(int64_t first, int64_t count, const uint32_t* vectors);
+
+  KeyKind kind_ = KeyKind::l2;
+  PanelFormat format_ = PanelFormat::f32;
+  PanelShape shape_;
+  int64_t cols_ = 0;
+  int64_t padded_ = 0;  // queries, filled up to whole panels
+  HostBuffer panels_;
+  HostBuffer offsets_;       // f32 or i32
+  HostArray<float> bounds_;  // of floats, arrays of padded_ coefficients: three, and two for the wide bounds
+  QueryScreen screen_;
+};
+
+}  // namespace kith

@@ -1,0 +1,76 @@
+// Rows laid out for a panel product: bytes as they are; other values less an origin (L2) or normalised (cosine); all
+// packed in one of the formats, with their norms.
+//
+// Subtracting any vector from all rows and queries leaves L2 distances as they are, and a vector near the mean makes
+// the numbers small, so that |x|^2 + |q|^2 - 2 q x loses little even where the mean is far larger than the spread. The
+// subtraction itself is rounded relative to its small result. The origin comes from a sample: any choice is correct.
+#pragma once
+
+#include <kith/host_buffer.hpp>
+#include <kith/view.hpp>
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/panels/byte_panels.hpp"
+#include "kernels/panels/panel_product.hpp"
+#include "kernels/panels/screen.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// What is subtracted from every row and query: zeros unless the key is made of differences.
+std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows);
+
+struct PackOptions {
+  bool check_finite = false;  // a row with a NaN or an infinity is InvalidArgument, naming the first such row,
+  int64_t first_row = 0;      // counted from here
+  int64_t work_per_row = 0;   // what the meter is told
+};
+
+class PackedRows {
+ public:
+  // Room for `capacity` rows. For bytes the origin says no more than the number of columns.
+  PackedRows(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity, const Resources& resources);
+  // With what packing by so many threads needs.
+  static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
+
+  // Packs the rows in place of those before.
+  void pack(const MatrixView& rows, const PackOptions& options, ProgressMeter& meter, const Resources& resources);
+
+  KeyKind kind() const { return kind_; }
+  PanelFormat format() const { return format_; }
+  DType dtype() const { return dtype_; }
+  const std::vector<float>& origin() const { return origin_; }
+  int64_t cols() const { return static_cast<int64_t>(origin_.size()); }
+  int64_t rows() const { return rows_; }
+  int64_t rows_per_panel() const { return shape_.rows_per_panel; }
+  int64_t panel_count() const { return divide_up(rows_, shape_.rows_per_panel); }
+  // Whether the product in use, for this format, takes these panels: with or without the screen.
+  bool fits(PanelFormat format) const;
+  PanelBase panels() const;
+  BytePanelBase byte_panels() const;
+  // Where the format has a screen.
+  RoundedBase screen_panels() const { return screen_.panels(terms_.as<float>(), norms_.data()); }
+
+ private:
+  // False where the panel holds a value that is not finite.
+  bool pack_floats(const MatrixView& rows, int64_t panel, std::byte* scratch);
+  void pack_bytes(const MatrixView& rows, int64_t panel, std::byte* scratch);
+
+  KeyKind kind_;
+  PanelFormat format_;
+  DType dtype_ = DType::f32;  // of what was packed
+  PanelShape shape_;
+  std::vector<float> origin_;
+  int64_t rows_ = 0;
+  HostBuffer panels_;
+  HostBuffer terms_;        // f32 or i32
+  HostArray<float> norms_;  // of floats: the largest in each panel
+  BaseScreen screen_;
+};
+
+}  // namespace kith

@@ -1,0 +1,17 @@
+#include "kernels/panels/panel_shape.hpp"
+
+#include "kernels/panels/bit_panels.hpp"
+#include "kernels/panels/panel_product.hpp"
+
+namespace kith {
+
+PanelShape panel_shape(PanelFormat format) {
+  if (holds_f32(format)) return f32_panel_shape();
+  if (format == PanelFormat::bits) return bit_panel_shape();
+  const CpuExtensions cpu = cpu_extensions();
+  if (cpu.amx && format != PanelFormat::rounded) return {32, 32, true, false};
+  if (cpu.vnni) return {48, 8, false, true};
+  return {12, 8, false, false};
+}
+
+}  // namespace kith

@@ -1,0 +1,92 @@
+// The search for nearest centres by itself, without k-means: what the assignment to inverted lists would call.
+#include "cluster/centre_search_cuda.hpp"
+#include "cluster/nearest_centre.hpp"
+#include "cuda/device_data.hpp"
+#include "cuda/device_guard.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+class CudaCentreSearchSmall : public OnCuda {};
+
+struct Nearest {
+  std::vector<int32_t> labels;
+  std::vector<float> keys;
+
+  explicit Nearest(int64_t rows) : labels(static_cast<size_t>(rows), kNoLabel), keys(static_cast<size_t>(rows)) {}
+};
+
+Nearest by_cpu(KeyKind kind, const Matrix<float>& rows, const Matrix<float>& centres) {
+  const Resources resources = on_cpu();
+  ProgressMeter meter("test", 1, resources);
+  PackedRows packed(kind, PanelFormat::f32, choose_origin(kind, centres.view()), centres.rows, resources);
+  packed.pack(centres.view(), {}, meter, resources);
+  Nearest found(rows.rows);
+  NearestCentre(kind, PanelFormat::f32, rows.cols, resources)
+      .assign(packed, centres.view(), rows.view(), found.labels.data(), found.keys.data());
+  return found;
+}
+
+// Lists whose centres stay as they are: rows come in batches, of which each is seen once.
+TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
+  const DeviceInfo device = cuda_devices().front();
+  const DeviceGuard guard(0);
+  const Resources resources = on_cuda();
+  for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
+    for (const Shape data : {Shape::gaussian, Shape::near_duplicates}) {
+      const auto rows = make_floats(data, 700, 24, 1);
+      auto centres = make_floats(data, 300, 24, 2);
+      if (kind == KeyKind::inner_product) {  // of length 1
+        for (int64_t c = 0; c < centres.rows; ++c) {
+          float* const centre = centres.row(c);
+          const double norm = std::sqrt(std::inner_product(centre, centre + 24, centre, 0.0));
+          for (int i = 0; i < 24; ++i) centre[i] = static_cast<float>(centre[i] / norm);
+        }
+      }
+      const Nearest expected = by_cpu(kind, rows, centres);
+      const CentreSearchShape shape{256, 0, centres.rows, 24, DType::f32, kind};
+      const CentreSearchPlan plan = plan_centre_search(shape, device, {kNoLimit, device.memory_free, 1});
+      ASSERT_TRUE(plan.products);
+      const auto context = std::make_shared<DeviceContext>(0);
+      const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
+      CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
+                              static_cast<std::byte*>(memory.data()), context, resources);
+      const DeviceMatrix on_device(rows.view());
+      const DeviceMatrix lists(centres.view());
+      const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
+      const DeviceArray keys(expected.keys.size() * sizeof(float));
+      ProgressMeter meter("test", rows.rows, resources);
+      search.set_centres(static_cast<const float*>(lists.view().data()));
+      for (int64_t first = 0; first < rows.rows; first += shape.rows) {
+        const MatrixView batch = on_device.view().slice(first, std::min(shape.rows, rows.rows - first));
+        CentreSearchTask task;
+        task.rows = {batch.data(), DType::f32, batch.row_stride(), batch.rows(), nullptr};
+        task.labels = static_cast<int32_t*>(labels.data()) + first;
+        task.keys = static_cast<float*>(keys.data()) + first;
+        search.run(task, meter);
+      }
+      context->synchronize();
+      Nearest found(rows.rows);
+      labels.read(found.labels.data());
+      keys.read(found.keys.data());
+      EXPECT_EQ(found.labels, expected.labels);
+      EXPECT_EQ(found.keys, expected.keys);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
