@@ -58,7 +58,7 @@ class FlatLayouts final : public BaseLayouts {
   const FlatState& state_;
   const Resources& resources_;
   Device device_;  // that searches; a search on a GPU always asks for the layouts there
-  std::vector<std::shared_ptr<PreparedBase>> ready_;
+  std::vector<DeviceLayouts::Layout> ready_;
 };
 
 }  // namespace
