@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from functools import lru_cache
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -62,13 +61,6 @@ def check_device(device: str) -> str:
     return device
 
 
-@lru_cache(maxsize=64)  # most calls of a program have the same
-def _silent_options(
-    device: str, threads: int, memory_limit: int | None, device_memory_limit: int | None, stream: int
-) -> CallOptions:
-    return CallOptions(device, threads, memory_limit, device_memory_limit, None, stream)
-
-
 class calling:  # noqa: N801
     """The settings of one call, which is made in the block, on the stream of the first array in a GPU's memory.
 
@@ -95,11 +87,7 @@ class calling:  # noqa: N801
             None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
             None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
         )
-        stream = stream_of(self._arrays) if self._arrays else 0
-        if self._report is None:
-            self._options = _silent_options(*settings, stream)
-        else:
-            self._options = CallOptions(*settings, self._report, stream)
+        self._options = CallOptions(*settings, self._report, stream_of(self._arrays))
 
     def __enter__(self) -> CallOptions:
         return self._options

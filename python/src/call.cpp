@@ -53,13 +53,8 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
 }
 
 bool Call::interrupted() {
-  if (error_) return true;
-  // Other threads may hold the GIL for milliseconds. A short call does without: Python looks for signals behind it.
-  constexpr std::chrono::milliseconds kSignalInterval{10};
-  const auto now = std::chrono::steady_clock::now();
-  if (now - asked_ < kSignalInterval) return false;
-  asked_ = now;
   WithGil gil;
+  if (error_) return true;
   if (PyErr_CheckSignals() == 0) return false;
   error_.emplace();
   return true;

@@ -12,7 +12,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -62,8 +61,7 @@ class Call {
   nb::object progress_;
   CancelToken cancel_;
   std::optional<Resources> resources_;
-  std::optional<nb::python_error> error_;  // kept and looked at by the calling thread alone
-  std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();  // when signals were last looked for
+  std::optional<nb::python_error> error_;
 };
 
 }  // namespace kith::python

@@ -1,6 +1,6 @@
 // A plan for a GPU within the memory that is free there.
 //
-// A call of few queries does not ask the driver how much that is, where the answer cannot matter: a plan is first made
+// A call does not ask the driver how much that is where the answer cannot matter: a plan is first made
 // as if all of the device's memory were free, and stands where Kith's pool holds what it needs from a call before. Else
 // the driver is asked. Results are the same with any plan.
 #pragma once

@@ -68,25 +68,6 @@ def test_ctrl_c(call, threads):
     assert float(delay) < 20 and usable == "0"  # the work would take minutes
 
 
-def test_short_calls_are_left_too():
-    """None is long enough to look for signals itself: the handler runs between them."""
-    done = run(
-        """
-        small = kith.Index(device="cpu")
-        small.add(base[:50])
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        until = time.monotonic() + 30
-        try:
-            while time.monotonic() < until:
-                small.search(base[:1], k=1)
-            print("never stopped")
-        except KeyboardInterrupt:
-            print("stopped", small.search(base[:1], k=1).ids[0, 0])
-        """
-    )
-    assert done.stdout.split() == ["stopped", "0"], done.stderr
-
-
 def test_a_signal_handler_may_raise_anything():
     done = run(
         """
