@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   __syncthreads();
   const int found = count;
   const bool all = task.range.hits != nullptr;
-  if (found > task.room || (!all && found < task.k)) return fail();
+  if (found > task.room || (!all && !task.pads && found < task.k)) return fail();
   sort_in_place(list, found);
   if (all) {
     __shared__ RangePlaces places;
@@ -96,7 +96,9 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     }
     return;
   }
-  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) {
+    task.neighbors[query * task.k + i] = i < found ? list[i] : kPadding;
+  }
 }
 
 __global__ void __launch_bounds__(kThreads)

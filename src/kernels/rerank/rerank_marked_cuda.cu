@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   widen_query(task.queries, query, task.cols, inverse_q, query_values);
   const int words = static_cast<int>(mark_words(task.base.count));
   const int count = list_marked(task.marks + query * words, words, list, static_cast<int>(task.room), &marked);
-  if (count > task.room || count < task.k) return fail();
+  if (count > task.room || (count < task.k && !task.pads)) return fail();
 
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   ResidentQuery resident;
@@ -168,8 +168,10 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   }
   __syncthreads();
   sort_list(list, count);
-  if (list[task.k - 1] == kPadding) return fail();
-  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+  if (!task.pads && list[task.k - 1] == kPadding) return fail();
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) {
+    task.neighbors[query * task.k + i] = i < count ? list[i] : kPadding;
+  }
 }
 
 int marked_threads(const RerankTask& task) {
