@@ -92,7 +92,7 @@ int CentreSearchCuda::multiply(const DeviceRowsView& rows, int64_t first, bool g
 void CentreSearchCuda::assign(const DeviceRowsView& rows, int64_t first, const Wanted& wanted, ProgressMeter& meter) {
   if (!plan_.cuda.products) return search_rest(rows, first, rows.count, nullptr, meter);
   const int64_t kept = plan_.cuda.operands_stay ? first : 0;
-  std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
+  std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
   auto* const facts = at<QueryFacts>(layout_.facts) + kept;
   auto* const counts = at<SearchCounts>(layout_.status);
   // Not by a copy, which would wait for rows on their way to the device.

@@ -92,7 +92,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     rows = take(!host_rows ? 0 : cuda.rows_stay ? all : piece_capacity, row_bytes);
     rows_ahead = take(cuda.rows_ahead ? piece_capacity : 0, row_bytes);
     const int64_t with_operands = !cuda.products ? 0 : cuda.operands_stay ? all : piece_capacity;
-    operands = take(operand_tiles(with_operands), saturating_multiply(chunks, kBlockBytes));
+    operands = take(operand_tiles(with_operands), saturating_multiply(chunks, kTileChunkBytes));
     facts = take(with_operands, sizeof(QueryFacts));
 
     const int64_t padded = operand_tiles(piece_capacity) * kOperandTile;
@@ -123,7 +123,7 @@ struct KMeansWorkspace : WorkspaceLayout {
     const int64_t k = problem.clusters;
     const int64_t totals = problem.adds_up ? k : 0;
     centres = take(k, saturating_multiply(problem.cols, 4));
-    centre_operands = take(cuda.products ? operand_tiles(k) : 0, saturating_multiply(chunks, kBlockBytes));
+    centre_operands = take(cuda.products ? operand_tiles(k) : 0, saturating_multiply(chunks, kTileChunkBytes));
     centre_terms = take(operand_tiles(k) * kOperandTile, 4);
     origin = take(problem.cols, 4);
     centre_facts = take(1, sizeof(BaseFacts));

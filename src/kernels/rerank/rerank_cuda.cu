@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
     if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
-    const X* const values = base + task.base.stored(row) * task.base.stride;
+    const X* const values = task.base.row<X>(row);
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
       sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)

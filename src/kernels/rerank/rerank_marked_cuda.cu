@@ -135,15 +135,14 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
       resident.values[i] = col < task.cols ? query_values[col] : 0.0;
     }
   }
-  const X* const base = static_cast<const X*>(task.base.data);
-  const bool aligned = rows_aligned(base, task.base.stride);
+  const bool aligned = rows_aligned(static_cast<const X*>(task.base.data), task.base.stride);
   for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count;
        i += static_cast<int>(blockDim.x) / kRowThreads) {
     const auto row = static_cast<int64_t>(list[i]);
     const bool real = row < task.base.count;
     uint64_t entry = kPadding;
     if (real) {
-      const X* const values = base + task.base.stored(row) * task.base.stride;
+      const X* const values = task.base.row<X>(row);
       const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
       double sum = 0;
       if constexpr (kResident) {
