@@ -17,7 +17,7 @@ namespace kith {
 
 inline constexpr int kOperandTile = 128;  // rows
 inline constexpr int kChunkBytes = 128;   // of a row
-inline constexpr int kBlockBytes = kOperandTile * kChunkBytes;
+inline constexpr int kTileChunkBytes = kOperandTile * kChunkBytes;
 inline constexpr int kQueryTile = 2 * kOperandTile;  // queries that one block multiplies at a time
 inline constexpr int kGroupsPerTile = 4;
 inline constexpr int kGroupRowsPerTile = kOperandTile / kGroupsPerTile;
@@ -29,7 +29,7 @@ KITH_HOST_DEVICE constexpr int64_t operand_chunks(int64_t cols, int64_t bytes_pe
 // Tiles come in pairs: a pair of query tiles is multiplied at a time, a pair of base tiles may be a group.
 KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_up(rows, kQueryTile); }
 KITH_HOST_DEVICE constexpr int64_t operand_bytes(int64_t rows, int64_t chunks) {
-  return operand_tiles(rows) * chunks * kBlockBytes;
+  return operand_tiles(rows) * chunks * kTileChunkBytes;
 }
 
 // Where byte `byte` of row `row` lies.
@@ -37,7 +37,7 @@ KITH_HOST_DEVICE constexpr int64_t operand_offset(int64_t row, int64_t byte, int
   const int64_t tile = row / kOperandTile;
   const int64_t in_tile = row % kOperandTile;
   const int64_t unit = (byte % kChunkBytes / 16) ^ (in_tile % 8);
-  return (tile * chunks + byte / kChunkBytes) * kBlockBytes + in_tile * kChunkBytes + unit * 16 + byte % 16;
+  return (tile * chunks + byte / kChunkBytes) * kTileChunkBytes + in_tile * kChunkBytes + unit * 16 + byte % 16;
 }
 
 // Rows of a base with groups of one or two tiles.

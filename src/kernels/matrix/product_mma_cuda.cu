@@ -17,21 +17,21 @@ constexpr int kThreads = 128;
 constexpr int kWarpQueries = kSlabs * 16;
 constexpr int kStages = 3;
 constexpr int kTermBytes = kOperandTile * 4;
-constexpr int kStageBytes = 2 * kBlockBytes + kTermBytes;
+constexpr int kStageBytes = 2 * kTileChunkBytes + kTermBytes;
 
 template <typename Acc>
 __device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk, uint32_t stage) {
-  const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kBlockBytes;
-  const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kBlockBytes;
+  const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kTileChunkBytes;
+  const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kTileChunkBytes;
   KITH_UNROLL
-  for (int i = 0; i < kBlockBytes / (kThreads * 16); ++i) {
+  for (int i = 0; i < kTileChunkBytes / (kThreads * 16); ++i) {
     const int at = (static_cast<int>(threadIdx.x) + i * kThreads) * 16;
     ptx::copy_async_16(stage + at, queries + at);
-    ptx::copy_async_16(stage + kBlockBytes + at, rows + at);
+    ptx::copy_async_16(stage + kTileChunkBytes + at, rows + at);
   }
   if (chunk == operands.chunks - 1 && threadIdx.x < kTermBytes / 16) {
     const auto* terms = static_cast<const Acc*>(operands.terms) + int64_t{tile} * kOperandTile;
-    ptx::copy_async_16(stage + 2 * kBlockBytes + threadIdx.x * 16,
+    ptx::copy_async_16(stage + 2 * kTileChunkBytes + threadIdx.x * 16,
                        reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
   }
 }
@@ -56,7 +56,7 @@ __device__ void multiply_chunk(uint32_t stage, Slabs<Acc>& products) {
     for (int pair = 0; pair < kOperandTile / 16; ++pair) {
       uint32_t b[4];
       const int row = pair * 16 + lane % 8 + lane / 16 * 8;
-      ptx::load_matrices(b, address(stage + kBlockBytes, row, 2 * step + lane / 8 % 2));
+      ptx::load_matrices(b, address(stage + kTileChunkBytes, row, 2 * step + lane / 8 % 2));
       KITH_UNROLL
       for (int slab = 0; slab < kSlabs; ++slab) {
         ptx::multiply_add(&products[slab][8 * pair], a[slab], b);
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
       load_next();
       multiply_chunk<Acc>(stages + stage * kStageBytes, products);
       if (chunk == chunks - 1) {
-        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kBlockBytes), tile);
+        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kTileChunkBytes), tile);
       }
       stage = (stage + 1) % kStages;
     }

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
     if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
-    const X* const values = base + task.base.stored(row) * task.base.stride;
+    const X* const values = task.base.row<X>(row);
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
       sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   __syncthreads();
   const int found = count;
   const bool all = task.range.hits != nullptr;
-  if (found > task.room || (!all && found < task.k)) return fail();
+  if (found > task.room || (!all && !task.pads && found < task.k)) return fail();
   sort_in_place(list, found);
   if (all) {
     __shared__ RangePlaces places;
@@ -96,7 +96,9 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     }
     return;
   }
-  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) {
+    task.neighbors[query * task.k + i] = i < found ? list[i] : kPadding;
+  }
 }
 
 __global__ void __launch_bounds__(kThreads)

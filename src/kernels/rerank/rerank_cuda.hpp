@@ -40,8 +40,9 @@ struct RerankTask {
   int64_t capacity = 0;
   const uint32_t* marks = nullptr;  // queries x mark_words(base.count), not for ranges; null: one of the others
   int64_t room = 0;                 // rows of a query within its limit (of marks: all); more fail; at most rerank_room
-  uint64_t* neighbors = nullptr;  // queries x k, sorted
-  RangeTarget range;              // in the place of neighbours: all rows within the limits, sorted
+  bool pads = false;                // a query with fewer than k rows gets padding behind them; else it fails
+  uint64_t* neighbors = nullptr;    // queries x k, sorted
+  RangeTarget range;                // in the place of neighbours: all rows within the limits, sorted
 };
 
 // Queries that fail keep what `neighbors` held.

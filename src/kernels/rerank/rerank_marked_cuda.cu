@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   widen_query(task.queries, query, task.cols, inverse_q, query_values);
   const int words = static_cast<int>(mark_words(task.base.count));
   const int count = list_marked(task.marks + query * words, words, list, static_cast<int>(task.room), &marked);
-  if (count > task.room || count < task.k) return fail();
+  if (count > task.room || (count < task.k && !task.pads)) return fail();
 
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   ResidentQuery resident;
@@ -135,15 +135,14 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
       resident.values[i] = col < task.cols ? query_values[col] : 0.0;
     }
   }
-  const X* const base = static_cast<const X*>(task.base.data);
-  const bool aligned = rows_aligned(base, task.base.stride);
+  const bool aligned = rows_aligned(static_cast<const X*>(task.base.data), task.base.stride);
   for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count;
        i += static_cast<int>(blockDim.x) / kRowThreads) {
     const auto row = static_cast<int64_t>(list[i]);
     const bool real = row < task.base.count;
     uint64_t entry = kPadding;
     if (real) {
-      const X* const values = base + task.base.stored(row) * task.base.stride;
+      const X* const values = task.base.row<X>(row);
       const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
       double sum = 0;
       if constexpr (kResident) {
@@ -168,8 +167,10 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   }
   __syncthreads();
   sort_list(list, count);
-  if (list[task.k - 1] == kPadding) return fail();
-  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+  if (!task.pads && list[task.k - 1] == kPadding) return fail();
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) {
+    task.neighbors[query * task.k + i] = i < count ? list[i] : kPadding;
+  }
 }
 
 int marked_threads(const RerankTask& task) {
