@@ -1,5 +1,6 @@
-// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin,
-// i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes each.
+// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin,
+// u8bin, i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes
+// each.
 //
 // Opening checks the header and, where it can be known, the size of the whole file. Reads take any range of rows, may
 // come from many threads at once and use positioned reads, never a mapping. A writer fills a temporary file beside its

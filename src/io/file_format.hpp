@@ -1,5 +1,5 @@
-// Which format a file has: its extension, in lower case, determines it. Behind an HDF5 file's name "::" and a dataset may
-// stand, since such a file holds many: "sift.hdf5::test".
+// Which format a file has: its extension, in lower case, determines it. Behind an HDF5 file's name "::" and a dataset
+// may stand, since such a file holds many: "sift.hdf5::test".
 #pragma once
 
 #include "io/element_type.hpp"
