@@ -17,13 +17,13 @@ Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;
   for (const std::string& path : files) {
-    const FileInfo facts = file_info(path);
-    const std::string_view content = facts.content == FileContent::ids ? "ids" : "vectors";
-    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, facts.format, content, facts.rows, facts.cols,
-                               facts.dtype, format_bytes(facts.file_bytes));
+    const FileInfo info = file_info(path);
+    const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
+    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols,
+                               info.dtype, format_bytes(info.file_bytes));
     JsonObject& json = list.emplace_back();
-    json.text("path", path).text("format", facts.format).text("content", content).text("dtype", facts.dtype);
-    json.number("rows", facts.rows).number("cols", facts.cols).number("bytes", facts.file_bytes);
+    json.text("path", path).text("format", info.format).text("content", content).text("dtype", info.dtype);
+    json.number("rows", info.rows).number("cols", info.cols).number("bytes", info.file_bytes);
   }
   JsonObject result;
   result.list("files", std::move(list));

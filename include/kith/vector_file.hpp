@@ -1,12 +1,13 @@
-// Vectors and ids in files, told apart by their names' endings: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin,
-// i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes each.
+// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin,
+// u8bin, i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes
+// each.
 //
 // Opening checks the header and, where it can be known, the size of the whole file. Reads take any range of rows, may
 // come from many threads at once and use positioned reads, never a mapping. A writer fills a temporary file beside its
 // target, and only commit() puts it in the target's place; what was there before stays whole until then.
 //
 // IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument: an
-// unknown ending, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is not taken.
+// unknown extension, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is unsupported.
 // Unsupported: a format that this build lacks.
 #pragma once
 
