@@ -61,8 +61,7 @@ RowsInfo rows_info(const FlatState& state) {
 
 void FlatState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                        const Resources& resources) const {
-  KnnProblem problem =
-      check_knn(RowsInfo(queries), rows_info(*this), {params.k, params_.metric, params_.check_finite});
+  KnnProblem problem = check_knn(RowsInfo(queries), rows_info(*this), {params.k, params_.metric, params_.check_finite});
   problem.base_checked = checked_;
   problem.result_space = out.space;
   ViewSource query_rows(queries);
