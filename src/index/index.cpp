@@ -20,7 +20,9 @@ MatrixView no_rows(const MatrixView& queries) {
 
 struct Index::Impl {
   Impl(const IndexKinds& kinds, std::string_view name, const IndexParams& given)
-      : factory(name), params(given), kind(kinds.make(name, given)) {}
+      : factory(name), params(given), kind(kinds.make(name, given)) {
+    KnnParams{.metric = given.metric}.validate();
+  }
 
   const std::string factory;
   const IndexParams params;

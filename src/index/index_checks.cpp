@@ -30,9 +30,7 @@ void check_device_rows(const MatrixView& rows, Device asked) {
   if (!built_with_cuda()) throw_no_cuda();
 }
 
-bool same_place(const MemorySpace& a, const MemorySpace& b) {
-  return a.host_readable() ? b.host_readable() : a == b;
-}
+bool same_place(const MemorySpace& a, const MemorySpace& b) { return a.host_readable() ? b.host_readable() : a == b; }
 
 }  // namespace
 
