@@ -13,6 +13,7 @@ namespace {
 class CudaGpuPlan : public OnCuda {
  protected:
   struct Plan {
+    int64_t host_bytes = 0;
     int64_t device_bytes = 0;
   };
 
@@ -22,7 +23,7 @@ class CudaGpuPlan : public OnCuda {
     (void)plan_on_gpu(Device::cuda(0), {INT64_MAX, limit}, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
       EXPECT_EQ(gpu.device, Device::cuda(0));
       seen.push_back(budget.device);
-      return Plan{bytes};
+      return Plan{0, bytes};
     });
     return seen;
   }
