@@ -8,6 +8,8 @@
 //   AMX       VNNI with tiles: matrix products of bytes and of bf16
 #pragma once
 
+#include "core/cpu_extensions.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +17,6 @@
 namespace kith {
 
 // The extensions of the target in use.
-struct CpuExtensions {
-  bool dotprod = false;
-  bool vnni = false;
-  bool amx = false;
-};
 CpuExtensions cpu_extensions();
 
 // "AMX", "AVX3", "AVX2", "NEON", ...
