@@ -62,7 +62,13 @@ void expect_sound(const KnnProblem& problem, const KnnPlan& plan, const DeviceIn
       EXPECT_GE(product.capacity, 2 * problem.k);
       EXPECT_GE(product.room, problem.k);
     }
-    EXPECT_LE(product.room, product.capacity);
+    if (product.rows_per_minimum > 0) {
+      EXPECT_LE(part_count(product.rows, product.rows_per_minimum), kKthLongestRow);
+      EXPECT_GE(product.room, std::min(problem.k, problem.rows));
+      EXPECT_EQ(product.capacity, 0);
+    } else {
+      EXPECT_LE(product.room, product.capacity);
+    }
     EXPECT_GE(product.retry_capacity, 2048);
     EXPECT_GE(product.retry_room, product.room);
     EXPECT_LE(rerank_bytes(product.retry_room, problem.cols), most_shared_bytes(device.compute_capability));
