@@ -235,6 +235,23 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   EXPECT_EQ(plan_of(10000, 4096, 4096).cuda_engine, CudaEngine::direct);
 }
 
+TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
+  KnnProblem problem = million();
+  problem.queries = 700;
+  problem.rows = 20000;
+  problem.cols = 32;
+  problem.k = problem.result_k = 25;
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    problem.metric = metric;
+    for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
+      const KnnPlan plan = plan_within(problem, budget);
+      expect_sound(problem, plan);
+      EXPECT_LE(plan.device_bytes, budget);
+      EXPECT_GT(plan.product.rows_per_minimum, 0);
+    }
+  }
+}
+
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
     KnnProblem problem = million();
