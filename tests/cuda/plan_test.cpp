@@ -1,5 +1,4 @@
 // Plans for a GPU, made and tested where there is none.
-#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
@@ -7,6 +6,7 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 #include "reference/h200.hpp"
 
