@@ -13,10 +13,10 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "cuda/pinned_bytes.hpp"
-#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <fmt/format.h>

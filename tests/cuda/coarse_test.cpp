@@ -261,10 +261,10 @@ TEST_F(CudaCoarse, EveryBudgetAndPieceGivesTheSameBytes) {
   const Vectors base = random_vectors(DType::f32, 20000, 32, 19);
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     const KnnParams params{.k = 25, .metric = metric};
-    for (const int64_t budget : {int64_t{8} << 20, int64_t{16} << 20, int64_t{64} << 20}) {
+    for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
       expect_coarse_parity(queries, base, params, {.device_bytes = budget});
     }
-    expect_coarse_parity(queries, base, params, {.base_chunk = 1111});
+    for (const int64_t chunk : {1111, 7001}) expect_coarse_parity(queries, base, params, {.base_chunk = chunk});
   }
 }
 

@@ -1,5 +1,4 @@
 // Plans for a GPU, made and tested where there is none.
-#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
@@ -7,6 +6,7 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 #include "reference/h200.hpp"
 
@@ -62,7 +62,13 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
       EXPECT_GE(product.capacity, 2 * problem.scope.k);
       EXPECT_GE(product.room, problem.scope.k);
     }
-    EXPECT_LE(product.room, product.capacity);
+    if (product.rows_per_minimum > 0) {
+      EXPECT_LE(part_count(product.rows, product.rows_per_minimum), kKthLongestRow);
+      EXPECT_GE(product.room, std::min(problem.scope.k, problem.scope.rows));
+      EXPECT_EQ(product.capacity, 0);
+    } else {
+      EXPECT_LE(product.room, product.capacity);
+    }
     EXPECT_GE(product.retry_capacity, 2048);
     EXPECT_GE(product.retry_room, product.room);
     EXPECT_LE(rerank_bytes(product.retry_room, problem.shape.cols), most_shared_bytes(device.compute_capability));
@@ -227,6 +233,23 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   EXPECT_EQ(plan_of(100, 65536, 10).product.rows_per_minimum, 0);
   EXPECT_EQ(plan_of(10000, 4096, 2000).engine, CudaEngine::direct);  // half of all: as quick to compute every key
   EXPECT_EQ(plan_of(10000, 4096, 4096).engine, CudaEngine::direct);
+}
+
+TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
+  SearchTask problem = million();
+  problem.shape.queries = 700;
+  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.cols = 32;
+  problem.scope.k = problem.wish.k = 25;
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    problem.shape.metric = metric;
+    for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
+      const KnnCudaPlan plan = plan_within(problem, budget);
+      expect_sound(problem, plan);
+      EXPECT_LE(plan.device_bytes, budget);
+      EXPECT_GT(plan.product.rows_per_minimum, 0);
+    }
+  }
 }
 
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
