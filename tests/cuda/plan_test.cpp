@@ -366,13 +366,14 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   problem.scope.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
+  const ProductLayout products(product_shape(problem, plan));
   const int64_t batch = plan.product.queries;
   const int64_t piece = plan.product.rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
       {layout.queries, plan.query_batch * 128 * 4},
       {layout.query_norms, plan.query_batch * 8},
       {layout.lists, plan.query_batch * 100 * 8},
-      {layout.bounds, plan.query_tile * 4},
+      {layout.products + products.left_bounds, plan.query_tile * 4},
       {layout.rows, piece * 128},
       {layout.row_norms, piece * 8},
       {layout.keys, plan.query_tile * plan.row_tile * 4},
@@ -381,23 +382,23 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.base_terms, piece * 4},
       {layout.centre, 128 * 4},
       {layout.base_facts, 16},
-      {layout.query_operands, batch * 128 * 2},
-      {layout.query_facts, batch * 32},
-      {layout.minima, batch * piece / 64 * 4},
-      {layout.kth, batch * 4},
-      {layout.selected, batch * 100 * 4},
-      {layout.groups, batch * 100 * 4},
-      {layout.select, plan.product.select_bytes},
-      {layout.thresholds, batch * 4},
-      {layout.key_limits, batch * 4},
-      {layout.group_counts, batch * 4},
-      {layout.row_counts, batch * 4},
-      {layout.candidates, batch * plan.product.capacity * 4},
+      {layout.products + products.query_operands, batch * 128 * 2},
+      {layout.products + products.query_facts, batch * 32},
+      {layout.products + products.minima, batch * piece / 64 * 4},
+      {layout.products + products.kth, batch * 4},
+      {layout.products + products.selected, batch * 100 * 4},
+      {layout.products + products.groups, batch * 100 * 4},
+      {layout.products + products.select, plan.product.select_bytes},
+      {layout.products + products.thresholds, batch * 4},
+      {layout.products + products.key_limits, batch * 4},
+      {layout.products + products.group_counts, batch * 4},
+      {layout.products + products.row_counts, batch * 4},
+      {layout.products + products.candidates, batch * plan.product.capacity * 4},
       {layout.found, batch * 100 * 8},
-      {layout.failed, batch * 4},
-      {layout.failed_rows, plan.query_tile * 128 * 4},
-      {layout.failed_norms, plan.query_tile * 8},
-      {layout.failed_lists, plan.query_tile * 100 * 8},
+      {layout.products + products.failed, batch * 4},
+      {layout.products + products.failed_rows, plan.query_tile * 128 * 4},
+      {layout.products + products.failed_norms, plan.query_tile * 8},
+      {layout.products + products.failed_lists, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;
