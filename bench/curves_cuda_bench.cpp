@@ -28,6 +28,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,7 +136,7 @@ class Unfused {
 #else
 struct Unfused {
   Unfused(const std::vector<float>&, const std::vector<float>&, const Settings&, cudaStream_t) {}
-  double median_ms(int64_t, const StreamTimer&) const { return 0; }
+  std::optional<double> median_ms(int64_t, const StreamTimer&) const { return {}; }
 };
 #endif
 
@@ -176,11 +177,10 @@ void run(const Settings& settings) {
                   knn(view(device_queries, settings.queries), view(device_base, settings.rows), out, params, resources);
                 })
             .median;
-    const double apart = unfused.median_ms(k, timer);
-    char text[120];
-    std::snprintf(text, sizeof text, "%5lld %9.3f %9.3f %8.2fx %9.3f %9.3f", static_cast<long long>(k), fused, apart,
-                  apart / fused, product, read);
-    table.line(text);
+    const std::optional<double> apart = unfused.median_ms(k, timer);
+    const std::optional<double> ratio = apart ? std::optional(*apart / fused) : std::nullopt;
+    table.line(column(static_cast<double>(k), 5, 0) + column(fused, 10, 3) + column(apart, 10, 3) +
+               column(ratio, 9, 2) + (ratio ? "x" : " ") + column(product, 10, 3) + column(read, 10, 3));
   }
 }
 

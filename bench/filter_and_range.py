@@ -51,7 +51,7 @@ def main() -> None:
     info = kith.info()
     print(f"{options.rows} x {options.cols} f32, {options.metric}, k = {options.k}, {options.threads} threads")
     print(f"{info['cpu']}, {info['instruction_set']}; kith {kith.__version__}\n")
-    print(f"{'search':13} {'queries':>7} {'kept':>6} {'all rows':>11}  {'mask':>17}  {'bits':>17}  {'ids':>17}")
+    print(f"{'search':13} {'queries':>7} {'kept':>6} {'all rows':>11}  {'mask':>17}  {'bits':>17}  {'rows':>17}")
     results = []
     for what, search in searches.items():
         for count in (options.queries, 1):
@@ -62,14 +62,14 @@ def main() -> None:
                     "all": None,
                     "mask": keep,
                     "bits": np.packbits(keep, bitorder="little"),
-                    "ids": np.flatnonzero(keep),
+                    "rows": np.flatnonzero(keep),
                 }
                 runs = {name: lambda f=f: search(asked, f) for name, f in filters.items()}
                 best = best_in_turn(options.rounds if count > 1 else 10 * options.rounds, runs)
                 parts = [f"{best[name] * 1e3:8.2f} ms {best[name] / best['all']:5.2f}x" for name in list(filters)[1:]]
                 print(f"{what:13} {count:7} {share:6} {best['all'] * 1e3:8.2f} ms  {'  '.join(parts)}", flush=True)
                 results.append({"search": what, "queries": count, "kept": share, **best})
-    worst = max(max(row[form] for form in ("mask", "bits", "ids")) / row["all"] for row in results)
+    worst = max(max(row[form] for form in ("mask", "bits", "rows")) / row["all"] for row in results)
     print(f"\nthe dearest filter takes {worst:.2f} of the unfiltered time")
     if options.write:
         settings = {name: value for name, value in vars(options).items() if name != "write"}

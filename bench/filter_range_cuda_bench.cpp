@@ -94,7 +94,7 @@ class Bench {
             resources_);
       });
       filters(kIndex, queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
-        index_.search(q, out, {kNeighbors, filter}, resources_);
+        index_.search(q, out, {.k = kNeighbors, .filter = filter}, resources_);
       });
     }
     filters(kHost, settings_.queries, [&](const MatrixView& q, const NeighborsView& out, const RowFilter& filter) {
@@ -170,7 +170,8 @@ class Bench {
       const RangeParams params{radii[radii.size() / 2], Metric::sqeuclidean};
       int64_t found = 0;
       const double time = median([&] { found = range_search(q, base, params, resources_).size(); });
-      const double prepared = median([&] { found = index_.range_search(q, params.radius, {}, resources_).size(); });
+      const double prepared =
+          median([&] { found = index_.range_search(q, {.radius = params.radius}, resources_).size(); });
       const double floor = range_floor(found);
       std::snprintf(text, sizeof text, "range, %9lld found: device %9.3f (%.2f)  index %9.3f  floor %.3f (%.1fx)",
                     static_cast<long long>(found), time, time / nearest, prepared, floor, time / floor);

@@ -207,10 +207,12 @@ void run(const Options& given, const Table& table) {
     const double floor = floor_milliseconds(one, copy_rate);
     const PeerTimes others = one.iterations == usual_iterations ? peers.of(one.name) : PeerTimes();
     char text[240];
-    std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx %9.0f %9.0f %9.0f   %.8g", one.name,
+    std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx", one.name,
                   static_cast<long long>(model.iterations()), best, best / static_cast<double>(model.iterations()),
-                  floor, best / floor, others.faiss, others.cuvs, others.goal, model.objective());
-    std::string line = text;
+                  floor, best / floor);
+    std::string line = text + column(others.faiss, 10, 0) + column(others.cuvs, 10, 0) + column(others.goal, 10, 0);
+    std::snprintf(text, sizeof text, "   %.8g", model.objective());
+    line += text;
     if (streamed) {
       std::snprintf(text, sizeof text, "  copies at %.1f GB/s", copy_rate / 1e9);
       line += text;

@@ -7,12 +7,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 
-struct PeerTimes {  // milliseconds; 0 where there is no figure
-  double faiss = 0;
-  double cuvs = 0;
-  double goal = 0;  // Kith's
+struct PeerTimes {  // milliseconds, where there is a figure
+  std::optional<double> faiss;
+  std::optional<double> cuvs;
+  std::optional<double> goal;  // Kith's
 };
 
 class Peers {

@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
       const double rate = kernel_rate(format, q, b, options);
       Index index("Flat", {Metric::sqeuclidean});
       index.add(b, Ownership::borrow, resources);
-      const double indexed = best_seconds(options.rounds, [&] { index.search(q, options.k, resources); });
+      const double indexed = best_seconds(options.rounds, [&] { index.search(q, {.k = options.k}, resources); });
       const double arrays = best_seconds(options.rounds, [&] {
         knn(q, b, {options.k, Metric::sqeuclidean}, resources);
       });

@@ -4,7 +4,7 @@
 //
 // Times are by CUDA events, data on the device, results sorted; the median of the runs. The floor is one read of the
 // matrix and one write of the result at 4.2 TB/s. Matrices that would fit the cache are rotated with others. The peers'
-// figures are those of peers_h200.csv (0: not known); "goal" is ours.
+// figures are those of peers_h200.csv ("-": not known); "goal" is ours.
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
@@ -168,11 +168,10 @@ class SelectTable {
       peers = peers_.of(std::to_string(work.rows) + " x " + std::to_string(work.cols) + " k=" + std::to_string(work.k));
     }
     char text[200];
-    std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx %7.3f %7.3f %7.3f",
+    std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx",
                   static_cast<long long>(work.rows), static_cast<long long>(work.cols), static_cast<long long>(work.k),
-                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor, peers.faiss, peers.cuvs,
-                  peers.goal);
-    line(text);
+                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor);
+    line(text + column(peers.faiss, 8, 3) + column(peers.cuvs, 8, 3) + column(peers.goal, 8, 3));
   }
 
  private:

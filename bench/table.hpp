@@ -5,7 +5,19 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <string>
+
+// A figure as a column of so many characters; "-" where it was not measured.
+inline std::string column(std::optional<double> figure, int width, int decimals) {
+  char text[64];
+  if (figure) {
+    std::snprintf(text, sizeof text, "%*.*f", width, decimals, *figure);
+  } else {
+    std::snprintf(text, sizeof text, "%*s", width, "-");
+  }
+  return text;
+}
 
 class Table {
  public:

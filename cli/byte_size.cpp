@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -39,7 +38,7 @@ int64_t parse_byte_size(std::string_view text, std::string_view option) {
   const double factor = error == std::errc{} ? factor_of(upper({rest, end})) : 0;
   if (factor == 0 || !std::isfinite(number)) {
     throw InvalidArgument(
-        fmt::format("{} '{}' is no byte size; write a number, with one of the units K, M, G, T (powers of "
+        fmt::format("{} '{}' is not a byte size; write a number, with one of the units K, M, G, T (powers of "
                     "1024) or none: 512M, 1.5G, 2GiB, 100000",
                     option, text));
   }
@@ -49,17 +48,6 @@ int64_t parse_byte_size(std::string_view text, std::string_view option) {
         fmt::format("{} '{}' is out of range; allowed are 1 byte to {:.0f}T", option, text, kLargest / 0x1p40));
   }
   return static_cast<int64_t>(bytes);
-}
-
-std::string format_byte_size(int64_t bytes) {
-  static constexpr std::array<const char*, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
 }  // namespace kith::cli

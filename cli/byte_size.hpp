@@ -1,16 +1,12 @@
-// Byte counts as people write them: "512M", "1.5G", "2GiB", "100000". Units are powers of 1024.
+// Byte counts as people type them: "512M", "1.5G", "2GiB", "100000". Units are powers of 1024.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace kith::cli {
 
 // Throws InvalidArgument naming `option`.
 int64_t parse_byte_size(std::string_view text, std::string_view option);
-
-// "832 B", "1.5 MiB".
-std::string format_byte_size(int64_t bytes);
 
 }  // namespace kith::cli

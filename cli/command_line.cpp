@@ -51,14 +51,15 @@ CLI::Validator decimal() {
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
     const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
     const bool plain = digits.size() == 1 || !digits.starts_with('0');
-    return error == std::errc{} && stopped == end && plain ? "" : fmt::format("'{}' is no decimal whole number", text);
+    return error == std::errc{} && stopped == end && plain ? ""
+                                                           : fmt::format("'{}' is not a decimal whole number", text);
   };
   return {check, "", "decimal"};
 }
 
 CLI::Validator from_0_on() {
   const auto check = [](const std::string& text) -> std::string {
-    return text.starts_with('-') ? fmt::format("'{}' is none of the whole numbers from 0 on", text) : "";
+    return text.starts_with('-') ? fmt::format("'{}' is negative", text) : "";
   };
   return {check, "", "from 0 on"};
 }
@@ -70,7 +71,7 @@ CLI::Validator real() {
     const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
     const char* const end = text.data() + text.size();
     const auto [stopped, error] = std::from_chars(begin, end, value);
-    return error == std::errc{} && stopped == end ? "" : fmt::format("'{}' is no number such as 0.5 or 1e-4", text);
+    return error == std::errc{} && stopped == end ? "" : fmt::format("'{}' is not a number such as 0.5 or 1e-4", text);
   };
   return {check, "", "number"};
 }
@@ -87,10 +88,8 @@ void add_output_options(CLI::App& command, Typed& typed) {
 
 void add_memory_limit(CLI::App& command, Typed& typed) {
   command
-      .add_option(
-          "--memory-limit", typed.memory_limit,
-          "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit); chunks of HDF5 files "
-          "lie beside it, up to 64M")
+      .add_option("--memory-limit", typed.memory_limit,
+                  "Largest resident memory of this process: 512M, 1.5G, 100000 (default: no limit)")
       ->type_name("SIZE");
 }
 
@@ -196,7 +195,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   command->add_option("--out-labels", typed.kmeans.out_labels, "Where each row's centre goes: a format that holds ids")
       ->type_name("FILE");
   number("-k,--clusters", params.clusters, "Centres");
-  number("--iterations", params.iterations, "Most passes over the rows");
+  number("--iterations", params.iterations, "Maximum passes over the rows");
   command->add_option("--tol", params.tol, "Stop when the centres' squared moves are below this share of the variance")
       ->check(real())
       ->type_name("X");
@@ -205,7 +204,7 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
       ->default_str("")
       ->type_name("NAME");
   command->add_option("--centres", typed.kmeans.given, "Centres to begin with")->type_name("FILE");
-  command->add_option("--seed", params.seed, "Of the random numbers")
+  command->add_option("--seed", params.seed, "Seed of the random numbers")
       ->check(decimal())
       ->check(from_0_on())
       ->type_name("N");
@@ -215,8 +214,8 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command->add_flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
   number("--batch-size", params.batch_size, "Rows of a mini-batch; 0: whole passes");
-  number("--max-points-per-centre", params.max_points_per_centre, "Train on a sample of so many rows a centre; 0: all");
-  number("--init-points-per-centre", params.init_points_per_centre, "Sample that kmeans++ looks at; 0: all rows");
+  number("--max-points-per-centre", params.max_points_per_centre, "Rows per centre to train on, a sample; 0: all");
+  number("--init-points-per-centre", params.init_points_per_centre, "Rows per centre that kmeans++ samples; 0: all");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
   add_run_options(*command, typed);
   return command;
@@ -224,7 +223,8 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
 
 CLI::App* add_convert(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand(
-      "convert", "Write vectors or ids in another format or dtype, or some of their rows; endings tell the formats");
+      "convert",
+      "Write vectors or ids in another format or dtype, or some of their rows; file extensions determine the formats");
   command
       ->add_option("IN", typed.convert.input,
                    "File to read: .fvecs .bvecs .ivecs .fbin .f16bin .bf16bin .u8bin .i8bin .ibin .npy .hdf5 .h5 "
@@ -236,11 +236,11 @@ CLI::App* add_convert(CLI::App& app, Typed& typed) {
       ->type_name("FILE");
   command
       ->add_option("--dtype", typed.convert_dtype,
-                   "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's ending says, else IN's)")
+                   "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's extension says, else IN's)")
       ->default_str("")
       ->type_name("NAME");
   command->add_option("--first", typed.convert.first, "First row to take")->check(decimal())->type_name("N");
-  command->add_option("--count", typed.convert.count, "Rows to take; -1 is all to the end")
+  command->add_option("--count", typed.convert.count, "Rows to take; -1: up to the end")
       ->check(decimal())
       ->type_name("N");
   add_memory_limit(*command, typed);

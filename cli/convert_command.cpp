@@ -3,9 +3,9 @@
 #include "convert_command.hpp"
 
 #include <kith/error.hpp>
-#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
 
+#include "core/host_array.hpp"
 #include "output_paths.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
@@ -34,7 +34,7 @@ struct Converted {
 Rows checked_range(const ConvertOptions& options, int64_t rows) {
   const int64_t count = options.count == -1 ? std::max<int64_t>(rows - options.first, 0) : options.count;
   if (options.first < 0 || options.count < -1 || options.first > rows || count > rows - options.first) {
-    throw InvalidArgument(fmt::format("--first {} --count {} reach outside {}, which has {} rows", options.first, count,
+    throw InvalidArgument(fmt::format("--first {} --count {} is out of range: {} has {} rows", options.first, count,
                                       options.input, rows));
   }
   return {options.first, count};
@@ -58,6 +58,7 @@ Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) 
   const int64_t cols = input.cols();
   VectorFileWriter writer(options.output, to, rows.count, cols);
   with_resources(run, [&](const Resources& resources) {
+    const ReadMemory memory = input.reserve_memory(resources);
     const int64_t piece = rows_per_piece(rows.count, cols * size_of(to), resources);
     MatrixBuffer converted(to, piece, cols, "a piece of the rows to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
@@ -75,12 +76,12 @@ Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
   const Rows rows = checked_range(options, input.rows());
   IdFileWriter writer(options.output, rows.count, input.cols());
   with_resources(run, [&](const Resources& resources) {
-    const int64_t row_bytes = input.cols() * static_cast<int64_t>(sizeof(int64_t));
-    const int64_t piece = rows_per_piece(rows.count, row_bytes, resources);
-    const HostBuffer ids(piece * row_bytes, "a piece of the ids to convert", resources);
+    const ReadMemory memory = input.reserve_memory(resources);
+    const int64_t piece = rows_per_piece(rows.count, array_bytes<int64_t>(input.cols()), resources);
+    const HostArray<int64_t> ids(piece * input.cols(), "a piece of the ids to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
-      input.read(first, count, ids.as<int64_t>());
-      writer.append(ids.as<int64_t>(), count);
+      input.read(first, count, ids.data());
+      writer.append(ids.data(), count);
     });
     writer.commit();
   });
@@ -100,7 +101,7 @@ void check_contents(const ConvertOptions& options, FileContent content) {
                                           ".hdf5",
                                           options.input, options.output)
                             : fmt::format("{} holds vectors and {} would hold ids; write vectors to .fbin, .npy or "
-                                          "another ending for vectors",
+                                          "another extension for vectors",
                                           options.input, options.output));
 }
 

@@ -1,5 +1,5 @@
-// kith convert: a file of vectors or ids, or a range of its rows, in another format or dtype. The formats follow the
-// names' endings.
+// kith convert: a file of vectors or ids, or a range of its rows, in another format or dtype. File extensions determine
+// the formats.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -18,7 +18,7 @@ struct ConvertOptions {
   std::string output;
   int64_t first = 0;
   int64_t count = -1;          // -1: to the end
-  std::optional<DType> dtype;  // of vectors; none: what the output's ending says, else the input's
+  std::optional<DType> dtype;  // of vectors; none: what the output's extension says, else the input's
 };
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run);

@@ -3,10 +3,10 @@
 #include "eval_command.hpp"
 
 #include <kith/error.hpp>
-#include <kith/host_buffer.hpp>
 #include <kith/recall.hpp>
 #include <kith/vector_file.hpp>
 
+#include "core/host_array.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
 
@@ -68,8 +68,8 @@ void check_truth(const IdMatrixView& truth, int64_t first_row, int64_t k, const 
     const int64_t held = std::find(ids, ids + k, -1) - ids;
     if (held == k) continue;
     throw InvalidArgument(
-        fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} has no meaning there{}",
-                    first_row + row, path, held, k, held > 0 ? fmt::format(", use -k {}", held) : ""));
+        fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} is undefined there{}", first_row + row,
+                    path, held, k, held > 0 ? fmt::format(", use -k {}", held) : ""));
   }
 }
 
@@ -85,19 +85,20 @@ Hits count_hits(const IdFile& found, const IdFile& truth, const Question& questi
   Hits hits;
   hits.one.resize(question.r.size());
   with_resources(run, [&](const Resources& resources) {
-    constexpr auto kIdBytes = static_cast<int64_t>(sizeof(int64_t));
-    const int64_t piece = rows_per_piece(found.rows(), (found.cols() + truth.cols()) * kIdBytes, resources);
-    const HostBuffer found_ids(piece * found.cols() * kIdBytes, "a piece of the found ids", resources);
-    const HostBuffer true_ids(piece * truth.cols() * kIdBytes, "a piece of the true ids", resources);
+    const ReadMemory found_memory = found.reserve_memory(resources);
+    const ReadMemory true_memory = truth.reserve_memory(resources);
+    const int64_t piece = rows_per_piece(found.rows(), array_bytes<int64_t>(found.cols() + truth.cols()), resources);
+    const HostArray<int64_t> found_ids(piece * found.cols(), "a piece of the found ids", resources);
+    const HostArray<int64_t> true_ids(piece * truth.cols(), "a piece of the true ids", resources);
     for (int64_t first = 0; first < found.rows(); first += piece) {
       resources.check_cancelled();
       resources.report({"eval", first, found.rows()});
       const int64_t count = std::min(piece, found.rows() - first);
-      found.read(first, count, found_ids.as<int64_t>());
-      truth.read(first, count, true_ids.as<int64_t>());
-      const IdMatrixView true_view{true_ids.as<int64_t>(), count, truth.cols()};
+      found.read(first, count, found_ids.data());
+      truth.read(first, count, true_ids.data());
+      const IdMatrixView true_view{true_ids.data(), count, truth.cols()};
       check_truth(true_view, first, question.k, truth.path());
-      add_hits({found_ids.as<int64_t>(), count, found.cols()}, true_view, question, hits);
+      add_hits({found_ids.data(), count, found.cols()}, true_view, question, hits);
     }
     resources.report({"eval", found.rows(), found.rows()});
   });

@@ -36,7 +36,7 @@ Failure describe(const std::exception_ptr& error) {
   } catch (const OutOfMemory& e) {
     return {4, "OutOfMemory", e.what()};
   } catch (const std::bad_alloc&) {
-    return {4, "OutOfMemory", "the system has no memory left"};
+    return {4, "OutOfMemory", "the system is out of memory"};
   } catch (const DeviceError& e) {
     return {5, "DeviceError", e.what()};
   } catch (const Cancelled&) {

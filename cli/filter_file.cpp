@@ -15,9 +15,10 @@ FilterFile::FilterFile(const std::string& path, const Resources& resources) {
   if (content_of(path) == FileContent::ids) {
     const IdFile file(path);
     const int64_t count = file.rows() * file.cols();
-    ids_ = HostBuffer(count * static_cast<int64_t>(sizeof(int64_t)), "the filter's rows", resources);
-    file.read(0, file.rows(), ids_.as<int64_t>());
-    filter_ = RowFilter::ids(ids_.as<int64_t>(), count);
+    const ReadMemory memory = file.reserve_memory(resources);
+    rows_ = HostArray<int64_t>(count, "the filter's rows", resources);
+    file.read(0, file.rows(), rows_.data());
+    filter_ = RowFilter::rows(rows_.data(), count);
     return;
   }
   const FileInfo file = file_info(path);

@@ -1,9 +1,10 @@
 // A filter in a file: row numbers, or one byte for each row.
 #pragma once
 
-#include <kith/host_buffer.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/row_filter.hpp>
+
+#include "core/host_array.hpp"
 
 #include <string>
 
@@ -18,7 +19,7 @@ class FilterFile {
   const RowFilter& rows() const { return filter_; }
 
  private:
-  HostBuffer ids_;
+  HostArray<int64_t> rows_;
   MatrixBuffer mask_;
   RowFilter filter_;
 };

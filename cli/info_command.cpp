@@ -4,7 +4,7 @@
 #include <kith/file_info.hpp>
 #include <kith/version.hpp>
 
-#include "byte_size.hpp"
+#include "core/byte_size.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@ Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;
   for (const std::string& path : files) {
-    const FileInfo facts = file_info(path);
-    const std::string_view content = facts.content == FileContent::ids ? "ids" : "vectors";
-    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, facts.format, content, facts.rows, facts.cols,
-                               facts.dtype, format_byte_size(facts.file_bytes));
+    const FileInfo info = file_info(path);
+    const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
+    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols,
+                               info.dtype, format_bytes(info.file_bytes));
     JsonObject& json = list.emplace_back();
-    json.text("path", path).text("format", facts.format).text("content", content).text("dtype", facts.dtype);
-    json.number("rows", facts.rows).number("cols", facts.cols).number("bytes", facts.file_bytes);
+    json.text("path", path).text("format", info.format).text("content", content).text("dtype", info.dtype);
+    json.number("rows", info.rows).number("cols", info.cols).number("bytes", info.file_bytes);
   }
   JsonObject result;
   result.list("files", std::move(list));
@@ -47,8 +47,8 @@ Report describe_machine() {
       "CPU       {}, {} threads\n"
       "kernels   {}\n"
       "memory    {}, {} free\n",
-      version(), cpu.name, cpu.threads, cpu.instruction_set, format_byte_size(cpu.memory_total),
-      format_byte_size(cpu.memory_free));
+      version(), cpu.name, cpu.threads, cpu.instruction_set, format_bytes(cpu.memory_total),
+      format_bytes(cpu.memory_free));
   if (!no_cuda.empty()) report.text += fmt::format("CUDA      {}\n", no_cuda);
 
   JsonObject cpu_json;
@@ -58,7 +58,7 @@ Report describe_machine() {
   for (const DeviceInfo& gpu : gpus) {
     report.text += fmt::format("{:<9} {}, compute capability {}, {} multiprocessors, {}, {} free\n",
                                name_of(gpu.device), gpu.name, compute_capability(gpu), gpu.multiprocessors,
-                               format_byte_size(gpu.memory_total), format_byte_size(gpu.memory_free));
+                               format_bytes(gpu.memory_total), format_bytes(gpu.memory_free));
     JsonObject& json = gpu_list.emplace_back();
     json.text("device", name_of(gpu.device)).text("name", gpu.name).text("compute_capability", compute_capability(gpu));
     json.number("multiprocessors", gpu.multiprocessors);

@@ -48,7 +48,7 @@ std::vector<NamedPath> outputs_of(const KnnOptions& options) {
   std::vector<NamedPath> outputs;
   if (!options.out_ids.empty()) outputs.push_back({"--out-ids", options.out_ids});
   if (!options.out_distances.empty()) outputs.push_back({"--out-distances", options.out_distances});
-  if (outputs.empty()) throw UsageError("knn has nowhere to put its results; give --out-ids, --out-distances or both");
+  if (outputs.empty()) throw UsageError("knn has no output; give --out-ids, --out-distances or both");
   return outputs;
 }
 

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/host_array.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "output_paths.hpp"
@@ -32,9 +33,8 @@ std::vector<NamedPath> inputs_of(const RangeOptions& options) {
 // How many rows there are is known in the end, and a file's header comes first: the results wait in memory.
 struct Found {
   struct Part {
-    HostBuffer ids;
-    HostBuffer distances;
-    int64_t size;
+    HostArray<int64_t> ids;
+    HostArray<float> distances;
   };
   std::vector<int64_t> offsets{0};
   std::vector<Part> parts;
@@ -43,11 +43,10 @@ struct Found {
     const int64_t before = offsets.back();
     for (int64_t q = 1; q <= view.queries; ++q) offsets.push_back(before + view.offsets[q]);
     const int64_t size = view.size();
-    Part part{HostBuffer(size * static_cast<int64_t>(sizeof(int64_t)), "the ids of the rows in range", resources),
-              HostBuffer(size * static_cast<int64_t>(sizeof(float)), "the distances of the rows in range", resources),
-              size};
-    std::copy_n(view.ids, size, part.ids.as<int64_t>());
-    std::copy_n(view.distances, size, part.distances.as<float>());
+    Part part{{size, "the ids of the rows in range", resources},
+              {size, "the distances of the rows in range", resources}};
+    std::copy_n(view.ids, size, part.ids.data());
+    std::copy_n(view.distances, size, part.distances.data());
     parts.push_back(std::move(part));
   }
 };
@@ -68,8 +67,8 @@ void write_files(const RangeOptions& options, const Found& found) {
   std::optional<VectorFileWriter> distances;
   if (!options.out_distances.empty()) distances.emplace(options.out_distances, DType::f32, total, 1);
   for (const Found::Part& part : found.parts) {
-    ids.append(part.ids.as<int64_t>(), part.size);
-    if (distances) distances->append(MatrixView(part.distances.as<float>(), part.size, 1));
+    ids.append(part.ids.data(), part.ids.size());
+    if (distances) distances->append(MatrixView(part.distances.data(), part.distances.size(), 1));
   }
   // First everything that can fail: either all files are new or none is.
   offsets.sync();

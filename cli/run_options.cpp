@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "byte_size.hpp"
+#include "core/byte_size.hpp"
 #include "interrupt.hpp"
 #include "process_memory.hpp"
 #include "progress_bar.hpp"
@@ -52,7 +52,7 @@ int64_t library_share(int64_t limit, const RunOptions& options, Device device) {
     throw OutOfMemory(
         fmt::format("--memory-limit {} is less than the {} that the program itself takes with {} threads; raise "
                     "the limit or lower --threads",
-                    format_byte_size(limit), format_byte_size(own), thread_count(options)),
+                    format_bytes(limit), format_bytes(own), thread_count(options)),
         own);
   }
   return limit - own;
@@ -86,9 +86,9 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   } catch (const OutOfMemory& error) {
     const int64_t needed = own + error.bytes_needed();
     std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}", error.what(),
-                                   format_byte_size(*options.memory_limit), format_byte_size(own));
+                                   format_bytes(*options.memory_limit), format_bytes(own));
     // A buffer that came too late needs less than the whole limit: then nobody knows what would do.
-    if (needed > *options.memory_limit) text += fmt::format("; {} would do for this step", format_byte_size(needed));
+    if (needed > *options.memory_limit) text += fmt::format("; {} would do for this step", format_bytes(needed));
     throw OutOfMemory(text + ")", needed);
   }
   return log;

@@ -10,7 +10,7 @@ namespace kith {
 
 class RowFilter {
  public:
-  enum class Form : uint8_t { none, mask, bits, ids };
+  enum class Form : uint8_t { none, mask, bits, rows };
 
   RowFilter() = default;
 
@@ -19,11 +19,11 @@ class RowFilter {
   // One bit for each row: bit i % 8, the lowest first, of byte i / 8 (numpy.packbits(keep, bitorder="little")).
   static RowFilter bits(const uint8_t* bits, int64_t rows) { return {Form::bits, bits, rows}; }
   // The rows to keep, in any order; one that is named twice counts once.
-  static RowFilter ids(const int64_t* ids, int64_t count) { return {Form::ids, ids, count}; }
+  static RowFilter rows(const int64_t* rows, int64_t count) { return {Form::rows, rows, count}; }
 
   Form form() const { return form_; }
   const void* data() const { return data_; }
-  int64_t size() const { return size_; }  // rows of a mask or of bits, or how many ids
+  int64_t size() const { return size_; }  // rows of a mask or of bits, or how many are listed
 
  private:
   RowFilter(Form form, const void* data, int64_t size) : form_(form), data_(data), size_(size) {}

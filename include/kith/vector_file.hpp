@@ -1,12 +1,13 @@
-// Vectors and ids in files, told apart by their names' endings: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin, u8bin,
-// i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes each.
+// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin,
+// u8bin, i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes
+// each.
 //
 // Opening checks the header and, where it can be known, the size of the whole file. Reads take any range of rows, may
 // come from many threads at once and use positioned reads, never a mapping. A writer fills a temporary file beside its
 // target, and only commit() puts it in the target's place; what was there before stays whole until then.
 //
 // IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument: an
-// unknown ending, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is not taken.
+// unknown extension, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is unsupported.
 // Unsupported: a format that this build lacks.
 #pragma once
 
@@ -22,6 +23,10 @@
 #include <string>
 
 namespace kith {
+
+// Host memory that reads of one file take beside their output: room for HDF5 chunks, and none in other formats. It
+// counts against a limit for as long as this lives. Functions that are given a file and Resources keep one themselves.
+using ReadMemory = std::shared_ptr<const void>;
 
 // A file of vectors, open for reading.
 class KITH_EXPORT VectorFile {
@@ -41,6 +46,9 @@ class KITH_EXPORT VectorFile {
   // InvalidArgument with its row, column and value.
   void read(int64_t first, const MutableMatrixView& out) const;
 
+  // OutOfMemory with the bytes needed where the limit has no room for them.
+  [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -59,6 +67,7 @@ class KITH_EXPORT IdFile {
   int64_t cols() const;
   // `out` has room for count x cols() ids.
   void read(int64_t first, int64_t count, int64_t* out) const;
+  [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
 
  private:
   struct Impl;

@@ -58,12 +58,17 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
 
     Who gave a path is told to read it by `reader`.
     """
+    if type(x) is np.ndarray:
+        return x
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; Kith knows no missing values: fill them first, with x.filled(...)")
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, (str, bytes, os.PathLike)):
         raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with {reader}")
+    array = library_of(x).on_host(x, name)
+    if array is not None:
+        return array
     if hasattr(x, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; Kith searches dense vectors: convert it with x.toarray()")
     memory = dlpack_device(x)

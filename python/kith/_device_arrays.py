@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
 from kith._libraries import dlpack_device, library_of
 
@@ -20,7 +22,7 @@ _CONVERTED = frozenset({"float64", "int16", "uint16"})
 
 def on_device(x: Any) -> bool:
     """Whether `x` lies in a CUDA device's memory."""
-    return library_of(x).on_device(x)
+    return type(x) is not np.ndarray and library_of(x).on_device(x)
 
 
 def device_number(x: Any) -> int | None:
@@ -33,7 +35,10 @@ def stream_of(arrays: Iterable[Any]) -> int:
 
     Else 0, a stream of Kith's own that is waited for.
     """
-    return next((stream for x in arrays if on_device(x) and (stream := library_of(x).stream(x)) != 0), 0)
+    for x in arrays:
+        if on_device(x) and (stream := library_of(x).stream(x)) != 0:
+            return stream
+    return 0
 
 
 def settle(arrays: Sequence[Any]) -> None:

@@ -32,9 +32,9 @@ def as_filter(filter: FilterLike | None) -> RowFilter | None:
     if kind in "iu":
         if array.dtype == np.uint64 and array.size > 0 and array.max() > np.iinfo(np.int64).max:
             raise ValueError(f"filter holds the row number {array.max()}; row numbers are int64")
-        return RowFilter.ids(np.ascontiguousarray(array, dtype=np.int64))
+        return RowFilter.rows(np.ascontiguousarray(array, dtype=np.int64))
     if array.size == 0 and isinstance(filter, (list, tuple)):  # numpy takes an empty list for float64
-        return RowFilter.ids(np.empty(0, np.int64))
+        return RowFilter.rows(np.empty(0, np.int64))
     raise TypeError(
         f"filter is {array.dtype}; it must be a bool for each row, packed bits as uint8 "
         "(numpy.packbits(keep, bitorder='little')), or row numbers of another integer type"

@@ -17,7 +17,8 @@ class Index:
     """Vectors kept ready for many searches.
 
     Any number of threads may search at once, also while one adds: a search sees the vectors that were there when it
-    began.
+    began. Adds at the same time take turns. A `progress` callback of an add may search the index; an add to it from
+    there is a RuntimeError.
 
     Parameters
     ----------

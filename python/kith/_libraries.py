@@ -19,6 +19,8 @@ from kith._kith import DeviceArray, copy_to_host, empty_on_device, first_row, im
 
 # CUDA's and DLPack's number of the legacy default stream, which a library calls 0.
 LEGACY_STREAM = 1
+# DLPack's word to a library that no stream need wait for another.
+NO_WAIT = -1
 
 # DLPack's number of a CUDA device's memory, and one that it has for none.
 _CUDA = 2
@@ -57,6 +59,10 @@ class Library(ABC):
     def stream(self, x: Any) -> int:
         """The stream on which the library works where `x` lies; 0 where it has none to tell."""
         return 0
+
+    def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:
+        """`x` as a numpy array in the same memory, where that is quicker than through DLPack; else None."""
+        return None
 
     @abstractmethod
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
@@ -111,10 +117,30 @@ class Torch(Library):
         return x.resolve_neg()
 
     def stream(self, x: Any) -> int:
-        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) or LEGACY_STREAM
+        torch = sys.modules["torch"]
+        # Compiled code of torch asks by this function, which makes no object of the stream; it is not documented.
+        raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        if raw_stream is None:
+            return int(torch.cuda.current_stream(x.device).cuda_stream) or LEGACY_STREAM
+        return int(raw_stream(x.get_device())) or LEGACY_STREAM
 
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
-        return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
+        torch = sys.modules["torch"]
+        if stream != self.stream(x):
+            return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
+        # In the order of its own stream the values are in place. to_dlpack is __dlpack__ without the wait for another and
+        # without the checks that plain() has made; a class derived from Tensor may do more there.
+        to_dlpack = getattr(torch.utils.dlpack, "to_dlpack", None)
+        if to_dlpack is not None and type(x) is torch.Tensor:
+            return import_dlpack(to_dlpack(x), name)
+        return import_dlpack(x.__dlpack__(stream=NO_WAIT), name)
+
+    def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:
+        torch = sys.modules["torch"]
+        if not x.is_cpu or x.dtype not in (torch.float32, torch.float16, torch.uint8, torch.int8):
+            return None
+        host: npt.NDArray[Any] = self.plain(x, name).numpy()
+        return host
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.to(sys.modules["torch"].float32).contiguous()
@@ -150,6 +176,8 @@ class Cupy(Library):
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr) or LEGACY_STREAM
 
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
+        if stream == self.stream(x):  # in that order the values are in place: no event need be recorded
+            return import_dlpack(x.__dlpack__(stream=NO_WAIT), name)
         with x.device:
             return import_dlpack(x.__dlpack__(stream=stream or LEGACY_STREAM), name)
 
@@ -252,18 +280,24 @@ class Other(Library):
         return x if isinstance(x, np.ndarray) else None
 
 
-_SEEN: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
 _OTHER: Library = Other()
 _JAX: Library = Jax()
 _KNOWN: dict[str, Library] = {"torch": Torch(), "cupy": Cupy(), "jax": _JAX, "jaxlib": _JAX}
+_LIBRARIES = frozenset(_KNOWN)
+# Classes that were asked for before: the libraries' own, which stay, and others, which may go. A weak dictionary takes
+# several times as long as a plain one, and every call asks more than once.
+_OWN: dict[type, Library] = {np.ndarray: _OTHER, DeviceArray: _OTHER}
+_SEEN: WeakKeyDictionary[type, Library] = WeakKeyDictionary()
 
 
 def library_of(x: Any) -> Library:
     """By the module of its class, or of a class that it derives from."""
     cls = type(x)
-    library = _SEEN.get(cls)
+    library = _OWN.get(cls) or _SEEN.get(cls)
     if library is None:
-        library = _SEEN[cls] = _library_of_class(cls)
+        library = _library_of_class(cls)
+        own = cls.__module__.partition(".")[0] in _LIBRARIES
+        (_OWN if own else _SEEN)[cls] = library
     return library
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from kith._device_arrays import settle, stream_of
+from kith._device_arrays import on_device, settle, stream_of
 from kith._kith import CallOptions
-from kith._progress import Progress, reporting
+from kith._progress import Progress, ProgressBar, reporter
 
 _LARGEST = 2**63 - 1
 
 
 def whole_number(value: SupportsIndex, name: str) -> int:
     """`value` as an int that the library can hold; a bool or a float is a TypeError."""
+    if type(value) is int and -_LARGEST <= value <= _LARGEST:  # what nearly all give
+        return value
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value}; it must be a whole number")
     try:
@@ -61,24 +61,41 @@ def check_device(device: str) -> str:
     return device
 
 
-@contextmanager
-def calling(
-    device: str,
-    threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
-    progress: Progress = False,
-    *,
-    arrays: tuple[object, ...] = (),
-) -> Iterator[CallOptions]:
-    """The settings of one call, which is made in the block, on the stream of the first array in a GPU's memory."""
-    with reporting(progress) as report:
-        yield CallOptions(
+class calling:  # noqa: N801
+    """The settings of one call, which is made in the block, on the stream of the first array in a GPU's memory.
+
+    A class, since a generator of contextlib takes several times as long.
+    """
+
+    __slots__ = ("_arrays", "_options", "_report")
+
+    def __init__(
+        self,
+        device: str,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        *,
+        arrays: tuple[object, ...] = (),
+    ) -> None:
+        self._arrays = [x for x in arrays if on_device(x)]
+        self._report = reporter(progress)
+        settings = (
             text(device, "device"),
             whole_number(threads, "threads"),
             None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
             None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
-            report,
-            stream_of(arrays),
         )
-        settle(arrays)
+        self._options = CallOptions(*settings, self._report, stream_of(self._arrays))
+
+    def __enter__(self) -> CallOptions:
+        return self._options
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                settle(self._arrays)
+        finally:
+            if isinstance(self._report, ProgressBar):
+                self._report.close()

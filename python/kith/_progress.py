@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Union
 
 ProgressCallback = Callable[[str, int, int], object]
 Progress = Union[bool, ProgressCallback]
 
 
-@contextmanager
-def reporting(progress: Progress) -> Iterator[ProgressCallback | None]:
-    """What to call with (stage, done, total) during the block, or None."""
+def reporter(progress: Progress) -> ProgressCallback | None:
+    """What to call with (stage, done, total), or None; a `ProgressBar` is to be closed after the call."""
     if progress is False:
-        yield None
-    elif progress is True:
-        bar = ProgressBar()
-        try:
-            yield bar
-        finally:
-            bar.close()
-    elif callable(progress):
-        yield progress
-    else:
-        raise TypeError(f"progress is {progress!r}; it must be True, False or a callable of (stage, done, total)")
+        return None
+    if progress is True:
+        return ProgressBar()
+    if callable(progress):
+        return progress
+    raise TypeError(f"progress is {progress!r}; it must be True, False or a callable of (stage, done, total)")
 
 
 class ProgressBar:

@@ -63,8 +63,9 @@ def search_with(
     axes = 1 if single else 2
     if out is not None:
         given = writable_output(out, axes=axes, stream=options.stream)
+        reads = (matrix, *searched)
         for i, name in enumerate(("ids", "distances")):
-            if any(share_memory(given[i], read) for read in (matrix, *searched)):
+            if any(share_memory(given[i], read) for read in reads):
                 raise ValueError(f"out: {name} share memory with the vectors that are searched; give other arrays")
         step(matrix, given)
         return Neighbors(*out)
@@ -83,8 +84,8 @@ def fresh_neighbors(
         distances = library.empty(shape, "float32", matrix.device)
         step(matrix, (library.export(ids, options.stream, "ids"), library.export(distances, options.stream, "distances")))
         return Neighbors(library.finished(ids), library.finished(distances))
-    found = as_neighbors(step(matrix, None), None, single=single)
-    return Neighbors(library.from_host(found.ids, given), library.from_host(found.distances, given))
+    ids, distances = as_neighbors(step(matrix, None), None, single=single)
+    return Neighbors(library.from_host(ids, given), library.from_host(distances, given))
 
 
 def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = False) -> Neighbors:
@@ -124,6 +125,6 @@ def _writable_matrix(given: Any, name: str, dtype: np.dtype[Any], axes: int) -> 
         raise TypeError(f"out: {name} must be an array of {dtype}, not {kind}")
     if array.ndim != axes:
         raise ValueError(f"out: {name} has shape {array.shape}; it must be {'(k,)' if axes == 1 else '(queries, k)'}")
-    if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+    if not array.flags.carray:  # C-contiguous, aligned and writable
         raise ValueError(f"out: {name} must be C-contiguous and writable")
     return array.reshape(1, -1) if axes == 1 else array

@@ -78,7 +78,7 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   params.k = k;
   params.validate();
   const MatrixView view = view_of(queries, "queries");
-  const SearchParams wanted(k, filter_over(filter, self.index.size()));
+  const SearchParams wanted{.k = k, .filter = filter_over(filter, self.index.size())};
   Call call(options);
   NeighborsOutput output(view.rows(), k, out, call.resources());
   call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
@@ -88,10 +88,10 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
 RangeArrays range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
                          const FilterArray* filter, const CallOptions& options) {
   const MatrixView view = view_of(queries, "queries");
-  const RowFilter rows = filter_over(filter, self.index.size());
+  const RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
   Call call(options);
   RangeNeighbors found;
-  call.run([&] { found = self.index.range_search(view, radius, rows, call.resources()); });
+  call.run([&] { found = self.index.range_search(view, wanted, call.resources()); });
   return range_arrays_of(std::move(found));
 }
 

@@ -9,7 +9,7 @@
 namespace kith::python {
 
 RowFilter FilterArray::over(int64_t rows) const {
-  if (form_ == RowFilter::Form::ids) return RowFilter::ids(ids_.data(), static_cast<int64_t>(ids_.size()));
+  if (form_ == RowFilter::Form::rows) return RowFilter::rows(rows_.data(), static_cast<int64_t>(rows_.size()));
   const auto bytes = static_cast<int64_t>(bytes_.size());
   if (form_ == RowFilter::Form::mask) {
     if (bytes != rows) {
@@ -31,7 +31,7 @@ void bind_row_filter(nb::module_& module) {
   nb::class_<FilterArray>(module, "RowFilter", "Which rows a search may return; refers to the array it was made of.")
       .def_static("mask", &FilterArray::mask, nb::arg("keep").noconvert(), "A byte for each row, not 0 where kept.")
       .def_static("bits", &FilterArray::bits, nb::arg("bits").noconvert(), "A bit for each row, the lowest first.")
-      .def_static("ids", &FilterArray::ids, nb::arg("ids").noconvert(), "The rows to keep.");
+      .def_static("rows", &FilterArray::rows, nb::arg("rows").noconvert(), "The numbers of the rows to keep.");
 }
 
 }  // namespace kith::python

@@ -16,18 +16,18 @@ class FilterArray {
  public:
   static FilterArray mask(ConstByteList keep) { return {RowFilter::Form::mask, std::move(keep), {}}; }
   static FilterArray bits(ConstByteList bits) { return {RowFilter::Form::bits, std::move(bits), {}}; }
-  static FilterArray ids(ConstIdList ids) { return {RowFilter::Form::ids, {}, std::move(ids)}; }
+  static FilterArray rows(ConstIdList rows) { return {RowFilter::Form::rows, {}, std::move(rows)}; }
 
   // For a base of so many rows. Throws InvalidArgument where the mask or the bits are of another length.
   RowFilter over(int64_t rows) const;
 
  private:
-  FilterArray(RowFilter::Form form, ConstByteList bytes, ConstIdList ids)
-      : form_(form), bytes_(std::move(bytes)), ids_(std::move(ids)) {}
+  FilterArray(RowFilter::Form form, ConstByteList bytes, ConstIdList rows)
+      : form_(form), bytes_(std::move(bytes)), rows_(std::move(rows)) {}
 
   RowFilter::Form form_;
   ConstByteList bytes_;
-  ConstIdList ids_;
+  ConstIdList rows_;
 };
 
 // No filter where `filter` is null, Python's None.

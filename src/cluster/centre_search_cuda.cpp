@@ -89,7 +89,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
-  std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kBlockBytes;
+  std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
   auto* const facts = at<QueryFacts>(layout_.row_facts) + kept;
   auto* const counts = at<CentreSearchCounts>(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.

@@ -63,7 +63,7 @@ ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int multiprocess
 CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const CentreSearchPlan& plan) {
   const int64_t rows = plan.products ? shape.rows : 0;
   const int64_t with_operands = plan.products ? std::max(shape.rows, shape.kept_rows) : 0;
-  const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kBlockBytes);
+  const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kTileChunkBytes);
   operands = take(operand_tiles(with_operands), tile_bytes);
   row_facts = take(with_operands, sizeof(QueryFacts));
 

@@ -115,6 +115,7 @@ void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resourc
 void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), RowsInfo(rows), input);
+  const ReadMemory memory = rows.reserve_memory(resources);
   state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
 
@@ -196,6 +197,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
+  const ReadMemory memory = rows.reserve_memory(resources);
   std::vector<float> distances;
   assign_kmeans(
       params(), model->centres.view(), rows_of(rows),

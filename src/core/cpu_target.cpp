@@ -92,7 +92,7 @@ void force_cpu_target(std::string_view name) {
   hwy::GetChosenTarget().DeInit();
 }
 
-void heed_cpu_target_of_environment() {
+void apply_cpu_target_from_environment() {
   static std::once_flag once;
   std::call_once(once, [] {
     const char* const name = std::getenv("KITH_CPU_TARGET");

@@ -34,6 +34,6 @@ void force_cpu_target(std::string_view name);
 
 // The first call takes the name from the environment, KITH_CPU_TARGET, if it is there: for users who must do without a
 // set, or want to compare. InvalidArgument where there is none such.
-void heed_cpu_target_of_environment();
+void apply_cpu_target_from_environment();
 
 }  // namespace kith

@@ -59,7 +59,7 @@ DeviceInfo cpu_info() {
   info.memory_total = page * sysconf(_SC_PHYS_PAGES);
   info.memory_free = page * sysconf(_SC_AVPHYS_PAGES);
   info.threads = static_cast<int>(std::thread::hardware_concurrency());
-  heed_cpu_target_of_environment();
+  apply_cpu_target_from_environment();
   info.instruction_set = cpu_target_name();
   return info;
 }

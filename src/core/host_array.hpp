@@ -27,6 +27,7 @@ class HostArray {
 
   T* data() const { return buffer_.template as<T>(); }
   int64_t size() const { return size_; }
+  int64_t bytes() const { return buffer_.bytes(); }
   T& operator[](int64_t i) const { return data()[i]; }
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }

@@ -1,5 +1,6 @@
 #include <kith/host_buffer.hpp>
 
+#include <kith/device.hpp>
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
@@ -41,9 +42,9 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
   data_ = take(bytes);
   if (data_ == nullptr) {
     budget_->release(bytes);
-    throw OutOfMemory(
-        fmt::format("{} needs {} of host memory and the system has not that much", purpose, format_bytes(bytes)),
-        bytes);
+    throw OutOfMemory(fmt::format("not enough host memory for {}: {} needed, {} free on this machine", purpose,
+                                  format_bytes(bytes), format_bytes(cpu_info().memory_free)),
+                      bytes);
   }
 }
 

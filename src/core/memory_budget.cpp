@@ -13,10 +13,9 @@ void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
   do {
     if (bytes > limit_ - used) {
       throw OutOfMemory(
-          fmt::format("no room for {}: {}, which is {} more than the {} memory limit of {} has left; raise the limit "
-                      "or lower the "
-                      "problem's size",
-                      purpose, format_bytes(bytes), format_bytes(bytes - (limit_ - used)), name_, format_bytes(limit_)),
+          fmt::format("not enough memory for {}: {} needed, {} left of the {} memory limit of {}; raise the limit or "
+                      "reduce the size of the problem",
+                      purpose, format_bytes(bytes), format_bytes(limit_ - used), name_, format_bytes(limit_)),
           bytes);
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));

@@ -27,7 +27,7 @@ Resources::Resources() : Resources(ResourceOptions{}) {}
 
 Resources::Resources(ResourceOptions options) {
   options.validate();
-  heed_cpu_target_of_environment();
+  apply_cpu_target_from_environment();
   const int hardware = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   pool_ = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : hardware);
   host_memory_ = std::make_shared<MemoryBudget>("host", options.host_memory_limit);

@@ -12,7 +12,7 @@ namespace {
 void check_range(const MatrixView& view, int64_t first, int64_t count) {
   if (first < 0 || count < 0 || first > view.rows() - count) {
     throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, the matrix has {}", count, first, view.rows()));
+        fmt::format("{} rows from row {} were requested, but the matrix has {}", count, first, view.rows()));
   }
 }
 
@@ -21,7 +21,7 @@ void check_range(const MatrixView& view, int64_t first, int64_t count) {
 MatrixView::MatrixView(const void* data, DType dtype, MatrixShape shape, MemorySpace space)
     : data_(data), shape_(shape), dtype_(dtype), space_(space) {
   const auto [rows, cols, stride] = shape;
-  if (rows < 0 || cols < 0) throw InvalidArgument(fmt::format("a matrix of {} x {} cannot be", rows, cols));
+  if (rows < 0 || cols < 0) throw InvalidArgument(fmt::format("a matrix cannot have the shape {} x {}", rows, cols));
   if (stride < cols) {
     throw InvalidArgument(
         fmt::format("the row stride of {} elements is less than the {} columns; rows must not overlap and "
@@ -30,7 +30,7 @@ MatrixView::MatrixView(const void* data, DType dtype, MatrixShape shape, MemoryS
   }
   if (saturating_multiply(saturating_multiply(rows, stride), size_of(dtype)) == INT64_MAX) {
     throw InvalidArgument(
-        fmt::format("a matrix of {} rows with a stride of {} is larger than memory can be", rows, stride));
+        fmt::format("a matrix of {} rows with a stride of {} is larger than any memory", rows, stride));
   }
   if (data == nullptr && !empty())
     throw InvalidArgument(fmt::format("a null pointer was given for a {} x {} matrix", rows, cols));

@@ -22,9 +22,9 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
     budget_->release(bytes);
     if (error != cudaErrorMemoryAllocation) throw_cuda_error(error, "cudaMallocFromPoolAsync");
     (void)cudaGetLastError();
-    throw OutOfMemory(std::string(purpose) + " needs " + format_bytes(bytes) +
-                          " on cuda:" + std::to_string(context_->device()) +
-                          ", which has not that much free; free memory there or set a device memory limit",
+    throw OutOfMemory("not enough memory on cuda:" + std::to_string(context_->device()) + " for " +
+                          std::string(purpose) + ": " + format_bytes(bytes) +
+                          " needed; free memory there or set a device memory limit",
                       bytes);
   }
   data_ = static_cast<std::byte*>(memory);

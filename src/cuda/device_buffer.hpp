@@ -27,6 +27,9 @@ class DeviceBuffer {
     return *this;
   }
 
+  // From now on it is freed in the order of that context's stream. All work on it so far is done.
+  void free_in_order_of(std::shared_ptr<const DeviceContext> context) { context_ = std::move(context); }
+
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 

@@ -2,6 +2,9 @@
 // static objects are. A forked child, which cannot use its parent's, begins with none.
 #include "cuda/device_context.hpp"
 
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
+
 #include <unistd.h>
 
 #include <map>
@@ -15,6 +18,8 @@ namespace {
 struct DeviceCache {
   std::unique_ptr<MemoryPool> pool;
   std::vector<std::unique_ptr<Stream>> idle;
+  std::shared_ptr<const DeviceContext> allocation;
+  std::shared_ptr<const DeviceContext> freeing;
 };
 
 struct Cache {
@@ -63,6 +68,35 @@ DeviceContext::~DeviceContext() {
   const std::lock_guard lock(shared.mutex);
   DeviceCache& mine = shared.of(device_);
   if (mine.pool.get() == pool_ && mine.idle.size() < kMostIdle) mine.idle.push_back(std::move(own_));
+}
+
+namespace {
+
+// A context on a stream that lives as long as the process: memory may be given back at any time.
+std::shared_ptr<const DeviceContext> lasting_context(int device, std::shared_ptr<const DeviceContext> DeviceCache::*kind) {
+  Cache& shared = cache();
+  {
+    const std::lock_guard lock(shared.mutex);
+    if (const auto& known = shared.of(device).*kind; known != nullptr) return known;
+  }
+  const DeviceGuard guard(device);
+  cudaStream_t stream = nullptr;
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));  // holds up no default stream
+  auto made = std::make_shared<const DeviceContext>(device, stream);
+  const std::lock_guard lock(shared.mutex);
+  auto& known = shared.of(device).*kind;
+  if (known == nullptr) known = std::move(made);  // else another thread was first
+  return known;
+}
+
+}  // namespace
+
+std::shared_ptr<const DeviceContext> allocation_context(int device) {
+  return lasting_context(device, &DeviceCache::allocation);
+}
+
+std::shared_ptr<const DeviceContext> freeing_context(int device) {
+  return lasting_context(device, &DeviceCache::freeing);
 }
 
 int64_t idle_pool_bytes(int device) {

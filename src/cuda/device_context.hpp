@@ -37,7 +37,12 @@ class DeviceContext {
   std::unique_ptr<Stream> own_;
 };
 
-// What the pool of a device holds for the next call: free for Kith, though not for others.
-int64_t idle_pool_bytes(int device);
+// One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
+// stream waits for no other. 
+std::shared_ptr<const DeviceContext> allocation_context(int device);
+
+// The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.
+// Nothing else is enqueued there; nobody waits for it.
+std::shared_ptr<const DeviceContext> freeing_context(int device);
 
 }  // namespace kith

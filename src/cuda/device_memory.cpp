@@ -7,14 +7,29 @@
 #include "cuda/row_upload.hpp"
 
 namespace kith {
+namespace {
+
+// Not on a caller's stream, which might not live as long as the memory.
+std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, int device, const Resources& resources) {
+  const DeviceGuard guard(device);
+  const auto context = allocation_context(device);
+  auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
+  context->synchronize();
+  return buffer;
+}
+
+}  // namespace
 
 std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
                                               const Resources& resources) {
-  const DeviceGuard guard(device);
-  // On a stream of its own, which lives as long as the memory; a caller's might not.
-  const auto context = std::make_shared<DeviceContext>(device);
-  const auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);
-  context->synchronize();
+  const std::shared_ptr<DeviceBuffer> buffer = allocate(bytes, purpose, device, resources);
+  return {buffer, buffer->data()};
+}
+
+std::shared_ptr<std::byte> allocate_for_searches(int64_t bytes, std::string_view purpose, int device,
+                                                 const Resources& resources) {
+  const std::shared_ptr<DeviceBuffer> buffer = allocate(bytes, purpose, device, resources);
+  buffer->free_in_order_of(freeing_context(device));
   return {buffer, buffer->data()};
 }
 
@@ -29,9 +44,10 @@ void copy_to_device(const MatrixView& from, std::byte* to, int device, const Res
 }
 
 void copy_to_host(const void* from, int64_t bytes, int device, void* to) {
-  wait_for_device(device);
   const DeviceGuard guard(device);
-  KITH_CUDA_CHECK(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost));
+  const DeviceContext context(device);  // on a stream of its own, which is ordered after the default stream
+  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, context.stream()));
+  context.synchronize();
 }
 
 void wait_for_stream(int device, const Resources& resources) {

@@ -1,7 +1,6 @@
 // The CUDA devices of this machine.
 #include <kith/device.hpp>
 
-#include "cuda/device_context.hpp"
 #include "cuda/device_info.hpp"
 
 #include <cuda_runtime_api.h>
@@ -15,7 +14,8 @@ namespace {
 // Exists to be asked for: a device that has no code for it cannot run any kernel of this build.
 __global__ void probe() {}
 
-// What does not change while a process lives, so that it is asked for once: that takes the driver milliseconds.
+// What does not change while a process lives, so that it is asked for once: that takes the driver milliseconds. Of the
+// memory all counts as free.
 struct KnownDevices {
   std::mutex mutex;
   std::map<int, DeviceInfo> devices;
@@ -26,51 +26,64 @@ KnownDevices& known_devices() {
   return *known;
 }
 
-// The memory that is free for Kith on the current device, number `index`; false, with no error left behind, where it
-// cannot be used.
-bool free_memory(int index, int64_t& bytes) {
+bool find_known(int index, DeviceInfo& info) {
+  const std::lock_guard lock(known_devices().mutex);
+  const auto known = known_devices().devices.find(index);
+  if (known == known_devices().devices.end()) return false;
+  info = known->second;
+  return true;
+}
+
+// Makes the device the current one. False, with no error left behind, for one that cannot be used: busy in exclusive
+// mode, fallen off the bus, or of a generation this build has no code for.
+bool describe_when_idle(int index, DeviceInfo& info) {
+  const auto usable = [](cudaError_t error) {
+    if (error != cudaSuccess) (void)cudaGetLastError();
+    return error == cudaSuccess;
+  };
+  if (!usable(cudaSetDevice(index))) return false;
+  if (find_known(index, info)) return true;
+  cudaDeviceProp properties;
+  cudaFuncAttributes attributes;
+  if (!usable(cudaGetDeviceProperties(&properties, index)) || !usable(cudaFuncGetAttributes(&attributes, probe))) {
+    return false;
+  }
+  info.device = Device::cuda(index);
+  info.name = properties.name;
+  info.memory_total = info.memory_free = static_cast<int64_t>(properties.totalGlobalMem);
+  info.multiprocessors = properties.multiProcessorCount;
+  info.compute_capability = properties.major * 10 + properties.minor;
+  const std::lock_guard lock(known_devices().mutex);
+  known_devices().devices[index] = info;
+  return true;
+}
+
+// The same with the memory that is free for Kith now.
+bool describe(int index, DeviceInfo& info) {
+  if (!describe_when_idle(index, info)) return false;
   size_t free = 0;
   size_t total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
     (void)cudaGetLastError();
     return false;
   }
-  bytes = static_cast<int64_t>(free) + idle_pool_bytes(index);
+  info.memory_free = static_cast<int64_t>(free) + idle_pool_bytes(index);
   return true;
 }
 
-// False, with no error left behind, for a device that cannot be used: busy in exclusive mode, fallen off the bus, or of
-// a generation this build has no code for.
-bool describe(int index, DeviceInfo& info) {
-  if (cudaSetDevice(index) != cudaSuccess) {
+// With the current device put back.
+DeviceInfo describe_one(int index, bool (*describe_current)(int index, DeviceInfo& info)) {
+  int count = 0;
+  int current = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || index < 0 || index >= count ||
+      cudaGetDevice(&current) != cudaSuccess) {
     (void)cudaGetLastError();
-    return false;
+    return {};
   }
-  const std::lock_guard lock(known_devices().mutex);
-  const auto known = known_devices().devices.find(index);
-  if (known != known_devices().devices.end()) {
-    info = known->second;
-    return free_memory(index, info.memory_free);
-  }
-  cudaDeviceProp properties;
-  cudaFuncAttributes attributes;
-  size_t free = 0;
-  size_t total = 0;
-  const bool usable = cudaGetDeviceProperties(&properties, index) == cudaSuccess &&
-                      cudaMemGetInfo(&free, &total) == cudaSuccess &&
-                      cudaFuncGetAttributes(&attributes, probe) == cudaSuccess;
-  if (!usable) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  info.device = Device::cuda(index);
-  info.name = properties.name;
-  info.memory_total = static_cast<int64_t>(total);
-  info.memory_free = static_cast<int64_t>(free);
-  info.multiprocessors = properties.multiProcessorCount;
-  info.compute_capability = properties.major * 10 + properties.minor;
-  known_devices().devices[index] = info;
-  return true;
+  DeviceInfo info;
+  const bool usable = describe_current(index, info);
+  if (current != index) (void)cudaSetDevice(current);
+  return usable ? info : DeviceInfo();
 }
 
 }  // namespace
@@ -93,18 +106,7 @@ std::vector<DeviceInfo> cuda_devices() {
   return devices;
 }
 
-DeviceInfo cuda_device(int index) {
-  int count = 0;
-  int current = 0;
-  DeviceInfo info;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || index < 0 || index >= count ||
-      cudaGetDevice(&current) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return info;
-  }
-  const bool usable = describe(index, info);
-  if (current != index) (void)cudaSetDevice(current);
-  return usable ? info : DeviceInfo();
-}
+DeviceInfo cuda_device(int index) { return describe_one(index, describe); }
+DeviceInfo cuda_device_when_idle(int index) { return describe_one(index, describe_when_idle); }
 
 }  // namespace kith

@@ -13,6 +13,8 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // Whether it has come. What cannot be told, of a device that is gone, has.
+  bool passed() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
   // An event that was never recorded is done.
   void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
   // Where nothing can be thrown.

@@ -26,7 +26,7 @@ Device resolve_device(const DeviceRequest& request, const Resources& resources) 
     resources.log(LogLevel::info, fmt::format("{} on {}", request.description(), name_of(device)));
     return device;
   }
-  return device.kind == DeviceKind::cuda ? usable_gpu(device).device : device;
+  return device.kind == DeviceKind::cuda ? usable_gpu_when_idle(device).device : device;
 }
 
 }  // namespace kith

@@ -9,8 +9,8 @@
 #include "core/dispatch.hpp"
 #include "core/plan_budget.hpp"
 #include "cuda/device_info.hpp"
+#include "cuda/gpu_plan.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,14 +32,9 @@ Device resolve_device(const DeviceRequest& request, const Resources& resources);
 
 // A plan by plan_cpu(budget), or by plan_cuda(DeviceInfo, budget) with no more than the device has free.
 template <typename PlanCpu, typename PlanCuda>
-auto plan_on(Device device, PlanBudget budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {
+auto plan_on(Device device, const PlanBudget& budget, const PlanCpu& plan_cpu, const PlanCuda& plan_cuda) {
   return dispatch(
-      device, [&] { return plan_cpu(budget); },
-      [&](int index) {
-        const DeviceInfo info = usable_gpu(Device::cuda(index));
-        budget.device = std::min(budget.device, info.memory_free);
-        return plan_cuda(info, budget);
-      });
+      device, [&] { return plan_cpu(budget); }, [&](int) { return plan_on_gpu(device, budget, plan_cuda); });
 }
 
 }  // namespace kith

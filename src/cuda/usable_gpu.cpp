@@ -7,12 +7,19 @@
 
 namespace kith {
 
-DeviceInfo usable_gpu(Device device) {
+namespace {
+
+DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
   if (!built_with_cuda()) throw_no_cuda();
-  DeviceInfo gpu = cuda_device(device.index);
-  if (gpu.device == device) return gpu;
+  DeviceInfo gpu = describe(asked.index);
+  if (gpu.device == asked) return gpu;
   throw InvalidArgument(fmt::format("device {} was asked for; this machine has {} usable CUDA device(s)",
-                                    name_of(device), cuda_devices().size()));
+                                    name_of(asked), cuda_devices().size()));
 }
+
+}  // namespace
+
+DeviceInfo usable_gpu(Device device) { return checked(device, cuda_device); }
+DeviceInfo usable_gpu_when_idle(Device device) { return checked(device, cuda_device_when_idle); }
 
 }  // namespace kith

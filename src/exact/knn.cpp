@@ -37,6 +37,8 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
          const Resources& resources) {
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
+  const ReadMemory query_memory = queries.reserve_memory(resources);
+  const ReadMemory base_memory = base.reserve_memory(resources);
   FileSource query_rows(queries);
   FileSource base_rows(base);
   SinkOutput output(sink, params.k);

@@ -13,6 +13,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "cuda/pinned_bytes.hpp"
+#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
@@ -158,9 +159,25 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
   if (product.room > of_two && enough_groups(task.scope.k, product.rows, of_two)) product.room = of_two;
 }
 
+// Few rows, many queries, and not nearly all rows wanted.
+bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
+  if (task.within()) return false;
+  if (choice.coarse) return true;
+  return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
+         task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
+         coarse_room(task.scope.k, task.scope.rows, room) >= kLikelyCandidates * plan_coarse(task.scope.k, task.scope.rows).likely;
+}
+
 void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
   if (task.within()) {
     product.capacity = product.room = kRangeCandidates;
+    return;
+  }
+  if (is_coarse(task, choice, rerank_room(task.shape.cols, most_shared))) {
+    choose_room(task, most_shared, product);
+    product.rows_per_minimum = plan_coarse(task.scope.k, product.rows).rows_per_minimum;
+    product.capacity = product.selected = product.select_bytes = 0;
+    product.room = coarse_room(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared));
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
@@ -193,7 +210,8 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  const bool few_groups = !task.within() && !enough_groups(task.scope.k, std::min(rows, piece), room);
+  const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
+                          !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs =
       task.scope.rows >= kProductFewRows && saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
   const bool enough = task.scope.rows >= kProductFromRows || many_pairs;

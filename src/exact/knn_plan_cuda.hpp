@@ -29,6 +29,7 @@ struct ProductPlan {
   int64_t queries = 0;          // searched at a time
   int64_t rows = 0;             // of the base, at a time
   int tiles_per_group = 2;
+  int rows_per_minimum = 0;  // of the coarse path (coarse_plan_cuda.hpp); 0: another
   int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
   int64_t room = 0;      // of these, as near as a neighbour can be
   int64_t retry_capacity = 0;  // the same of a query that has failed, when it is tried again
@@ -55,6 +56,7 @@ struct CudaChoice {
   CudaEngine engine = CudaEngine::automatic;
   ProductEngine product = ProductEngine::automatic;
   bool second_product = false;  // also for small k
+  bool coarse = false;          // the coarse path, whatever the shape
 };
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.

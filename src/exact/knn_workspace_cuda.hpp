@@ -14,6 +14,7 @@ struct KnnWorkspace : SearchWorkspace {
 
   // Of products.
   int64_t minima = 0;             // batch x groups, f32
+  int64_t marks = 0;              // batch x words, u32: bits of candidates, on the coarse path
   int64_t kth = 0;                // batch, f32: each query's k-th smallest minimum, for a second product
   int64_t selected = 0;           // batch x selected, f32
   int64_t groups = 0;             // batch x selected, i32
@@ -32,7 +33,11 @@ struct KnnWorkspace : SearchWorkspace {
     if (!products) return;
     const ProductPlan& product = plan.product;
     const int64_t batch = product.queries;
-    minima = take(batch, saturating_multiply(group_count(product.rows, product.tiles_per_group), 4));
+    const bool coarse = product.rows_per_minimum > 0;
+    const int64_t groups_each = coarse ? part_count(product.rows, product.rows_per_minimum)
+                                       : group_count(product.rows, product.tiles_per_group);
+    minima = take(batch, saturating_multiply(groups_each, 4));
+    marks = take(coarse ? batch : 0, saturating_multiply(mark_words(product.rows), 4));
     kth = take(batch, 4);
     selected = take(batch, saturating_multiply(product.selected, 4));
     groups = take(batch, saturating_multiply(product.selected, 4));

@@ -16,6 +16,8 @@ class PreparedBase {
   virtual ~PreparedBase() = default;
   // Whether queries of this type can be searched in it, on the processor as it is used now.
   virtual bool serves(DType) const { return true; }
+  // What it takes, in the memory of the device that it was made for.
+  virtual int64_t bytes() const = 0;
 };
 
 // Checks for NaN and infinities where `check_finite`, naming the row from `first_row` on.

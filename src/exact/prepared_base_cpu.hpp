@@ -12,6 +12,7 @@ class PreparedBaseCpu final : public PreparedBase {
  public:
   explicit PreparedBaseCpu(PackedRows packed) : packed_(std::move(packed)) {}
   bool serves(DType queries) const override;
+  int64_t bytes() const override { return packed_.bytes(); }
   const PackedRows& packed() const { return packed_; }
 
  private:

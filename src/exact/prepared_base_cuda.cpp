@@ -57,6 +57,10 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   context_->synchronize();  // searches use it on streams of their own
   if (bad[1] != kNoBadRow) throw_negative("base", options.first_row + bad[1]);
   if (bad[0] != kNoBadRow) throw_not_finite("base", options.first_row + bad[0]);
+  for (DeviceBuffer* const buffer : {&matrix_, &norms_, &operand_memory_, &fact_memory_}) {
+    buffer->free_in_order_of(freeing_context(device));  // callers' streams may read them
+  }
+  context_ = nullptr;  // its stream is of use to others
 }
 
 // In pieces, between which the copy can be cancelled.

@@ -24,12 +24,15 @@ class PreparedBaseCuda final : public PreparedBase {
   int device() const { return device_; }
   const DeviceRowsView& rows() const { return rows_; }
   const OperandsView& operands() const { return operands_; }
+  int64_t bytes() const override {
+    return matrix_.bytes() + norms_.bytes() + operand_memory_.bytes() + fact_memory_.bytes();
+  }
 
  private:
   void bring(const MatrixView& base, const Resources& resources);
   void prepare_operands(const MatrixView& base, Metric metric, const Resources& resources);
 
-  std::shared_ptr<const DeviceContext> context_;
+  std::shared_ptr<const DeviceContext> context_;  // while it is made
   int device_;
   DeviceBuffer matrix_;
   DeviceBuffer norms_;

@@ -24,7 +24,7 @@ struct OperandsView {
 
   // From row `first`, a multiple of kQueryTile, on.
   OperandsView from(int64_t first, int64_t chunks) const {
-    return {operands + first / kOperandTile * chunks * kBlockBytes, terms + first * 4, centre, facts};
+    return {operands + first / kOperandTile * chunks * kTileChunkBytes, terms + first * 4, centre, facts};
   }
 };
 

@@ -23,6 +23,7 @@ void ProductSearch::select_groups(int64_t queries, int64_t groups) const {
 void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base,
                            uint64_t* neighbors) const {
   const ProductPlan& product = plan_.product;
+  if (product.rows_per_minimum > 0) return search_coarse(queries, first_query, base, neighbors);
   const int64_t count = queries.count;
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
   KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));

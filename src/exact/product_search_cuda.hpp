@@ -5,6 +5,7 @@
 //   3. the k-th smallest minimum, with its error bound, is a threshold (kernels/matrix/candidate_window.hpp)
 //   4. small k: all rows of the groups below it are candidates; else a second product collects the rows below it
 //   5. canonical keys of the candidates, sorted
+// Few rows and many queries go the coarse path (coarse_plan_cuda.hpp), which has steps of its own from 2 on.
 // Queries whose window has too many candidates fail, and are tried again with a second product and much room; what
 // fails then, or has a window that is not sure, is left to the direct engine.
 #pragma once
@@ -32,6 +33,8 @@ class ProductSearch : private ProductStep {
                         uint64_t* neighbors) const;
 
  private:
+  void search_coarse(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base,
+                     uint64_t* neighbors) const;
   void select_groups(int64_t queries, int64_t groups) const;
   int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const;
   void search_directly(const DeviceRowsView& queries, const ProductBase& base, const DeviceLists& lists) const;

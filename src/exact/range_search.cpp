@@ -27,6 +27,8 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
                   const Resources& resources) {
   const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
+  const ReadMemory query_memory = queries.reserve_memory(resources);
+  const ReadMemory base_memory = base.reserve_memory(resources);
   FileSource query_rows(queries);
   FileSource base_rows(base);
   search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);

@@ -108,11 +108,11 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t batch = product.queries;
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
     const int64_t new_terms = task.scope.filter == FilterPath::mask ? product.rows : new_operands;
-    base_operands = take(operand_tiles(new_operands), saturating_multiply(chunks, kBlockBytes));
+    base_operands = take(operand_tiles(new_operands), saturating_multiply(chunks, kTileChunkBytes));
     base_terms = take(operand_tiles(new_terms) * kOperandTile, 4);
     centre = take(task.shape.cols, 4);
     base_facts = take(1, sizeof(BaseFacts));
-    query_operands = take(operand_tiles(batch), saturating_multiply(chunks, kBlockBytes));
+    query_operands = take(operand_tiles(batch), saturating_multiply(chunks, kTileChunkBytes));
     query_facts = take(batch, sizeof(QueryFacts));
     thresholds = take(batch, 4);
     key_limits = take(batch, 4);

@@ -3,40 +3,51 @@
 #include <kith/error.hpp>
 
 #include "core/dispatch.hpp"
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
 #include "cuda/device_memory.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace kith {
 namespace {
 
-void copy_rows(const MatrixView& from, const MutableMatrixView& to) {
-  for (int64_t i = 0; i < from.rows(); ++i) {
-    std::memcpy(to.row(i), from.row(i), static_cast<size_t>(from.cols() * size_of(from.dtype())));
-  }
+constexpr std::string_view kPurpose = "the index's copy of the added rows";
+
+void copy_rows(const MatrixView& from, const MutableMatrixView& to, ProgressMeter& meter, const Resources& resources) {
+  constexpr int64_t kTaskBytes = 1 << 20;
+  const int64_t row_bytes = from.cols() * size_of(from.dtype());
+  const int64_t step = std::max<int64_t>(kTaskBytes / row_bytes, 1);
+  parallel_for(divide_up(from.rows(), step), meter, resources, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * step, from.rows());
+    for (int64_t i = task * step; i < end; ++i) std::memcpy(to.row(i), from.row(i), static_cast<size_t>(row_bytes));
+    meter.add(end - task * step);
+  });
 }
 
-}  // namespace
-
-std::shared_ptr<FlatBlock> FlatBlock::join(const std::vector<MatrixView>& parts, const Resources& resources) {
-  constexpr std::string_view kPurpose = "the index's copy of the added rows";
-  const MatrixView& last = parts.back();
-  int64_t rows = 0;
-  for (const MatrixView& part : parts) rows += part.rows();
+std::shared_ptr<FlatBlock> join_on_host(const std::vector<MatrixView>& parts, int64_t rows,
+                                        const Resources& resources) {
+  MatrixBuffer joined(parts.back().dtype(), rows, parts.back().cols(), kPurpose, resources);
+  ProgressMeter meter("copy", rows, resources);
   int64_t at = 0;
-  if (last.space().host_readable()) {
-    MatrixBuffer joined(last.dtype(), rows, last.cols(), kPurpose, resources);
-    for (const MatrixView& part : parts) {
-      copy_rows(part, joined.mutable_view().slice(at, part.rows()));
-      at += part.rows();
-    }
-    return std::make_shared<FlatBlock>(std::move(joined));
+  for (const MatrixView& part : parts) {
+    copy_rows(part, joined.mutable_view().slice(at, part.rows()), meter, resources);
+    at += part.rows();
   }
+  meter.finish();
+  return std::make_shared<FlatBlock>(std::move(joined));
+}
+
+std::shared_ptr<FlatBlock> join_on_device(const std::vector<MatrixView>& parts, int64_t rows,
+                                          const Resources& resources) {
+  const MatrixView& last = parts.back();
   const int device = last.space().device;
   const int64_t row_bytes = last.cols() * size_of(last.dtype());
-  std::shared_ptr<std::byte> memory = allocate_on_device(rows * row_bytes, kPurpose, device, resources);
+  std::shared_ptr<std::byte> memory = allocate_for_searches(rows * row_bytes, kPurpose, device, resources);
+  int64_t at = 0;
   for (const MatrixView& part : parts) {
     copy_to_device(part, memory.get() + at * row_bytes, device, resources);
     at += part.rows();
@@ -45,35 +56,26 @@ std::shared_ptr<FlatBlock> FlatBlock::join(const std::vector<MatrixView>& parts,
   return std::make_shared<FlatBlock>(std::move(memory), joined);
 }
 
-FlatBlock::~FlatBlock() {
-  const auto wait = [](int device) {
-    try {
-      wait_for_device(device);
-    } catch (...) {  // a device that is gone reads nothing
-    }
-  };
-  if (device_memory_ != nullptr) wait(view_.space().device);
-  for (const auto& [device, ready] : prepared_) {
-    if (device.kind == DeviceKind::cuda) wait(device.index);
-  }
+}  // namespace
+
+std::shared_ptr<FlatBlock> FlatBlock::join(const std::vector<MatrixView>& parts, const Resources& resources) {
+  int64_t rows = 0;
+  for (const MatrixView& part : parts) rows += part.rows();
+  return parts.back().space().host_readable() ? join_on_host(parts, rows, resources)
+                                              : join_on_device(parts, rows, resources);
 }
 
-std::shared_ptr<PreparedBase> FlatBlock::find(Device device, DType queries) const {
-  for (const auto& [candidate, ready] : prepared_) {
-    if (candidate == device && ready->serves(queries)) return ready;
-  }
-  return nullptr;
+IndexBytes FlatBlock::bytes() const {
+  IndexBytes total = layouts_.bytes();
+  const int64_t rows = owns_ ? view_.rows() * view_.cols() * size_of(view_.dtype()) : 0;
+  (view_.space().host_readable() ? total.host : total.device) += rows;
+  return total;
 }
 
-std::shared_ptr<PreparedBase> FlatBlock::prepared(Device device, DType queries) const {
-  const std::lock_guard lock(mutex_);
-  return find(device, queries);
-}
-
-std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOptions& options,
-                                                 const Resources& resources) const {
-  if (auto ready = prepared(device, options.queries)) return ready;
-  std::shared_ptr<PreparedBase> made;
+DeviceLayouts::Layout FlatBlock::prepare(Device device, const PrepareOptions& options,
+                                         const Resources& resources) const {
+  if (DeviceLayouts::Layout ready = prepared(device, options.queries)) return ready;
+  DeviceLayouts::Layout made;
   try {
     made = dispatch(
         device, [&] { return prepare_base_cpu(view_, options, resources); },
@@ -82,10 +84,7 @@ std::shared_ptr<PreparedBase> FlatBlock::prepare(Device device, const PrepareOpt
     resources.log(LogLevel::info, fmt::format("the index is searched without a prepared copy: {}", error.what()));
     return nullptr;
   }
-  const std::lock_guard lock(mutex_);
-  if (auto ready = find(device, options.queries)) return ready;
-  prepared_.emplace_back(device, made);
-  return made;
+  return layouts_.keep(device, options.queries, std::move(made));
 }
 
 }  // namespace kith

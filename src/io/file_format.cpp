@@ -73,8 +73,7 @@ std::optional<FileFormat> format_by_ending(std::string_view file) {
   for (const Ending& ending : kEndings) {
     known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", ending.text, traits_of(ending.format).content);
   }
-  throw InvalidArgument(
-      fmt::format("the format of '{}' cannot be told from its name; known endings are: {}", path, known));
+  throw InvalidArgument(fmt::format("the file extension of '{}' is unknown; known extensions are: {}", path, known));
 }
 
 }  // namespace
@@ -86,7 +85,7 @@ FileName parse_file_name(const std::string& path) {
     if (format_by_ending(file) == FileFormat::hdf5) {
       const std::string dataset = path.substr(mark + kDatasetMark.size());
       if (dataset.empty()) {
-        throw InvalidArgument(fmt::format("'{}' names no dataset behind '{}'; write {}{}{}, for instance", path,
+        throw InvalidArgument(fmt::format("'{}' names no dataset after '{}'; write {}{}{}, for instance", path,
                                           kDatasetMark, file, kDatasetMark, kDefaultDataset));
       }
       return {path, file, FileFormat::hdf5, dataset};

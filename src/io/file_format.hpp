@@ -1,5 +1,5 @@
-// Which format a file has: its name's ending says, in lower case. Behind an HDF5 file's name "::" and a dataset may
-// stand, since such a file holds many: "sift.hdf5::test".
+// Which format a file has: its extension, in lower case, determines it. Behind an HDF5 file's name "::" and a dataset
+// may stand, since such a file holds many: "sift.hdf5::test".
 #pragma once
 
 #include "io/element_type.hpp"
@@ -23,7 +23,7 @@ struct FileName {
 // ann-benchmarks' name for the vectors to be searched.
 inline constexpr std::string_view kDefaultDataset = "train";
 
-// Throws InvalidArgument, listing the known endings.
+// Throws InvalidArgument, listing the known extensions.
 FileName parse_file_name(const std::string& path);
 
 // "fbin", "hdf5", ...

@@ -25,13 +25,13 @@ void check_size(const FileLayout& layout, int64_t size, const std::string& path)
   const int64_t expected = layout.file_bytes();
   if (size < expected) {
     throw_corrupt(path, size,
-                  fmt::format("the file ends here, but {} behind a header of {} bytes make {} bytes; it was cut short, "
+                  fmt::format("the file ends here, but {} after a header of {} bytes need {} bytes; it is truncated "
                               "or its header is wrong",
                               describe(layout), layout.data_offset, expected));
   }
   if (size > expected) {
     throw_corrupt(path, expected,
-                  fmt::format("{} bytes follow where {} end; the file should have {} bytes, or its header is wrong",
+                  fmt::format("{} bytes follow after {}; the file should have {} bytes, or its header is wrong",
                               size - expected, describe(layout), expected));
   }
 }

@@ -31,10 +31,10 @@ void check_mappable(const MatrixFile& file) {
   const FileLayout& layout = file.layout();
   const int64_t begin = layout.data_offset + layout.row_header_bytes;
   if (begin % layout.element_bytes() != 0 || layout.row_step() % layout.element_bytes() != 0) {
-    throw InvalidArgument(
-        fmt::format("'{}' cannot be mapped: its values begin at byte {}, which is no multiple of their {} bytes; read "
-                    "it, or write it anew",
-                    file.path(), begin, layout.element_bytes()));
+    throw InvalidArgument(fmt::format(
+        "'{}' cannot be mapped: its values begin at byte {}, which is not a multiple of their {} bytes; read "
+        "it, or rewrite it",
+        file.path(), begin, layout.element_bytes()));
   }
 }
 

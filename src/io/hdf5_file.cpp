@@ -21,7 +21,7 @@ Hdf5ObjectHeader find_dataset(const Hdf5Source& source, const FileName& name, in
                                       name.dataset, list_links(source, root_at), name.file));
   }
   if (!is_hdf5_dataset(*found)) {
-    throw InvalidArgument(fmt::format("'{}' is no dataset but {}", name.path,
+    throw InvalidArgument(fmt::format("'{}' is not a dataset but {}", name.path,
                                       is_hdf5_group(*found) ? "a group" : "something else, a type perhaps"));
   }
   return std::move(*found);

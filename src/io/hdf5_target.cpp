@@ -32,7 +32,7 @@ bool has_attributes(const Hdf5Source& source, const Hdf5ObjectHeader& header) {
 
 [[noreturn]] void throw_unreadable(const FileName& name, std::string_view reason) {
   throw InvalidArgument(
-      fmt::format("'{}' is there already and cannot be read as HDF5, so that nobody knows what would be lost; {} ({})",
+      fmt::format("'{}' already exists and cannot be read as HDF5, so what would be lost is unknown; {} ({})",
                   name.file, kRemedy, reason));
 }
 
@@ -71,7 +71,7 @@ void check_hdf5_target(const FileName& name) {
     throw_unreadable(name, error.what());
   }
   throw InvalidArgument(
-      fmt::format("'{}' is there already and holds: {}; writing '{}' would replace all of it by this one dataset; {}",
+      fmt::format("'{}' already exists and holds: {}; writing '{}' would replace all of it by this one dataset; {}",
                   name.file, held, name.dataset, kRemedy));
 }
 

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/host_array.hpp"
 #include "io/file_format.hpp"
 #include "io/matrix_file.hpp"
 #include "io/matrix_file_writer.hpp"
@@ -15,7 +16,7 @@ namespace kith {
 namespace {
 
 // int32 ids are converted in pieces of this many.
-constexpr int64_t kPieceIds = kPieceBytes / static_cast<int64_t>(sizeof(int32_t));
+constexpr int64_t kPieceIds = kPieceBytes / array_bytes<int32_t>(1);
 
 ElementType id_element(const std::string& path) {
   const FileFormat format = parse_file_name(path).format;
@@ -73,6 +74,8 @@ void IdFile::read(int64_t first, int64_t count, int64_t* out) const {
   }
 }
 
+ReadMemory IdFile::reserve_memory(const Resources& resources) const { return impl_->file.reserve_memory(resources); }
+
 struct IdFileWriter::Impl {
   MatrixFileWriter file;
 };
@@ -89,14 +92,14 @@ void IdFileWriter::append(const int64_t* ids, int64_t count) {
   const int64_t values = count * file.layout().cols;
   check_pointer(ids, values, file.path());
   if (file.layout().element == ElementType::i64) {
-    return file.write(ids, values * static_cast<int64_t>(sizeof(int64_t)));
+    return file.write(ids, array_bytes<int64_t>(values));
   }
   check_int32(ids, values, file.layout().cols, file.path());
   std::array<int32_t, kPieceIds> piece;
   for (int64_t done = 0; done < values; done += kPieceIds) {
     const int64_t part = std::min(kPieceIds, values - done);
     std::transform(ids + done, ids + done + part, piece.data(), [](int64_t id) { return static_cast<int32_t>(id); });
-    file.write(piece.data(), part * static_cast<int64_t>(sizeof(int32_t)));
+    file.write(piece.data(), array_bytes<int32_t>(part));
   }
 }
 

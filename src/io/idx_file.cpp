@@ -36,10 +36,11 @@ ElementType element_of_code(int64_t code, const std::string& path) {
     case 0x0C:
     case 0x0D:
     case 0x0E:
-      throw_refused(path, kTypeAt,
-                    fmt::format("the values' type is 0x{:02x}, big-endian numbers of several bytes; taken are bytes "
-                                "(0x08, 0x09): save the others as .npy",
-                                code));
+      throw_refused(
+          path, kTypeAt,
+          fmt::format("the values' type is 0x{:02x}, big-endian numbers of several bytes; supported are bytes "
+                      "(0x08, 0x09): save the others as .npy",
+                      code));
     default: throw_corrupt(path, kTypeAt, fmt::format("unknown type of values 0x{:02x}", code));
   }
 }
@@ -70,14 +71,14 @@ class GzipValues final : public ValueReader {
   void take(void* out, int64_t bytes) const {
     if (stream_->read(out, bytes) == bytes) return;
     throw_corrupt(path_, stream_->file_offset(),
-                  fmt::format("the content ends after {} bytes, but {} make {}", stream_->position(), describe(layout_),
+                  fmt::format("the content ends after {} bytes, but {} need {}", stream_->position(), describe(layout_),
                               layout_.file_bytes()));
   }
 
   void check_end() const {
     std::byte more{};
     if (stream_->read(&more, 1) == 0) return;
-    throw_corrupt(path_, stream_->file_offset(), fmt::format("more content follows where {} end", describe(layout_)));
+    throw_corrupt(path_, stream_->file_offset(), fmt::format("more data follows after {}", describe(layout_)));
   }
 
   mutable std::mutex mutex_;
@@ -94,7 +95,7 @@ OpenedMatrix open_compressed(OpenedFile opened, const std::string& path) {
   // The true size shows only at the end; a header that no compression could fulfil is refused before memory is made.
   if (layout.file_bytes() / kGzipLargestRatio > opened.size) {
     throw_corrupt(path, opened.size,
-                  fmt::format("the file ends here; its {} bytes cannot unpack to the {} that {} make", opened.size,
+                  fmt::format("the file ends here; its {} bytes cannot unpack to the {} that {} need", opened.size,
                               layout.file_bytes(), describe(layout)));
   }
   return {layout, std::make_unique<GzipValues>(std::move(stream), layout, path)};
@@ -106,12 +107,12 @@ FileLayout parse_idx_header(std::string_view head, const std::string& path) {
   const auto length = static_cast<int64_t>(head.size());
   if (length < kMagicBytes) throw_corrupt(path, length, "the file ends inside its header");
   if (byte_at(head, 0) != 0 || byte_at(head, 1) != 0) {
-    throw_corrupt(path, 0, "no IDX file: it does not begin with two zero bytes");
+    throw_corrupt(path, 0, "not an IDX file: it does not begin with two zero bytes");
   }
   const ElementType element = element_of_code(byte_at(head, kTypeAt), path);
   const int64_t axes = byte_at(head, kAxesAt);
   if (axes < 1 || axes > kMostAxes) {
-    throw_refused(path, kAxesAt, fmt::format("the array has {} axes; taken are 1 to {}", axes, kMostAxes));
+    throw_refused(path, kAxesAt, fmt::format("the array has {} axes; supported are 1 to {}", axes, kMostAxes));
   }
   const int64_t header_bytes = kMagicBytes + axes * kAxisBytes;
   if (length < header_bytes) {

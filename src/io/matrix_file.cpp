@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/memory_budget.hpp"
 #include "io/bin_header.hpp"
 #include "io/hdf5_file.hpp"
 #include "io/idx_file.hpp"
@@ -49,8 +50,19 @@ MatrixFile::MatrixFile(const std::string& path, OneAxis one_axis) : name_(parse_
 void MatrixFile::check_rows(int64_t first, int64_t count) const {
   if (first < 0 || count < 0 || first > layout().rows - count) {
     throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, first, path(), layout().rows));
+        fmt::format("{} rows from row {} were requested, but '{}' has {}", count, first, path(), layout().rows));
   }
+}
+
+ReadMemory MatrixFile::reserve_memory(const Resources& resources) const {
+  const int64_t bytes = values().memory_bytes();
+  if (bytes == 0) return nullptr;
+  resources.host_memory()->reserve(bytes, fmt::format("the chunks of '{}'", path()));
+  const auto give_back = [reader = opened_.values, budget = resources.host_memory(), bytes](const void*) {
+    reader->free_memory();
+    budget->release(bytes);
+  };
+  return {opened_.values.get(), give_back};
 }
 
 }  // namespace kith

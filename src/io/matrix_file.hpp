@@ -1,6 +1,8 @@
 // A matrix file of any format, open for reading: what VectorFile and IdFile share. Reads are const and thread-safe.
 #pragma once
 
+#include <kith/vector_file.hpp>
+
 #include "io/file_format.hpp"
 #include "io/npy_header.hpp"
 #include "io/value_reader.hpp"
@@ -25,6 +27,7 @@ class MatrixFile {
   void check_rows(int64_t first, int64_t count) const;
   // The values `first` .. `first + count - 1`, counted along the rows.
   void read_values(int64_t first, int64_t count, void* out) const { opened_.values->read(first, count, out); }
+  ReadMemory reserve_memory(const Resources& resources) const;
 
  private:
   FileName name_;

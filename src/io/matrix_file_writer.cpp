@@ -24,13 +24,13 @@ void check_element(const FileName& name, ElementType element) {
   const std::string_view given = traits_of(element).name;
   if (name.format == FileFormat::idx) {
     throw InvalidArgument(fmt::format(
-        "'{}' cannot be written: IDX files are only read; choose another ending (.u8bin or .npy)", name.path));
+        "'{}' cannot be written: IDX files are only read; choose another extension (.u8bin or .npy)", name.path));
   }
   const ElementType held = element_of(name.format).value_or(element);
   if (held != element) {
     throw InvalidArgument(
-        fmt::format("'{}' cannot hold {} values: .{} files hold {}; choose another ending (.npy holds {})", name.path,
-                    given, name_of(name.format), traits_of(held).name,
+        fmt::format("'{}' cannot hold {} values: .{} files hold {}; choose another extension (.npy holds {})",
+                    name.path, given, name_of(name.format), traits_of(held).name,
                     element == ElementType::bf16 ? "all but bf16, .bf16bin that" : "all"));
   }
   if (element == ElementType::bf16 && name.format != FileFormat::bf16bin) {
@@ -53,7 +53,7 @@ std::string make_header(const FileName& name, const FileLayout& shape) {
 FileLayout checked_layout(const FileName& name, FileLayout layout) {
   check_element(name, layout.element);
   if (layout.rows < 0 || layout.cols < 0)
-    throw InvalidArgument(fmt::format("a matrix of {} x {} cannot be", layout.rows, layout.cols));
+    throw InvalidArgument(fmt::format("a matrix cannot have the shape {} x {}", layout.rows, layout.cols));
   if (layout.rows > 0 && layout.cols == 0) {
     throw InvalidArgument(
         fmt::format("'{}' cannot hold {} rows of 0 columns; rows need at least one", name.path, layout.rows));
@@ -89,9 +89,8 @@ MatrixFileWriter::MatrixFileWriter(const FileName& name, const FileLayout& shape
 void MatrixFileWriter::check_room(int64_t rows) const {
   const int64_t room = layout_.rows - rows_written();
   if (rows < 0 || rows > room) {
-    throw InvalidArgument(
-        fmt::format("{} rows are appended to '{}', which was announced with {} and has room for {} more", rows, path(),
-                    layout_.rows, room));
+    throw InvalidArgument(fmt::format("{} rows are appended to '{}', which was created for {} and has room for {} more",
+                                      rows, path(), layout_.rows, room));
   }
 }
 
@@ -121,8 +120,8 @@ void MatrixFileWriter::sync() { file_.sync(); }
 
 void MatrixFileWriter::commit() {
   if (rows_written() != layout_.rows) {
-    throw InvalidState(fmt::format("'{}' was announced with {} rows and got {}; append the rest before commit", path(),
-                                   layout_.rows, rows_written()));
+    throw InvalidState(fmt::format("'{}' was created for {} rows and got {}; append the missing rows before commit",
+                                   path(), layout_.rows, rows_written()));
   }
   file_.commit();
 }

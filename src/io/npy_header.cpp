@@ -45,7 +45,7 @@ int64_t byte_at(std::string_view head, size_t i) { return static_cast<unsigned c
 HeaderText locate_text(std::string_view head, const std::string& path) {
   const auto size = static_cast<int64_t>(head.size());
   if (!head.starts_with(kMagic.substr(0, head.size())))
-    throw_corrupt(path, 0, "no .npy file: it does not begin with \\x93NUMPY");
+    throw_corrupt(path, 0, "not an .npy file: it does not begin with \\x93NUMPY");
   if (head.size() < kLengthAt) throw_corrupt(path, size, "the file ends inside its header");
 
   const int64_t major = byte_at(head, kVersionAt);
@@ -93,7 +93,7 @@ NpyDictionary parse_dictionary(PythonLiteral& text) {
     } else {
       text.fail(key_offset, fmt::format("unknown key '{}' in the header", printable(key)));
     }
-    if (repeated) text.fail(key_offset, fmt::format("the key '{}' stands twice in the header", key));
+    if (repeated) text.fail(key_offset, fmt::format("the key '{}' appears twice in the header", key));
     if (!text.accept(',')) {
       text.expect('}');
       break;
@@ -106,12 +106,14 @@ NpyDictionary parse_dictionary(PythonLiteral& text) {
 constexpr std::string_view kBool = "|b1";
 
 std::string why_refused(std::string_view descr) {
-  if (descr.starts_with('[') || descr.starts_with('(')) return "structured arrays are not taken; save one plain field";
-  if (descr == kBool) return "bools are taken as a mask, one row or column of them; save x.astype('uint8')";
-  if (descr.find('O') != std::string_view::npos) return "arrays of Python objects are not taken; save numbers";
-  if (descr.starts_with('>')) return "big-endian values are not taken; save x.astype(x.dtype.newbyteorder('<'))";
+  if (descr.starts_with('[') || descr.starts_with('('))
+    return "structured arrays are not supported; save one plain field";
+  if (descr == kBool) return "bools are supported as a mask, one row or column; save x.astype('uint8')";
+  if (descr.find('O') != std::string_view::npos) return "arrays of Python objects are not supported; save numbers";
+  if (descr.starts_with('>')) return "big-endian values are not supported; save x.astype(x.dtype.newbyteorder('<'))";
   if (descr.find('V') != std::string_view::npos) {
-    return "raw bytes are not taken; bfloat16 has no dtype in .npy files: save x.astype('float32'), or write .bf16bin";
+    return "raw bytes are not supported; bfloat16 has no dtype in .npy files: save x.astype('float32'), or write "
+           ".bf16bin";
   }
   if (descr.size() == 3 && descr[1] == 'f') return "save x.astype('float32')";
   return "save vectors as float32, float16, uint8 or int8 and ids as int32 or int64";
@@ -134,7 +136,7 @@ ElementType element_of(const NpyDictionary::Text& descr, bool may_be_mask, const
     known += fmt::format("{}'{}'", known.empty() ? "" : ", ", traits.npy_name);
   }
   throw_refused(path, descr.offset,
-                fmt::format("the array's dtype is '{}'; {} (taken are {})", printable(descr.value),
+                fmt::format("the array's dtype is '{}'; {} (supported are {})", printable(descr.value),
                             why_refused(descr.value), known));
 }
 
@@ -156,9 +158,10 @@ FileLayout parse_npy_header(std::string_view head, const std::string& path, OneA
   }
   const bool one_column = shape.size() == 1 && (one_axis == OneAxis::of_all || is_of_lists(dictionary.descr->value));
   if (shape.size() != 2 && !one_column) {
-    throw_refused(path, shape_offset,
-                  fmt::format("the array has {} dimensions; taken are 2: rows and columns (x.reshape(rows, columns))",
-                              shape.size()));
+    throw_refused(
+        path, shape_offset,
+        fmt::format("the array has {} dimensions; supported are 2: rows and columns (x.reshape(rows, columns))",
+                    shape.size()));
   }
   const FileLayout layout{element, shape[0], one_column ? 1 : shape[1], where.offset + where.length};
   check_shape(layout, path, shape_offset);

@@ -52,7 +52,7 @@ void read_fully(const FileDescriptor& file, const std::string& path, int64_t off
     }
     if (got == 0) {
       throw_corrupt(path, offset,
-                    fmt::format("the file ends here, {} bytes early; it became shorter while it was open", bytes));
+                    fmt::format("the file ends here, {} bytes early; it was shortened while open", bytes));
     }
     to += got;
     offset += got;

@@ -20,6 +20,9 @@ class ValueReader {
  public:
   virtual ~ValueReader() = default;
   virtual void read(int64_t first, int64_t count, void* out) const = 0;
+  // The most host memory that reads take beside their output, and keep for the next read until it is freed.
+  virtual int64_t memory_bytes() const { return 0; }
+  virtual void free_memory() const {}
   // The file in which the values lie where the layout says, to be mapped; null where there is none.
   virtual const FileDescriptor* mappable() const { return nullptr; }
 };
@@ -27,7 +30,7 @@ class ValueReader {
 // A file whose header has been read.
 struct OpenedMatrix {
   FileLayout layout;
-  std::unique_ptr<const ValueReader> values;
+  std::shared_ptr<const ValueReader> values;
 };
 
 // Values one behind the other: .npy, the bin formats, and datasets of HDF5 that are stored in one piece.

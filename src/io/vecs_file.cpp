@@ -94,8 +94,8 @@ FileLayout parse_vecs_header(std::string_view head, int64_t size, ElementType el
   const int64_t whole = layout.rows * layout.row_step();
   if (whole != size) {
     throw_corrupt(path, whole,
-                  fmt::format("rows of {} columns take {} bytes each, but {} bytes are left behind the last whole one; "
-                              "the file was cut short, or its rows differ in length",
+                  fmt::format("rows of {} columns take {} bytes each, but {} bytes remain after the last whole row; "
+                              "the file is truncated or its rows differ in length",
                               cols, layout.row_step(), size - whole));
   }
   return layout;

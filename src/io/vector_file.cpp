@@ -95,6 +95,10 @@ void VectorFile::read(int64_t first, const MutableMatrixView& out) const {
   }
 }
 
+ReadMemory VectorFile::reserve_memory(const Resources& resources) const {
+  return impl_->file.reserve_memory(resources);
+}
+
 struct VectorFileWriter::Impl {
   MatrixFileWriter file;
   DType dtype;
@@ -111,7 +115,7 @@ void VectorFileWriter::append(const MatrixView& rows) {
   const FileLayout& layout = file.layout();
   if (rows.dtype() != impl_->dtype) {
     throw InvalidArgument(
-        fmt::format("{} rows were given for '{}', which was announced as {}; convert them first, or "
+        fmt::format("{} rows were given for '{}', which was created as {}; convert them first, or "
                     "give the dtype to write_vectors",
                     name_of(rows.dtype()), file.path(), name_of(impl_->dtype)));
   }

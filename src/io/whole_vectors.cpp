@@ -1,5 +1,5 @@
-// read_vectors, read_column and write_vectors: files in one call, in steps of a few MiB, with progress and a look at the
-// cancel flag between two of them.
+// read_vectors, read_column and write_vectors: files in one call, in steps of a few MiB, with progress and a look at
+// the cancel flag between two of them.
 #include <kith/vector_file.hpp>
 
 #include <kith/column_file.hpp>
@@ -39,9 +39,10 @@ MatrixBuffer read_rows(const VectorFile& file, RowRange range, DType dtype, cons
   const int64_t rest = file.rows() - std::clamp<int64_t>(range.first, 0, file.rows());
   const int64_t count = range.count == -1 ? rest : range.count;
   if (range.first < 0 || range.first > file.rows() || count < 0 || count > rest) {
-    throw InvalidArgument(
-        fmt::format("{} rows from row {} on are asked for, '{}' has {}", count, range.first, file.path(), file.rows()));
+    throw InvalidArgument(fmt::format("{} rows from row {} were requested, but '{}' has {}", count, range.first,
+                                      file.path(), file.rows()));
   }
+  const ReadMemory memory = file.reserve_memory(resources);
   MatrixBuffer vectors(dtype, count, file.cols(), fmt::format("the vectors of '{}'", file.path()), resources);
   in_steps("read", count, rows_per_step(file.cols() * size_of(dtype)), resources, [&](int64_t first, int64_t rows) {
     file.read(range.first + first, vectors.mutable_view().slice(first, rows));
@@ -68,6 +69,7 @@ MatrixBuffer read_column(const std::string& path, const Resources& resources) {
     throw InvalidArgument(fmt::format("'{}' holds {}; one row or one column is needed", path, describe(layout)));
   }
   const int64_t values = layout.rows * layout.cols;
+  const ReadMemory memory = file.reserve_memory(resources);
   MatrixBuffer column(dtype, values, 1, fmt::format("the numbers of '{}'", path), resources);
   in_steps("read", values, rows_per_step(size_of(dtype)), resources,
            [&](int64_t first, int64_t count) { file.read_values(first, count, column.mutable_view().row(first)); });

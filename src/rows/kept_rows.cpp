@@ -42,12 +42,12 @@ int64_t count_bits(const uint64_t* words, int64_t count) {
   return static_cast<int64_t>(total);
 }
 
-// One of the ids is no row.
-[[noreturn]] void throw_outside(const int64_t* ids, int64_t rows) {
+// One of the listed numbers is no row.
+[[noreturn]] void throw_outside(const int64_t* listed, int64_t rows) {
   int64_t i = 0;
-  while (ids[i] >= 0 && ids[i] < rows) ++i;
+  while (listed[i] >= 0 && listed[i] < rows) ++i;
   throw InvalidArgument(
-      fmt::format("the filter's id {} at position {} is no row of the base, which has {}", ids[i], i, rows));
+      fmt::format("the filter's row {} at position {} is outside the base, which has {} rows", listed[i], i, rows));
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
   if (filter.size() < 0 || (filter.size() > 0 && filter.data() == nullptr)) {
     throw InvalidArgument(fmt::format("a filter of {} entries at a null pointer", filter.size()));
   }
-  if (filter.form() == RowFilter::Form::ids) {
-    take_ids(filter, resources);
+  if (filter.form() == RowFilter::Form::rows) {
+    take_rows(filter, resources);
     return;
   }
   if (filter.size() != rows) {
@@ -96,18 +96,18 @@ void KeptRows::take_bits(const RowFilter& filter, const Resources& resources) {
   }
 }
 
-void KeptRows::take_ids(const RowFilter& filter, const Resources& resources) {
-  const auto* const ids = static_cast<const int64_t*>(filter.data());
+void KeptRows::take_rows(const RowFilter& filter, const Resources& resources) {
+  const auto* const listed = static_cast<const int64_t*>(filter.data());
   list_ = HostBuffer(filter.size() * 4, "the filter's rows", resources);
   auto* const list = list_.as<uint32_t>();
   // Loops without branches: beside the search of one query a long list is not little.
   uint64_t outside = 0;
   uint64_t unordered = 0;
   for (int64_t i = 0; i < filter.size(); ++i) {
-    list[i] = static_cast<uint32_t>(ids[i]);
-    outside |= static_cast<uint64_t>(static_cast<uint64_t>(ids[i]) >= static_cast<uint64_t>(rows_));
+    list[i] = static_cast<uint32_t>(listed[i]);
+    outside |= static_cast<uint64_t>(static_cast<uint64_t>(listed[i]) >= static_cast<uint64_t>(rows_));
   }
-  if (outside != 0) throw_outside(ids, rows_);
+  if (outside != 0) throw_outside(listed, rows_);
   for (int64_t i = 1; i < filter.size(); ++i) unordered |= static_cast<uint64_t>(list[i - 1] >= list[i]);
   count_ = filter.size();
   if (unordered == 0) return;  // as most lists come

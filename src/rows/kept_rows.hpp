@@ -1,7 +1,7 @@
 // The rows that a filter keeps, checked against the base: how many, as bits, and as an ascending list.
 //
 // Memory: rows / 8 bytes for the bits and 4 for each kept row of the list, each made when first asked for: a filter
-// given as ids has the list at once and its bits only for a search that passes over all rows, one given as a mask the
+// given as a list has it at once and its bits only for a search that passes over all rows, one given as a mask the
 // bits at once and the list only where the rows themselves are copied. A little more for ranks: how many rows are kept
 // before each 4,096th.
 #pragma once
@@ -42,7 +42,7 @@ class KeptRows {
 
  private:
   void take_bits(const RowFilter& filter, const Resources& resources);
-  void take_ids(const RowFilter& filter, const Resources& resources);
+  void take_rows(const RowFilter& filter, const Resources& resources);
 
   int64_t rows_;
   int64_t count_ = 0;

@@ -194,7 +194,7 @@ def test_hdf5_of_other_datasets_is_not_replaced(kith, tmp_path):
     before = h.read_bytes()
     error = kith.fails(2, "convert", a, f"{h}::extra")
     assert (
-        f"'{h}' is there already and holds: kept; writing 'extra' would replace"
+        f"'{h}' already exists and holds: kept; writing 'extra' would replace"
         in error
     )
     assert h.read_bytes() == before
@@ -282,7 +282,7 @@ def test_summary(kith, tmp_path):
         (REALS, ".fbin", ".ibin", "holds vectors"),
         (REALS, ".npy", ".ibin", "holds vectors"),
         (REALS, ".fbin", ".txt", ".txt"),
-        (REALS, ".fbin", "", "known endings"),
+        (REALS, ".fbin", "", "known extensions"),
     ],
 )
 def test_contents_that_do_not_fit(kith, tmp_path, matrix, source, target, text):

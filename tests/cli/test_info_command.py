@@ -85,7 +85,7 @@ def test_images(kith, tmp_path, name):
 def test_rows_of_different_lengths(kith, tmp_path):
     path = write_matrix(tmp_path / "a.fvecs", np.zeros((5, 3)))
     os.truncate(path, 60)
-    assert "12 bytes are left behind the last whole one" in kith.fails(3, "info", path)
+    assert "12 bytes remain after the last whole row" in kith.fails(3, "info", path)
 
 
 def test_several_files(kith, tmp_path):

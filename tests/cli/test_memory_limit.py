@@ -160,6 +160,20 @@ def test_chunked_hdf5_keeps_the_limit(kith_unsanitized, large, tmp_path):
     assert back.read_bytes() == base.read_bytes()
 
 
+def test_hdf5_chunks_count_against_the_limit(kith_unsanitized, tmp_path):
+    """One chunk of 16 MiB: with room for its filter it needs more than twice as much."""
+    h5py = pytest.importorskip("h5py")
+    packed, back = tmp_path / "v.hdf5", tmp_path / "v.fbin"
+    matrix = (np.arange(1024 * 4096) % 100).astype(np.float32).reshape(1024, 4096)
+    with h5py.File(packed, "w") as file:
+        file.create_dataset("train", data=matrix, chunks=matrix.shape, compression="lzf")
+    error = kith_unsanitized.fails(4, "convert", packed, back, "--memory-limit", "32M")
+    assert f"not enough memory for the chunks of '{packed}': 36 MiB needed" in error
+    assert leftovers(tmp_path, packed) == []
+    assert peak_memory(kith_unsanitized, "convert", packed, back, "--memory-limit", "64M") <= 64 * MIB
+    assert np.array_equal(read_matrix(back), matrix)
+
+
 def test_eval_keeps_the_limit(kith_unsanitized, tmp_path):
     ids = write_matrix(
         tmp_path / "i.ibin", np.arange(4_000_000).reshape(40_000, 100)

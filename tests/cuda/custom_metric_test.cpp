@@ -44,7 +44,7 @@ TEST_F(CudaCustomMetric, FiltersOfEveryShare) {
   const Vectors base = random_vectors(DType::f32, 5000, 20, 8);
   for (const double share : {0.0, 0.001, 0.5, 0.99}) {
     const Filters filters(5000, share, 9);
-    expect_custom_parity(TestMetric::canberra, queries.view(), base.view(), {12, true, filters.by_ids()});
+    expect_custom_parity(TestMetric::canberra, queries.view(), base.view(), {12, true, filters.by_rows()});
   }
 }
 

@@ -56,7 +56,7 @@ TEST_F(CudaDeviceMemory, AnIndexTakesDeviceQueries) {
   Index index("Flat", {.metric = Metric::cosine});
   index.add(base.view(), Ownership::borrow, on_cuda());
   DeviceResult result(1, 7);
-  index.search(device_queries.view(), result.view, {7}, on_cuda());
+  index.search(device_queries.view(), result.view, {.k = 7}, on_cuda());
   expect_same_bytes(knn(queries.view(), base.view(), {.k = 7, .metric = Metric::cosine}, on_cpu()), result.on_host());
 }
 
@@ -77,11 +77,11 @@ TEST_F(CudaDeviceMemory, AnIndexKeepsRowsWhereTheyLie) {
         index.add(gone.view(), Ownership::copy);
         expected.add(part->view(), Ownership::copy, on_cpu());
       }
-      const Neighbors true_ones = expected.search(queries.view(), 9, on_cpu());
-      expect_same_bytes(true_ones, index.search(queries.view(), 9));
+      const Neighbors true_ones = expected.search(queries.view(), {.k = 9}, on_cpu());
+      expect_same_bytes(true_ones, index.search(queries.view(), {.k = 9}));
       const DeviceMatrix device_queries(queries);
       DeviceResult result(40, 9);
-      index.search(device_queries.view(), result.view, {9}, on_cuda());
+      index.search(device_queries.view(), result.view, {.k = 9}, on_cuda());
       expect_same_bytes(true_ones, result.on_host());
     }
   }
@@ -99,7 +99,7 @@ TEST_F(CudaDeviceMemory, AnIndexCopiesOnTheCallersStream) {
   index.add(view, Ownership::copy, Resources().with_stream(stream));
   KITH_CUDA_CHECK(cudaMemsetAsync(late.data(), 0, bytes, stream));  // the copy has been made
   const MatrixView queries = base.view().slice(0, 50);
-  expect_same_bytes(knn(queries, base.view(), {.k = 5}, on_cpu()), index.search(queries, 5));
+  expect_same_bytes(knn(queries, base.view(), {.k = 5}, on_cpu()), index.search(queries, {.k = 5}));
   KITH_CUDA_CHECK(cudaStreamSynchronize(stream));
   KITH_CUDA_CHECK(cudaStreamDestroy(stream));
 }
@@ -120,13 +120,13 @@ TEST_F(CudaDeviceMemory, AnIndexRefusesWhatItCannotKeep) {
   EXPECT_EQ(index.size(), 5000);
   Index unprepared("Flat", {.prepare = false});  // looks at its rows when they are searched
   unprepared.add(bad.view());
-  EXPECT_NE(text_thrown<InvalidArgument>([&] { (void)unprepared.search(base.view().slice(0, 3), 2); }).find("row 4321"),
-            std::string::npos);
+  const auto search_unprepared = [&] { (void)unprepared.search(base.view().slice(0, 3), {.k = 2}); };
+  EXPECT_NE(text_thrown<InvalidArgument>(search_unprepared).find("row 4321"), std::string::npos);
   for (const bool prepare : {true, false}) {
     Index histograms("Flat", {.metric = Metric::chi_square, .prepare = prepare});
     const auto use = [&] {
       histograms.add(good.view());
-      (void)histograms.search(random_vectors(DType::u8, 2, 8, 27).view(), 2);
+      (void)histograms.search(random_vectors(DType::u8, 2, 8, 27).view(), {.k = 2});
     };
     EXPECT_NE(text_thrown<InvalidArgument>(use).find("base row 0 holds a value below zero"), std::string::npos);
   }

@@ -11,10 +11,14 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 namespace kith {
 namespace {
+
+template <typename T>
+constexpr DType kDtypeOf = std::is_same_v<T, uint8_t> ? DType::u8 : DType::f32;
 
 template <typename T>
 std::vector<T> random_values(size_t count, uint32_t seed) {
@@ -52,8 +56,8 @@ void expect_canonical(const Shape& shape, std::vector<Q> queries, std::vector<X>
   const int64_t stride = cols + padding;
   const std::vector<double> query_norms = inverse_norms(queries, stride, cols);
   const std::vector<double> row_norms = inverse_norms(rows, stride, cols);
-  const DeviceRowsRef<Q> query_ref{queries.data(), stride, m, query_norms.data()};
-  const DeviceRowsRef<X> row_ref{rows.data(), stride, n, row_norms.data()};
+  const DeviceRowsView query_ref{queries.data(), kDtypeOf<Q>, stride, m, query_norms.data()};
+  const DeviceRowsView row_ref{rows.data(), kDtypeOf<X>, stride, n, row_norms.data()};
   const int64_t key_stride = n + 3;
   constexpr uint32_t kUntouched = 0x12345678u;
   std::vector<uint32_t> keys(static_cast<size_t>(m * key_stride), kUntouched);
@@ -107,8 +111,8 @@ TEST(CudaDistanceModel, RowsByTheirNumbers) {
   const auto queries = random_values<float>(3 * kCols, 5);
   const auto rows = random_values<uint8_t>(50 * kCols, 6);
   const std::vector<uint32_t> list = {1003, 1004, 1007, 1031, 1049};  // of rows 1000, 1001, ...
-  const AnyRowsRef query_ref{queries.data(), DType::f32, kCols, 3, nullptr};
-  const AnyRowsRef row_ref{rows.data(), DType::u8, kCols, 5, nullptr, list.data(), 1000};
+  const DeviceRowsView query_ref{queries.data(), DType::f32, kCols, 3, nullptr};
+  const DeviceRowsView row_ref{rows.data(), DType::u8, kCols, 5, nullptr, list.data(), 1000};
   std::vector<uint32_t> keys(3 * 5);
   DistanceTileShared shared;
   run_block(kTileThreads, [&](ThreadBlock& block) {

@@ -26,12 +26,12 @@ void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int
                           const Filters& filters) {
   SCOPED_TRACE(testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), " << base.rows()
                                   << " rows (" << name_of(base.dtype()) << "), " << base.cols() << " columns, k " << k
-                                  << ", " << name_of(metric) << ", " << filters.ids.size() << " ids");
+                                  << ", " << name_of(metric) << ", " << filters.rows.size() << " rows");
   const KnnParams params{k, metric, true, filters.by_mask()};
   const Neighbors expected = knn(queries, base, params, on_cpu());
   const DeviceMatrix device_queries(queries);
   const DeviceMatrix device_base(base);
-  for (const RowFilter& filter : {filters.by_mask(), filters.by_bits(), filters.by_ids()}) {
+  for (const RowFilter& filter : {filters.by_mask(), filters.by_bits(), filters.by_rows()}) {
     SCOPED_TRACE(testing::Message() << "form " << static_cast<int>(filter.form()));
     const KnnParams same{k, metric, true, filter};
     expect_same_bytes(expected, knn(queries, base, same, on_cuda()));
@@ -42,9 +42,9 @@ void expect_filter_parity(const MatrixView& queries, const MatrixView& base, int
   for (const bool prepare : {false, true}) {
     SCOPED_TRACE(prepare ? "prepared" : "not prepared");
     const Index index = index_of(base, metric, prepare);
-    expect_same_bytes(expected, index.search(queries, {k, filters.by_ids()}, on_cuda()));
+    expect_same_bytes(expected, index.search(queries, {.k = k, .filter = filters.by_rows()}, on_cuda()));
     DeviceResult result(queries.rows(), k);
-    index.search(device_queries.view(), result.view, {k, filters.by_bits()}, on_cuda());
+    index.search(device_queries.view(), result.view, {.k = k, .filter = filters.by_bits()}, on_cuda());
     expect_same_bytes(expected, result.on_host());
   }
 }
@@ -160,7 +160,8 @@ TEST_F(CudaFilter, EveryLimitGivesTheSameBytes) {
     const Resources limited(options);
     const Index index = index_of(base.view(), Metric::cosine, true, limited);
     for (const int64_t count : {1, 40}) {
-      const Neighbors found = index.search(queries.view().slice(0, count), {15, filters.by_ids()}, limited);
+      const Neighbors found =
+          index.search(queries.view().slice(0, count), {.k = 15, .filter = filters.by_rows()}, limited);
       for (int64_t q = 0; q < count; ++q) {
         for (int64_t i = 0; i < 15; ++i) ASSERT_EQ(found.ids(q)[i], expected.ids(q)[i]);
       }

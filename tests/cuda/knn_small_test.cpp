@@ -135,7 +135,7 @@ TEST_F(CudaKnnSmall, AnIndexIsTheSame) {
       index.add(base.view().slice(100, 50), Ownership::borrow, on_cuda());
       SCOPED_TRACE(testing::Message() << name_of(metric) << (prepare ? " prepared" : ""));
       expect_same_bytes(knn(queries.view(), base.view(), {.k = 13, .metric = metric}, on_cpu()),
-                        index.search(queries.view(), 13, on_cuda()));
+                        index.search(queries.view(), {.k = 13}, on_cuda()));
     }
   }
 }

@@ -111,7 +111,7 @@ TEST_F(CudaKnn, ManyThreadsSearchOneIndex) {
   std::vector<std::thread> threads;
   for (Neighbors& result : found) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 5; ++i) result = index.search(queries.view(), 30, resources);
+      for (int i = 0; i < 5; ++i) result = index.search(queries.view(), {.k = 30}, resources);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -159,20 +159,20 @@ void for_each_hard_data(int64_t rows, int64_t cols, uint32_t seed, const Use& us
 struct Filters {
   std::vector<uint8_t> mask;
   std::vector<uint8_t> bits;
-  std::vector<int64_t> ids;  // backwards, and some twice
+  std::vector<int64_t> rows;  // backwards, and some twice
 
-  Filters(int64_t rows, double share, uint32_t seed)
-      : mask(static_cast<size_t>(rows)), bits(static_cast<size_t>((rows + 7) / 8)) {
+  Filters(int64_t count, double share, uint32_t seed)
+      : mask(static_cast<size_t>(count)), bits(static_cast<size_t>((count + 7) / 8)) {
     std::mt19937 random(seed);
     for (size_t i = mask.size(); i-- > 0;) {
       mask[i] = std::ldexp(static_cast<double>(random()), -32) < share ? 1 : 0;
       bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | mask[i] << (i % 8));
-      if (mask[i] != 0) ids.insert(ids.end(), i % 5 == 0 ? 2 : 1, static_cast<int64_t>(i));
+      if (mask[i] != 0) rows.insert(rows.end(), i % 5 == 0 ? 2 : 1, static_cast<int64_t>(i));
     }
   }
   RowFilter by_mask() const { return RowFilter::mask(mask.data(), static_cast<int64_t>(mask.size())); }
   RowFilter by_bits() const { return RowFilter::bits(bits.data(), static_cast<int64_t>(mask.size())); }
-  RowFilter by_ids() const { return RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size())); }
+  RowFilter by_rows() const { return RowFilter::rows(rows.data(), static_cast<int64_t>(rows.size())); }
 };
 
 inline void expect_same_bytes(const RangeNeighbors& expected, const RangeNeighbors& found) {

@@ -1,4 +1,5 @@
 // Plans for a GPU, made and tested where there is none.
+#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
@@ -193,6 +194,39 @@ TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   problem.scope.k = problem.wish.k = 1000;
   EXPECT_GE(plan_within(problem, 138 * kGiB).product.capacity, 2000);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.selected, 0);
+}
+
+TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
+  const auto plan_of = [](int64_t queries, int64_t rows, int64_t k) {
+    SearchTask problem = million();
+    problem.shape.queries = queries;
+    problem.shape.rows = problem.scope.rows = rows;
+    problem.scope.k = problem.wish.k = k;
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+    expect_sound(problem, plan);
+    return plan;
+  };
+  for (const int64_t rows : {1000, 1024, 4096, 16384, 65536}) {
+    for (const int64_t k : {1, 10, 32, 100, 128}) {
+      const KnnCudaPlan plan = plan_of(10000, rows, k);
+      SCOPED_TRACE(testing::Message() << rows << " rows, k " << k);
+      EXPECT_EQ(plan.engine, CudaEngine::product);
+      EXPECT_EQ(plan.product.queries, 10000);
+      ASSERT_GT(plan.product.rows_per_minimum, 0);
+      const int64_t minima = part_count(rows, plan.product.rows_per_minimum);
+      EXPECT_LE(minima, kCoarseMostMinima);
+      EXPECT_LE(rows_below_kth(k, minima), 1.16 * static_cast<double>(k) + 4);
+      EXPECT_GE(static_cast<double>(plan.product.room), 1.2 * rows_below_kth(k, minima));
+      EXPECT_GT(plan.product.retry_capacity, 0);
+    }
+  }
+  EXPECT_EQ(plan_of(10000, 4096, 128).product.rows_per_minimum, 8);
+  EXPECT_EQ(plan_of(10000, 1024, 128).product.rows_per_minimum, 2);
+  EXPECT_EQ(plan_of(10000, 65536, 10).product.rows_per_minimum, 64);
+  EXPECT_EQ(plan_of(10000, 70000, 10).product.rows_per_minimum, 0);
+  EXPECT_EQ(plan_of(100, 65536, 10).product.rows_per_minimum, 0);
+  EXPECT_EQ(plan_of(10000, 4096, 2000).engine, CudaEngine::direct);  // half of all: as quick to compute every key
+  EXPECT_EQ(plan_of(10000, 4096, 4096).engine, CudaEngine::direct);
 }
 
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {

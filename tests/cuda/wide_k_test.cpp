@@ -149,7 +149,7 @@ TEST_F(CudaWideK, AnIndexOfTwoBlocksIsTheSame) {
   index.add(base.view().slice(0, 80000), Ownership::borrow, on_cuda());
   index.add(base.view().slice(80000, 120000), Ownership::borrow, on_cuda());
   expect_same_bytes(knn(queries.view(), base.view(), {.k = 1600, .metric = Metric::inner_product}, on_cpu()),
-                    index.search(queries.view(), 1600, on_cuda()));
+                    index.search(queries.view(), {.k = 1600}, on_cuda()));
 }
 
 TEST_F(CudaWideK, AGraph) {

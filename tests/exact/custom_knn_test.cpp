@@ -72,10 +72,10 @@ TEST(CustomKnn, TakesFiltersAndEveryDtype) {
   auto base = make_floats(Shape::gaussian, 300, 4, 1);
   const auto queries = make_floats(Shape::gaussian, 9, 4, 2);
   const int64_t ids[] = {290, 3, 3, 77};
-  check_custom(queries, base, 5, on_cpu(), RowFilter::ids(ids, 4));
-  check_custom(queries, base, 5, on_cpu(), RowFilter::ids(ids, 0));
+  check_custom(queries, base, 5, on_cpu(), RowFilter::rows(ids, 4));
+  check_custom(queries, base, 5, on_cpu(), RowFilter::rows(ids, 0));
   base.row(5)[1] = NAN;  // left out, so nobody minds
-  check_custom(queries, base, 5, on_cpu(), RowFilter::ids(ids, 4));
+  check_custom(queries, base, 5, on_cpu(), RowFilter::rows(ids, 4));
   EXPECT_THROW(knn_by(Weighted{1}, queries.view(), base.view(), {}, on_cpu()), InvalidArgument);
 
   const auto halves = stored_as<Half>(queries);

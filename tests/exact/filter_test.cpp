@@ -57,7 +57,7 @@ TEST(Filter, EveryFormAndShareEqualsTheReference) {
         const auto ids = listed(mask);
         check(query_rows, base, {12, metric, true, RowFilter::mask(mask.data(), base.rows)});
         check(query_rows, base, {12, metric, true, RowFilter::bits(bits.data(), base.rows)});
-        check(query_rows, base, {12, metric, true, RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size()))});
+        check(query_rows, base, {12, metric, true, RowFilter::rows(ids.data(), static_cast<int64_t>(ids.size()))});
       }
     }
   }
@@ -78,9 +78,9 @@ TEST(Filter, AnIndexEqualsTheReference) {
         const auto query_rows = make_floats(Shape::near_duplicates, queries, 16, 2);
         const auto mask = random_mask(base.rows, share, 4);
         const RowFilter filter = RowFilter::mask(mask.data(), base.rows);
-        expect_same(index.search(query_rows.view(), {40, filter}, on_cpu()),
+        expect_same(index.search(query_rows.view(), {.k = 40, .filter = filter}, on_cpu()),
                     reference::knn(query_rows, base, {40, Metric::sqeuclidean, true, filter}));
-        expect_same(byte_index.search(query_rows.view(), {40, filter}, on_cpu()),
+        expect_same(byte_index.search(query_rows.view(), {.k = 40, .filter = filter}, on_cpu()),
                     reference::knn(query_rows, bytes, {40, Metric::sqeuclidean, true, filter}));
       }
     }
@@ -168,9 +168,9 @@ TEST(Filter, RefusesWhatDoesNotFit) {
   EXPECT_THROW(search(RowFilter::mask(nullptr, 100)), InvalidArgument);
   const int64_t outside[] = {3, 100};
   const int64_t negative[] = {-1};
-  EXPECT_THROW(search(RowFilter::ids(outside, 2)), InvalidArgument);
-  EXPECT_THROW(search(RowFilter::ids(negative, 1)), InvalidArgument);
-  EXPECT_NO_THROW(search(RowFilter::ids(nullptr, 0)));
+  EXPECT_THROW(search(RowFilter::rows(outside, 2)), InvalidArgument);
+  EXPECT_THROW(search(RowFilter::rows(negative, 1)), InvalidArgument);
+  EXPECT_NO_THROW(search(RowFilter::rows(nullptr, 0)));
 }
 
 TEST(Filter, KeptRowsAreCountedAndFoundInEveryForm) {
@@ -183,7 +183,7 @@ TEST(Filter, KeptRowsAreCountedAndFoundInEveryForm) {
       const Resources resources = on_cpu();
       KeptRows forms[] = {{RowFilter::mask(mask.data(), rows), rows, resources},
                           {RowFilter::bits(bits.data(), rows), rows, resources},
-                          {RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size())), rows, resources}};
+                          {RowFilter::rows(ids.data(), static_cast<int64_t>(ids.size())), rows, resources}};
       for (KeptRows& kept : forms) {
         int64_t before = 0;
         for (int64_t row = 0; row < rows; ++row) {

@@ -88,7 +88,7 @@ TEST(RangeSearch, AFilterAndTheThreadsChangeNothingElse) {
   for (const int64_t every : {1, 2, 50}) {
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < 3000; i += every) ids.push_back(i);
-    const RowFilter filter = RowFilter::ids(ids.data(), static_cast<int64_t>(ids.size()));
+    const RowFilter filter = RowFilter::rows(ids.data(), static_cast<int64_t>(ids.size()));
     const RangeParams params{3.5f, Metric::l2, true, filter};
     check_range(queries, base, params);
     check_range(queries, base, params, on_cpu(1));
@@ -105,10 +105,10 @@ TEST(RangeSearch, AnIndexGivesTheSame) {
   mask[7] = mask[1700] = 0;
   for (const int64_t count : {3, 40}) {
     const auto queries = make_floats(Shape::gaussian, count, 10, 2);
-    expect_same(index.range_search(queries.view(), 3.0f, {}, on_cpu()).view(),
+    expect_same(index.range_search(queries.view(), {.radius = 3.0f}, on_cpu()).view(),
                 reference::range_search(queries, base, {3.0f, Metric::l2}));
     const RowFilter filter = RowFilter::mask(mask.data(), 2000);
-    expect_same(index.range_search(queries.view(), 3.0f, filter, on_cpu()).view(),
+    expect_same(index.range_search(queries.view(), {.radius = 3.0f, .filter = filter}, on_cpu()).view(),
                 reference::range_search(queries, base, {3.0f, Metric::l2, true, filter}));
   }
 }

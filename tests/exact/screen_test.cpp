@@ -121,9 +121,9 @@ Index make_index(const Matrix<float>& base, Metric metric, bool check_finite = t
 void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& base, Metric metric) {
   const Index index = make_index(base, metric);
   const auto truth = reference::knn(queries, base, {9, metric});
-  expect_same(index.search(queries.view(), 9, on_cpu()), truth);
+  expect_same(index.search(queries.view(), {.k = 9}, on_cpu()), truth);
   for (const int64_t few : {1, 3}) {
-    expect_same(index.search(queries.view().slice(0, few), 9, on_cpu()), truth);
+    expect_same(index.search(queries.view().slice(0, few), {.k = 9}, on_cpu()), truth);
   }
 }
 
@@ -162,7 +162,7 @@ TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
       for (const int64_t count : {1, 2, 3, 4, 8, 9, 11, 17, 70}) {
         SCOPED_TRACE(count);
         const auto queries = make_floats(Shape::gaussian, count, 64, 4);
-        expect_same(index.search(queries.view(), 10, on_cpu()), reference::knn(queries, base, {10, metric}));
+        expect_same(index.search(queries.view(), {.k = 10}, on_cpu()), reference::knn(queries, base, {10, metric}));
       }
     }
   }
@@ -188,9 +188,9 @@ TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
       params.check_finite = false;
       const Index index = make_index(base, metric, false);
       const auto truth = reference::knn(queries, base, params);
-      expect_same(index.search(queries.view(), 2100, on_cpu()), truth);
+      expect_same(index.search(queries.view(), {.k = 2100}, on_cpu()), truth);
       for (const int64_t query : {0, 1, 17, 59}) {
-        const Neighbors found = index.search(queries.view().slice(query, 1), 2100, on_cpu());
+        const Neighbors found = index.search(queries.view().slice(query, 1), {.k = 2100}, on_cpu());
         for (int64_t i = 0; i < 2100; ++i) {
           ASSERT_EQ(found.ids(0)[i], truth.ids[static_cast<size_t>(query * 2100 + i)]) << "query " << query << " " << i;
         }
@@ -208,7 +208,7 @@ TEST(Screen, IsDoneWithoutWhereMemoryIsShort) {
     expect_same(knn(queries.view(), base.view(), {10, Metric::l2}, on_cpu(1, limit)), truth);
     Index index("Flat");
     index.add(base.view(), Ownership::borrow, on_cpu(1, limit));
-    expect_same(index.search(queries.view(), 10, on_cpu(1, limit)), truth);
+    expect_same(index.search(queries.view(), {.k = 10}, on_cpu(1, limit)), truth);
   }
 }
 

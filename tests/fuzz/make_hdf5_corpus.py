@@ -224,6 +224,10 @@ def main() -> None:
     (folder / "v1_shuffle").write_bytes(
         old[:8] + b"\x01" + old[9:24] + b"\x20\0\0\0" + old[24:92] + old[96:]
     )
+    # One bit of the elements that a chunk has by its filter, which libhdf5 2.0.0 believes.
+    crash = bytearray((folder / "v0_scale_offset").read_bytes())
+    crash[crash.index(b"scaleoffset") + 26] ^= 0x80
+    (folder / "crashes_libhdf5").write_bytes(crash)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 namespace kith {
 namespace {
@@ -30,7 +29,7 @@ template <typename Q, typename X>
 void expect_searches(const Index& index, const reference::Matrix<Q>& queries, const reference::Matrix<X>& base,
                      int64_t k, const Resources& resources) {
   const reference::Result truth = reference::knn(queries, base, {k, index.params().metric});
-  const Neighbors found = index.search(queries.view(), k, resources);
+  const Neighbors found = index.search(queries.view(), {.k = k}, resources);
   EXPECT_EQ(std::memcmp(found.ids(), truth.ids.data(), truth.ids.size() * sizeof(int64_t)), 0);
   EXPECT_EQ(std::memcmp(found.distances(), truth.distances.data(), truth.distances.size() * sizeof(float)), 0);
 }
@@ -131,6 +130,38 @@ TEST(Flat, APreparedCopyNeverTakesTheMemoryOfTheSearch) {
   }
 }
 
+TEST(Flat, CopiesOfManyMegabytesAndOfRowsThatLieApartAreWhole) {
+  const int64_t rows = 5000;
+  const auto wide = make_floats(Shape::gaussian, rows, 300, 1);
+  const MatrixView apart(wide.view().data(), DType::f32, {rows, 200, 300});
+  Index index("Flat", {Metric::l2, true, false});
+  index.add(apart.slice(0, 3000), Ownership::copy, on_cpu());
+  index.add(apart.slice(3000, 2000), Ownership::copy, on_cpu());  // both in a new copy
+  const Neighbors found = index.search(apart, {.k = 1}, on_cpu());
+  for (int64_t i = 0; i < rows; ++i) {
+    ASSERT_EQ(found.ids(i)[0], i);
+    ASSERT_EQ(found.distances(i)[0], 0);
+  }
+}
+
+TEST(Flat, SaysWhatItHolds) {
+  const auto base = make_floats(Shape::gaussian, 3000, 32, 1);
+  const int64_t row_bytes = int64_t{3000} * 32 * 4;
+  for (const bool prepare : {false, true}) {
+    for (const Ownership ownership : {Ownership::copy, Ownership::borrow}) {
+      const Resources resources = on_cpu();
+      Index index("Flat", {Metric::l2, true, prepare});
+      EXPECT_EQ(index.bytes().host, 0);
+      EXPECT_EQ(index.device(), Device::automatic());
+      index.add(base.view(), ownership, resources);
+      EXPECT_EQ(index.device(), Device::cpu());
+      EXPECT_EQ(index.bytes().host, resources.host_memory()->used());
+      EXPECT_EQ(index.bytes().host == (ownership == Ownership::copy ? row_bytes : 0), !prepare);
+      EXPECT_EQ(index.bytes().device, 0);
+    }
+  }
+}
+
 TEST(Flat, TellsHowFarItsPreparationIs) {
   int64_t last = -1;
   const Resources resources = on_cpu().with_progress([&](const Progress& progress) {
@@ -139,7 +170,7 @@ TEST(Flat, TellsHowFarItsPreparationIs) {
   const auto base = make_floats(Shape::gaussian, 3000, 32, 1);
   Index index("Flat");
   index.add(base.view(), Ownership::borrow, resources);
-  index.search(make_floats(Shape::gaussian, 20, 32, 2).view(), 5, resources);
+  index.search(make_floats(Shape::gaussian, 20, 32, 2).view(), {.k = 5}, resources);
   EXPECT_EQ(last, 3000);
 }
 
@@ -155,7 +186,7 @@ TEST(Flat, UncheckedNansComeLast) {
 TEST(Flat, AnEmptyIndexGivesPadding) {
   const Index index("Flat");
   const auto queries = make_floats(Shape::gaussian, 2, 5, 1);
-  EXPECT_EQ(index.search(queries.view(), 3, on_cpu()).ids(1)[2], -1);
+  EXPECT_EQ(index.search(queries.view(), {.k = 3}, on_cpu()).ids(1)[2], -1);
   EXPECT_EQ(index.size(), 0);
 }
 
@@ -175,22 +206,39 @@ TEST(Flat, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("added row 3 "));
   }
-  EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), 3, resources), InvalidArgument);
-  EXPECT_THROW(index.search(base.view(), 0, resources), InvalidArgument);
-  EXPECT_THROW(index.search(base.view(), INT64_MAX, resources), InvalidArgument);
+  EXPECT_THROW(index.search(make_floats(Shape::gaussian, 5, 9, 1).view(), {.k = 3}, resources), InvalidArgument);
+  EXPECT_THROW(index.search(base.view(), {.k = 0}, resources), InvalidArgument);
+  EXPECT_THROW(index.search(base.view(), {.k = INT64_MAX}, resources), InvalidArgument);
   EXPECT_EQ(index.size(), 50);
   expect_searches(index, make_floats(Shape::gaussian, 3, 8, 2), base, 4, resources);
 }
 
-TEST(Flat, MayGrowFromItsOwnProgressSinkAndFromManyThreads) {
+TEST(Flat, MayBeSearchedButNotChangedFromItsOwnSinks) {
   const auto base = make_floats(Shape::gaussian, 400, 16, 1);
   Index index("Flat");
-  bool inside = false;
-  const Resources resources = on_cpu().with_progress([&](const Progress&) {
-    if (!std::exchange(inside, true)) index.add(base.view().slice(0, 5), Ownership::copy, on_cpu());
+  index.add(base.view().slice(0, 100), Ownership::copy, on_cpu());
+  int copies = 0;  // each in a call that has its turn
+  const Resources resources = on_cpu().with_progress([&](const Progress& progress) {
+    if (progress.stage != "copy") return;
+    ++copies;
+    EXPECT_EQ(index.size(), 100);
+    EXPECT_EQ(index.search(base.view().slice(7, 1), {.k = 1}, on_cpu()).ids()[0], 7);
+    try {
+      index.add(base.view().slice(0, 5), Ownership::copy, on_cpu());
+      ADD_FAILURE() << "an add inside an add";
+    } catch (const InvalidState& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("search it only"));
+    }
   });
-  index.add(base.view(), Ownership::copy, resources);
-  EXPECT_EQ(index.size(), 405);
+  index.add(base.view().slice(100, 300), Ownership::copy, resources);
+  EXPECT_GE(copies, 1);
+  EXPECT_EQ(index.size(), 400);
+  expect_searches(index, make_floats(Shape::gaussian, 20, 16, 3), base, 7, on_cpu());
+}
+
+TEST(Flat, GrowsFromManyThreads) {
+  const auto base = make_floats(Shape::gaussian, 400, 16, 1);
+  Index index("Flat");
   std::vector<std::thread> writers;
   for (int t = 0; t < 4; ++t) {
     writers.emplace_back([&] {
@@ -199,7 +247,7 @@ TEST(Flat, MayGrowFromItsOwnProgressSinkAndFromManyThreads) {
     });
   }
   for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(index.size(), 405 + 800);
+  EXPECT_EQ(index.size(), 800);
 }
 
 TEST(Flat, IsSearchedByManyThreadsWhileItGrows) {
@@ -214,7 +262,7 @@ TEST(Flat, IsSearchedByManyThreadsWhileItGrows) {
     readers.emplace_back([&, copy = index] {
       do {
         const int64_t before = copy.size();
-        const Neighbors found = copy.search(queries.view(), 5, resources);
+        const Neighbors found = copy.search(queries.view(), {.k = 5}, resources);
         for (int64_t i = 0; i < 40; ++i) {
           EXPECT_GE(found.ids()[i], 0);
           EXPECT_LT(found.ids()[i], copy.size());

@@ -15,7 +15,7 @@ int main() {
   kith::Index index("Flat", {.metric = kith::Metric::sqeuclidean});
   index.add(base_view);
   const kith::Neighbors found = kith::knn(query_view, base_view, {.k = 3, .metric = kith::Metric::sqeuclidean});
-  const kith::Neighbors indexed = index.search(query_view, 3);
+  const kith::Neighbors indexed = index.search(query_view, {.k = 3});
   for (int i = 0; i < 3; ++i) {
     if (found.ids()[i] != expected[i] || indexed.ids()[i] != expected[i]) {
       std::printf("neighbour %d is %lld and, by the index, %lld; expected %lld\n", i,

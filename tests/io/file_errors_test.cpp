@@ -37,21 +37,21 @@ const std::string kNpyTwoByThree = "\x93NUMPY\x01\0\x36\0"s + "{'descr':'<f4','f
 TEST(FileErrors, TruncatedFiles) {
   const TemporaryDirectory directory;
   const std::string bin = directory.write("v.fbin", kTwoByThree + std::string(23, 'x'));
-  expect_corrupt(opening(bin), bin, 31, "2 x 3 f32 behind a header of 8 bytes make 32 bytes");
+  expect_corrupt(opening(bin), bin, 31, "2 x 3 f32 after a header of 8 bytes need 32 bytes");
   const std::string bytes = directory.write("v.u8bin", kTwoByThree);
-  expect_corrupt(opening(bytes), bytes, 8, "2 x 3 u8 behind a header of 8 bytes make 14 bytes");
+  expect_corrupt(opening(bytes), bytes, 8, "2 x 3 u8 after a header of 8 bytes need 14 bytes");
   const std::string npy = directory.write("v.npy", kNpyTwoByThree + std::string(20, 'x'));
-  expect_corrupt(opening(npy), npy, 84, "make 88 bytes");
+  expect_corrupt(opening(npy), npy, 84, "need 88 bytes");
   const std::string ids = directory.write("v.ibin", kTwoByThree + "x");
-  expect_corrupt([&] { IdFile file(ids); }, ids, 9, "2 x 3 i32 behind a header of 8 bytes make 32 bytes");
+  expect_corrupt([&] { IdFile file(ids); }, ids, 9, "2 x 3 i32 after a header of 8 bytes need 32 bytes");
 }
 
 TEST(FileErrors, TrailingBytes) {
   const TemporaryDirectory directory;
   const std::string bin = directory.write("v.fbin", kTwoByThree + std::string(25, 'x'));
-  expect_corrupt(opening(bin), bin, 32, "1 bytes follow where 2 x 3 f32 end");
+  expect_corrupt(opening(bin), bin, 32, "1 bytes follow after 2 x 3 f32");
   const std::string npy = directory.write("v.npy", kNpyTwoByThree + std::string(100, 'x'));
-  expect_corrupt(opening(npy), npy, 88, "76 bytes follow where 2 x 3 f32 end");
+  expect_corrupt(opening(npy), npy, 88, "76 bytes follow after 2 x 3 f32");
 }
 
 TEST(FileErrors, WrongHeaders) {
@@ -67,7 +67,7 @@ TEST(FileErrors, WrongHeaders) {
   const std::string no_columns = directory.write("v.fbin", "\x02\0\0\0\0\0\0\0"s);
   expect_corrupt(opening(no_columns), no_columns, 0, "2 rows of 0 columns");
   const std::string text = directory.write("v.npy", "x,y,z\n1,2,3\n");
-  expect_corrupt(opening(text), text, 0, "no .npy file");
+  expect_corrupt(opening(text), text, 0, "not an .npy file");
   const std::string lying = directory.write("v.npy", "\x93NUMPY\x03\0\xff\xff\xff\x7f{"s);
   expect_corrupt(opening(lying), lying, 8, "at most 65536 are read");
 }
@@ -131,7 +131,7 @@ TEST(FileErrors, AFileThatShrinksWhileItIsOpen) {
   std::vector<float> row(6);
   file.read(0, MutableMatrixView(row.data(), 1, 3));
   expect_corrupt([&] { file.read(0, MutableMatrixView(row.data(), 2, 3)); }, path, 25,
-                 "it became shorter while it was open");
+                 "it was shortened while open");
 }
 
 TEST(FileErrors, UnknownEndings) {
@@ -172,7 +172,7 @@ TEST(FileErrors, WritersRefuseWhatTheFormatCannotHold) {
   expect_refusal<InvalidArgument>(vectors("v.f16bin", DType::bf16, 1, 1), ".f16bin files hold f16");
   expect_refusal<InvalidArgument>(vectors("v.npy", DType::bf16, 1, 1),
                                   "have no such dtype; write .bf16bin, or convert the values to f32");
-  expect_refusal<InvalidArgument>(vectors("v.fbin", DType::f32, -1, 1), "a matrix of -1 x 1 cannot be");
+  expect_refusal<InvalidArgument>(vectors("v.fbin", DType::f32, -1, 1), "a matrix cannot have the shape -1 x 1");
   expect_refusal<InvalidArgument>(vectors("v.npy", DType::f32, 3, 0), "3 rows of 0 columns");
   expect_refusal<InvalidArgument>(vectors("v.fbin", DType::f32, int64_t{1} << 32, 1), "counts up to 4294967295");
   expect_refusal<InvalidArgument>(vectors("v.npy", DType::f32, int64_t{1} << 40, int64_t{1} << 40),

@@ -52,7 +52,7 @@ TEST(FileName, ADatasetStandsBehindAnHdf5File) {
   EXPECT_EQ(parse_file_name("odd::name.fbin").file, "odd::name.fbin");
   EXPECT_EQ(parse_file_name("odd::name.hdf5").file, "odd::name.hdf5");
   expect_refusal<InvalidArgument>([] { parse_file_name("a.hdf5::"); }, "names no dataset");
-  expect_refusal<InvalidArgument>([] { parse_file_name("a.npy::train"); }, "known endings are");
+  expect_refusal<InvalidArgument>([] { parse_file_name("a.npy::train"); }, "known extensions are");
 }
 
 TEST(FileInfo, FileOfTakesAnyPath) {

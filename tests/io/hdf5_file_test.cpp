@@ -123,8 +123,8 @@ TEST(Hdf5File, FollowsLinksInsideTheFile) {
     EXPECT_EQ(VectorFile(path + "::a/b/data").rows(), 6);
     EXPECT_EQ(VectorFile(path + "::/a//./link").rows(), 6);
     expect_refusal<InvalidArgument>(opening(path + "::circle"), "do they lead in a circle?");
-    expect_refusal<InvalidArgument>(opening(path + "::a/b"), "is no dataset but a group");
-    expect_refusal<InvalidArgument>(opening(path + "::/"), "is no dataset but a group");
+    expect_refusal<InvalidArgument>(opening(path + "::a/b"), "is not a dataset but a group");
+    expect_refusal<InvalidArgument>(opening(path + "::/"), "is not a dataset but a group");
     expect_refusal<InvalidArgument>(opening(path + "::a/c"), "it holds: a, circle, train. Name one");
   }
   for (const char* name : {"v0_many_links", "v3_many_links"}) {
@@ -165,25 +165,25 @@ TEST(Hdf5File, RefusesOtherTypesAndShapes) {
     expect_refusal<InvalidArgument>(opening(path), reason);
     std::filesystem::remove(path);
   };
-  refuse("f64", "holds 64-bit floating-point numbers; taken are");
+  refuse("f64", "holds 64-bit floating-point numbers; supported are");
   refuse("f64", "little-endian; store x.astype('<f4')");
-  refuse("big_endian", "holds 32-bit big-endian floating-point numbers; taken are");
+  refuse("big_endian", "holds 32-bit big-endian floating-point numbers; supported are");
   refuse("big_endian", "; store x.astype('<f4')");
   refuse("v0_bfloat16", "holds 16-bit floating-point numbers with 8 bits of exponent and 7 of mantissa (bfloat16);");
-  refuse("v0_seven_bits", "holds 8-bit unsigned integers with 7 bits in use from bit 0 on; taken are");
-  refuse("v0_u32", "holds 32-bit unsigned integers; taken are");
+  refuse("v0_seven_bits", "holds 8-bit unsigned integers with 7 bits in use from bit 0; supported are");
+  refuse("v0_u32", "holds 32-bit unsigned integers; supported are");
   refuse("v0_u32", "; store vectors as x.astype('u1') or x.astype('<f4'), ids as x.astype('<i8')");
   refuse("bool", "holds an enumeration");
   refuse("one_axis", "the dataset has 1 dimensions");
-  refuse("huge_chunk", "chunks of 16384 x 1024 values take 64 MiB; at most 16 MiB");
-  refuse("group", "is no dataset but a group");
+  refuse("huge_chunk", "chunks of 16384 x 1024 values take 64 MiB; the limit is 16 MiB");
+  refuse("group", "is not a dataset but a group");
   refuse("no_train", "has no dataset 'train'; it holds: test. Name one as");
   const auto unsupported = [&](const std::string& name, const std::string& reason) {
     expect_refusal<Unsupported>(opening(seed(directory, name)), reason);
   };
   unsupported("external_link", "'train' is a link to another file");
-  unsupported("external_values", "lie in other files");
-  unsupported("v3_virtual", "lie in other files");
+  unsupported("external_values", "are in other files");
+  unsupported("v3_virtual", "are in other files");
   unsupported("v0_scale_offset", "compressed by scale-offset; known are gzip");
 }
 
@@ -191,12 +191,12 @@ TEST(Hdf5File, DamagedFiles) {
   const TemporaryDirectory directory;
   for (const char* name : {"empty", "text"}) {
     const std::string path = seed(directory, name);
-    expect_corrupt(opening(path), path, 0, "no HDF5 file: its signature stands neither at the beginning");
+    expect_corrupt(opening(path), path, 0, "not an HDF5 file: its signature is neither at the beginning");
   }
   const std::string alone = seed(directory, "signature_alone");
   expect_corrupt(opening(alone), alone, 8, "the superblock ends 1 bytes early");
   const std::string cut = seed(directory, "cut");
-  expect_corrupt(opening(cut), cut, 2135, "promises 9 bytes more; it was cut short");
+  expect_corrupt(opening(cut), cut, 2135, "promises 9 bytes more; it is truncated");
 }
 
 TEST(Hdf5File, DamagedChunks) {
@@ -211,7 +211,7 @@ TEST(Hdf5File, DamagedChunks) {
     ASSERT_TRUE(error);
     EXPECT_THAT(error->what(), ::testing::HasSubstr(reason));
   };
-  damage("v0_shuffle", "a chunk is no sound gzip content");
+  damage("v0_shuffle", "a chunk is not valid gzip data");
   damage("v0_fletcher", "the checksum of a chunk is wrong");
   damage("v3_fixed_gzip", "the checksum of a chunk is wrong");
 }
@@ -271,7 +271,7 @@ TEST(Hdf5File, AFileThatHoldsMoreIsNotReplaced) {
   const auto keeps = [&](const std::string& of, const std::string& dataset, const std::string& reason) {
     const std::string path = seed(directory, "kept", of);
     const std::string before = directory.read("kept.hdf5");
-    expect_refusal<InvalidArgument>(write(path + dataset), "'" + path + "' is there already and ");
+    expect_refusal<InvalidArgument>(write(path + dataset), "'" + path + "' already exists and ");
     expect_refusal<InvalidArgument>(write(path + dataset), reason);
     expect_refusal<InvalidArgument>(write(path + dataset), "choose another file name, or remove the file first");
     EXPECT_EQ(directory.read("kept.hdf5") == before, true) << of;

@@ -96,7 +96,7 @@ TEST(IdxFile, RefusesWrongHeaders) {
   for (const char type : {0x0b, 0x0c, 0x0d, 0x0e}) {
     expect_refusal<InvalidArgument>(parse(header(type, {1})), "big-endian numbers of several bytes");
   }
-  expect_refusal<InvalidArgument>(parse(header(8, {})), "0 axes; taken are 1 to 4");
+  expect_refusal<InvalidArgument>(parse(header(8, {})), "0 axes; supported are 1 to 4");
   expect_refusal<InvalidArgument>(parse(header(8, {1, 1, 1, 1, 1})), "5 axes");
 }
 
@@ -150,9 +150,9 @@ TEST(IdxFile, WrongSizes) {
   const TemporaryDirectory directory;
   const std::string content = header(8, {5, 10}) + counting(50);
   const std::string cut = directory.write("cut-idx3-ubyte", content.substr(0, 61));
-  expect_corrupt(opening(cut), cut, 61, "5 x 10 u8 behind a header of 12 bytes make 62 bytes");
+  expect_corrupt(opening(cut), cut, 61, "5 x 10 u8 after a header of 12 bytes need 62 bytes");
   const std::string more = directory.write("more-idx3-ubyte", content + "xx");
-  expect_corrupt(opening(more), more, 62, "2 bytes follow where 5 x 10 u8 end");
+  expect_corrupt(opening(more), more, 62, "2 bytes follow after 5 x 10 u8");
 }
 
 TEST(IdxFile, DamagedCompressedFiles) {
@@ -177,7 +177,7 @@ TEST(IdxFile, DamagedCompressedFiles) {
   path = write(packed + "junk");
   EXPECT_THAT(thrown<CorruptFile>(reading(path))->what(), ::testing::HasSubstr("damaged"));
   path = write(gzip(content + "x"));
-  EXPECT_THAT(thrown<CorruptFile>(reading(path))->what(), ::testing::HasSubstr("more content follows"));
+  EXPECT_THAT(thrown<CorruptFile>(reading(path))->what(), ::testing::HasSubstr("more data follows"));
   path = write(gzip(content.substr(0, 60)));
   EXPECT_THAT(thrown<CorruptFile>(reading(path))->what(), ::testing::HasSubstr("the content ends after 60 bytes"));
   path = write(gzip(header(8, {1U << 20, 1U << 10})));

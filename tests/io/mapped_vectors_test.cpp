@@ -105,12 +105,12 @@ TEST(MappedVectors, RefuseWhatCannotBeUsedAsItLies) {
   const std::string odd = directory.write(
       "odd.npy", "\x93NUMPY\x01\0"s + static_cast<char>(text.size()) + '\0' + text + std::string(8, '\0'));
   expect_refusal<InvalidArgument>([&] { MappedVectors mapped(odd); },
-                                  "begin at byte 63, which is no multiple of their 4");
+                                  "begin at byte 63, which is not a multiple of their 4");
   EXPECT_EQ(read_vectors(odd).rows(), 2);
   const std::string ids = directory.write("i.ibin", std::string(8, '\0'));
   expect_refusal<InvalidArgument>([&] { MappedVectors mapped(ids); }, "holds ids (i32), not vectors");
   const std::string cut = directory.write("v.fbin", "\x02\0\0\0\x03\0\0\0"s);
-  expect_corrupt([&] { MappedVectors mapped(cut); }, cut, 8, "cut short");
+  expect_corrupt([&] { MappedVectors mapped(cut); }, cut, 8, "is truncated");
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ TEST(NpyHeader, RefusesMalformedText) {
   expect_bad_text("{}", "{", "the header lacks one of the keys");
   expect_bad_text("{'descr': '<f4', 'shape': (3, 4)}", "{", "the header lacks one of the keys");
   expect_bad_text("{'descr': '<f4', 'colour': 3}", "'colour'", "unknown key 'colour'");
-  expect_bad_text("{'descr': '<f4', \"descr\": '<f4'}", "\"descr\"", "stands twice");
+  expect_bad_text("{'descr': '<f4', \"descr\": '<f4'}", "\"descr\"", "appears twice");
   expect_bad_text("{'descr' '<f4'}", "'<f4'", "':' was expected");
   expect_bad_text("{'descr': '<f4' 'shape': (3, 4)}", "'shape'", "'}' was expected");
   expect_bad_text("{'descr': \"<f4'", "", "the end of a string");
@@ -179,9 +179,9 @@ TEST(NpyHeader, SaysWhichDtypeItRefuses) {
   };
   refuse("'<f8'", "dtype is '<f8'; save x.astype('float32')");
   refuse("'<f16'", "dtype is '<f16'; ");
-  refuse("'|V2'", "dtype is '|V2'; raw bytes are not taken; bfloat16 has no dtype in .npy files");
-  refuse("'>f4'", "dtype is '>f4'; big-endian values are not taken");
-  refuse("'|O'", "dtype is '|O'; arrays of Python objects are not taken");
+  refuse("'|V2'", "dtype is '|V2'; raw bytes are not supported; bfloat16 has no dtype in .npy files");
+  refuse("'>f4'", "dtype is '>f4'; big-endian values are not supported");
+  refuse("'|O'", "dtype is '|O'; arrays of Python objects are not supported");
   refuse("'<u8'", "dtype is '<u8'; save vectors as float32, float16, uint8 or int8 and ids as int32");
   refuse("'|b1'", "dtype is '|b1'; ");
   refuse("'\x01\x7f\xff'",
@@ -190,8 +190,8 @@ TEST(NpyHeader, SaysWhichDtypeItRefuses) {
          "?'; ");
   refuse("'" + std::string(5000, 'f') + "'", std::string(60, 'f') + "...'");
   refuse("[('a', '<f4'), ('b]', '<i4', (2,))]",
-         "dtype is '[('a', '<f4'), ('b]', '<i4', (2,))]'; structured arrays are not taken");
-  refuse(std::string(20000, '[') + std::string(20000, ']'), "structured arrays are not taken");
+         "dtype is '[('a', '<f4'), ('b]', '<i4', (2,))]'; structured arrays are not supported");
+  refuse(std::string(20000, '[') + std::string(20000, ']'), "structured arrays are not supported");
 }
 
 TEST(NpyHeader, RefusesOtherOrdersAndDimensions) {

@@ -59,9 +59,9 @@ TEST(VecsFile, OpeningSeesWhatTheSizeAndTheEndsTell) {
   const TemporaryDirectory directory;
   const std::string whole = row(3, 3, 'a') + row(3, 3, 'b');
   const std::string cut = directory.write("cut.bvecs", whole.substr(0, 13));
-  expect_corrupt(opening(cut), cut, 7, "but 6 bytes are left behind the last whole one");
+  expect_corrupt(opening(cut), cut, 7, "but 6 bytes remain after the last whole row");
   const std::string trailing = directory.write("more.bvecs", whole + "x");
-  expect_corrupt(opening(trailing), trailing, 14, "but 1 bytes are left");
+  expect_corrupt(opening(trailing), trailing, 14, "but 1 bytes remain");
   const std::string header = directory.write("header.bvecs", whole.substr(0, 3));
   expect_corrupt(opening(header), header, 3, "ends inside the header of its first row");
   const std::string none = directory.write("none.fvecs", "\0\0\0\0"s);
@@ -110,7 +110,7 @@ TEST(VecsFile, AFileThatShrinksWhileItIsOpen) {
   const VectorFile file(path);
   std::filesystem::resize_file(path, 9);
   std::vector<uint8_t> out(6);
-  expect_corrupt([&] { file.read(0, MutableMatrixView(out.data(), 2, 3)); }, path, 9, "became shorter");
+  expect_corrupt([&] { file.read(0, MutableMatrixView(out.data(), 2, 3)); }, path, 9, "was shortened");
 }
 
 TEST(VecsFile, WritersRefuseTooManyColumns) {

@@ -144,7 +144,7 @@ TEST_P(VectorFileFormats, RefusesAnotherShapeAndWritesNoOtherDtype) {
   expect_refusal<InvalidArgument>([&] { file.read(0, on_device); }, "device memory");
 
   VectorFileWriter writer(path_, dtype_, 4, 9);
-  expect_refusal<InvalidArgument>([&] { writer.append(wrong_dtype.view()); }, path_ + "', which was announced as ");
+  expect_refusal<InvalidArgument>([&] { writer.append(wrong_dtype.view()); }, path_ + "', which was created as ");
   expect_refusal<InvalidArgument>([&] { writer.append(wrong_cols.view()); }, "which has 9 columns");
   expect_refusal<InvalidArgument>([&] { writer.append(on_device); }, "device memory");
   writer.append(sample.view());
@@ -160,7 +160,7 @@ TEST_P(VectorFileFormats, CountsTheRowsItIsGiven) {
   VectorFileWriter writer(path_, dtype_, 10, 9);
   writer.append(sample.view());
   writer.append(sample.view().slice(0, 0));
-  expect_refusal<InvalidState>([&] { writer.commit(); }, "announced with 10 rows and got 4");
+  expect_refusal<InvalidState>([&] { writer.commit(); }, "created for 10 rows and got 4");
   writer.append(sample.view());
   expect_refusal<InvalidArgument>([&] { writer.append(sample.view()); }, "has room for 2 more");
   EXPECT_EQ(directory_.read(GetParam().name), old);

@@ -48,6 +48,42 @@ TEST(OperandLayout, EveryRowIsInOneGroup) {
   }
 }
 
+TEST(OperandLayout, EveryRowHasOneMark) {
+  for (const int64_t rows : {1, 256, 257, 3000}) {
+    std::vector<int> seen(static_cast<size_t>(operand_tiles(rows) * kOperandTile), 0);
+    for (int64_t word = 0; word < mark_words(rows); ++word) {
+      for (int bit = 0; bit < 32; ++bit) ++seen[static_cast<size_t>(marked_row(word, bit))];
+    }
+    for (const int count : seen) ASSERT_EQ(count, 1);
+    // A thread's word of a tile has its columns: pairs, eight apart.
+    for (int64_t tile = 0; tile < operand_tiles(rows); ++tile) {
+      for (int part = 0; part < kMarkWordsPerTile; ++part) {
+        ASSERT_LT(mark_word(tile, part), mark_words(rows));
+        ASSERT_EQ(marked_row(mark_word(tile, part), 0), tile * kOperandTile + 2 * part);
+        ASSERT_EQ(marked_row(mark_word(tile, part), 31), tile * kOperandTile + 120 + 2 * part + 1);
+      }
+    }
+  }
+}
+
+TEST(ProductSchedule, AListIsTakenAsItIs) {
+  const ProductItem items[] = {{3, 4, 10}, {0, 0, 2}};
+  const ProductSchedule schedule = schedule_items(items, 2);
+  EXPECT_EQ(schedule.count(), 2);
+  EXPECT_EQ(schedule.item(0).end_tile, 10);
+  EXPECT_EQ(schedule.item(1).query_tile, 0);
+  const int32_t fewer = 1;
+  EXPECT_EQ(schedule_items(items, 2, &fewer).count(), 1);
+}
+
+TEST(OperandLayout, PartsAreSmallGroups) {
+  for (const int64_t rows : {1, 257, 4096}) {
+    EXPECT_EQ(part_count(rows, 64), group_count(rows, 2));
+    EXPECT_EQ(part_count(rows, 32), group_count(rows, 1));
+    EXPECT_EQ(part_count(rows, 2) * 2, operand_tiles(rows) * kOperandTile);
+  }
+}
+
 TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
   for (const int64_t queries : {1, 256, 257, 10000, 16384}) {
     for (const int64_t rows : {1, 300, 40000, 1000000}) {
@@ -58,6 +94,16 @@ TEST(ProductSchedule, ItemsCoverAllTilesAndKeepTheDeviceBusy) {
       EXPECT_EQ(schedule.tiles_per_item % 2, 0);
       const int64_t steps = divide_up(schedule.base_tiles, schedule.tiles_per_item);
       EXPECT_EQ(schedule.items, steps * schedule.query_tiles);
+      std::vector<int> seen(static_cast<size_t>(schedule.query_tiles) * static_cast<size_t>(schedule.base_tiles), 0);
+      for (int i = 0; i < schedule.count(); ++i) {
+        const ProductItem item = schedule.item(i);
+        EXPECT_EQ(item.first_tile % 2, 0);
+        for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+          ++seen[static_cast<size_t>(item.query_tile) * static_cast<size_t>(schedule.base_tiles) +
+                 static_cast<size_t>(tile)];
+        }
+      }
+      for (const int count : seen) ASSERT_EQ(count, 1);
       const double work = static_cast<double>(schedule.query_tiles) * schedule.base_tiles;
       const double waves = static_cast<double>(divide_up(schedule.items, 132)) * schedule.tiles_per_item;
       if (work > 132 * 200) {

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import pickle
+import sys
+import types
 import weakref
 
 import numpy as np
@@ -382,3 +384,107 @@ def test_several_libraries_are_waited_for(made_up, vectors, monkeypatch):
     assert waited == []
     kith.knn(OnGpu(x), Stranger(x))
     assert waited == [0]
+
+
+class Tensor(OnGpu):
+    """As much of torch's class as is asked of an array in a GPU's memory."""
+
+    is_cuda, layout, requires_grad = True, "strided", False
+
+    def resolve_neg(self):
+        return self
+
+    def get_device(self):
+        return self.device
+
+    def _to_dlpack(self):
+        return super().__dlpack__(stream="none told")
+
+
+class TensorOfAUser(Tensor):
+    pass
+
+
+Tensor.__module__ = "torch"
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    """A stand-in for the library, whose current stream is `torch.current`."""
+    library = types.SimpleNamespace(current=7, Tensor=Tensor, strided="strided")
+    library._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: library.current)
+    current_stream = lambda device: types.SimpleNamespace(cuda_stream=library.current)  # noqa: E731
+    library.cuda = types.SimpleNamespace(current_stream=current_stream)
+    library.utils = types.SimpleNamespace(dlpack=types.SimpleNamespace(to_dlpack=Tensor._to_dlpack))
+    library.float32, library.int64 = np.float32, np.int64
+    library.empty = lambda shape, dtype, device: Tensor(np.zeros(shape, dtype), int(device.removeprefix("cuda:")))
+    monkeypatch.setitem(sys.modules, "torch", library)
+    monkeypatch.setattr(_libraries, "_OWN", {})
+    return library
+
+
+@pytest.mark.parametrize("current, stream", [(7, 7), (0, LEGACY_STREAM)])
+@pytest.mark.parametrize("documented", [False, True])
+def test_the_stream_of_torch(torch, current, stream, documented, vectors):
+    torch.current = current
+    if documented:
+        del torch._C._cuda_getCurrentRawStream
+    assert stream_of((vectors(2, 3), Tensor(vectors(2, 3)))) == stream
+
+
+def test_torch_waits_for_another_stream_alone(torch, vectors):
+    for kind, on_its_own in ((Tensor, "none told"), (TensorOfAUser, _libraries.NO_WAIT)):
+        x = kind(vectors(2, 3))
+        for stream, told in ((7, on_its_own), (9, 9), (0, LEGACY_STREAM)):
+            taken, copied = as_vectors(x, "x", stream)
+            assert x.streams.pop() == told and taken.shape == (2, 3) and not copied
+    del torch.utils.dlpack.to_dlpack  # should torch give it up
+    x = Tensor(vectors(2, 3))
+    assert as_vectors(x, "x", 7)[0].shape == (2, 3) and x.streams == [_libraries.NO_WAIT]
+
+
+def test_torch_in_a_search(torch, made_up, vectors):
+    x = vectors(9, 3)
+    queries, base = Tensor(x[:4], device=2), Tensor(x, device=2)
+    found = kith.knn(queries, base, k=6)
+    assert type(found.ids) is Tensor and found.ids.array.shape == (4, 6) and (found.ids.array == 5).all()
+    assert found.distances.device == 2 and (found.distances.array == 0.5).all()
+    assert made_up[0][2].stream == 7 and queries.streams == found.ids.streams == ["none told"]
+
+
+class CupyArray(OnGpu):
+    """The same of cupy's, where a device is made the current one."""
+
+    def __init__(self, array):
+        super().__init__(array)
+        self.device = self
+
+    def __enter__(self):
+        self.entered = True
+
+    def __exit__(self, *_):
+        self.entered = False
+
+    def __dlpack__(self, *, stream=None):
+        self.device = 0
+        capsule = super().__dlpack__(stream=stream)
+        self.device = self
+        return capsule
+
+
+CupyArray.__module__ = "cupy"
+
+
+def test_cupy_waits_for_another_stream_alone(monkeypatch, vectors):
+    x = CupyArray(vectors(2, 3))
+
+    def current():
+        assert x.entered  # the current stream is one of the current device
+        return types.SimpleNamespace(ptr=0)
+
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=types.SimpleNamespace(get_current_stream=current)))
+    monkeypatch.setattr(_libraries, "_OWN", {})
+    assert stream_of((x,)) == LEGACY_STREAM
+    for stream, told in ((LEGACY_STREAM, _libraries.NO_WAIT), (9, 9)):
+        as_vectors(x, "x", stream)
+        assert x.streams.pop() == told

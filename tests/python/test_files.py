@@ -247,7 +247,7 @@ def test_h5py_reads_what_is_written(name, dtype, tmp_path):
         assert (kith.read_vectors(f"{path}::{name}") == x).all()
         with pytest.raises(
             ValueError,
-            match="is there already and holds: .*more.* would replace all of it",
+            match="already exists and holds: .*more.* would replace all of it",
         ):
             kith.write_vectors(f"{path}::{name}", x)
         assert (kith.read_vectors(f"{path}::more") == x).all()

@@ -231,3 +231,19 @@ def test_texts_speak_of_what_was_added(vectors):
     broken[2, 1] = np.nan
     with pytest.raises(ValueError, match="row 2.*check_finite=False"):
         kith.Index().add(broken)
+
+
+def test_a_progress_callback_may_search_but_not_add(vectors):
+    base = vectors(300, 8)
+    index = kith.Index(device="cpu")
+    index.add(base[:100])
+    seen = []
+
+    def tell(stage, done, total):
+        if stage == "copy":
+            seen.append((len(index), index.search(base[7], k=1).ids[0]))
+            with pytest.raises(RuntimeError, match="search it only"):
+                index.add(base[:5])
+
+    index.add(base[100:], progress=tell)
+    assert seen and set(seen) == {(100, 7)} and len(index) == 300

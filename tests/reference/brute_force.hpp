@@ -81,9 +81,9 @@ inline std::vector<uint32_t> kept_rows(const RowFilter& filter, int64_t rows) {
     const auto* bytes = static_cast<const uint8_t*>(filter.data());
     if (filter.form() == RowFilter::Form::mask) keep = bytes[i] != 0;
     if (filter.form() == RowFilter::Form::bits) keep = bytes[i / 8] >> (i % 8) & 1;
-    if (filter.form() == RowFilter::Form::ids) {
-      const auto* ids = static_cast<const int64_t*>(filter.data());
-      keep = std::find(ids, ids + filter.size(), i) != ids + filter.size();
+    if (filter.form() == RowFilter::Form::rows) {
+      const auto* listed = static_cast<const int64_t*>(filter.data());
+      keep = std::find(listed, listed + filter.size(), i) != listed + filter.size();
     }
     if (keep) kept.push_back(static_cast<uint32_t>(i));
   }

@@ -125,7 +125,7 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cac
   const auto is_power_of_2 = [](int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); };
   if (!is_power_of_2(smallest) || !is_power_of_2(fewest_pointers) || count_bits > 62 || page_bits > kMostBits ||
       count_bits < log2_of(smallest)) {
-    source.corrupt(chunking.index_at, "the measures of an array of chunks are impossible");
+    source.corrupt(chunking.index_at, "the sizes of an array of chunks are impossible");
   }
 
   // Numbers run along the other axis first, whichever has no end.
@@ -152,7 +152,7 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cac
 
   const int64_t super = number >> count_bits != 0 ? super_blocks : log2_of(number / smallest + 1);
   if (super < 0 || super >= super_blocks)
-    source.corrupt(chunking.index_at, "a chunk lies behind the end of the array of chunks");
+    source.corrupt(chunking.index_at, "a chunk is past the end of the array of chunks");
   const int64_t in_super = number - ((int64_t{1} << super) - 1) * smallest;
   const int64_t blocks = int64_t{1} << super / 2;
   const int64_t length = smallest << (super + 1) / 2;

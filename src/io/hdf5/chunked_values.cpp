@@ -1,5 +1,7 @@
 #include "io/hdf5/chunked_values.hpp"
 
+#include "core/memory_budget.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -18,7 +20,10 @@ using Pair = std::array<int64_t, 2>;  // rows and columns
 // their order, and what is above them is not needed again.
 class ChunkCache {
  public:
-  explicit ChunkCache(int64_t most) : most_(static_cast<size_t>(most)) {}
+  ChunkCache(int64_t chunks_in_a_row, int64_t buffer_bytes)
+      : most_(std::clamp<int64_t>(kMostKeptBytes / buffer_bytes, 1, chunks_in_a_row)) {}
+
+  int64_t most() const { return most_; }
 
   // Valid until the next call; null where it is not here.
   const std::byte* find(Pair place) {
@@ -28,16 +33,23 @@ class ChunkCache {
     return found->second->values.data();
   }
 
-  const std::byte* keep(Pair place, HostBuffer values) {
-    bytes_ += values.bytes();
-    kept_.push_front({place, std::move(values)});
-    by_place_[place] = kept_.begin();
-    while (kept_.size() > 1 && (bytes_ > kMostKeptBytes || kept_.size() > most_)) {
-      bytes_ -= kept_.back().values.bytes();
+  // For one more, before its memory is taken.
+  void make_room() {
+    while (static_cast<int64_t>(kept_.size()) >= most_) {
       by_place_.erase(kept_.back().place);
       kept_.pop_back();
     }
+  }
+
+  const std::byte* keep(Pair place, HostBuffer values) {
+    kept_.push_front({place, std::move(values)});
+    by_place_[place] = kept_.begin();
     return kept_.front().values.data();
+  }
+
+  void clear() {
+    by_place_.clear();
+    kept_.clear();
   }
 
  private:
@@ -45,16 +57,19 @@ class ChunkCache {
     Pair place;
     HostBuffer values;
   };
-  size_t most_;
+  int64_t most_;
   std::list<Entry> kept_;
   std::map<Pair, std::list<Entry>::iterator> by_place_;
-  int64_t bytes_ = 0;
 };
 
 class ChunkedValues final : public ValueReader {
  public:
   ChunkedValues(Hdf5Source source, Hdf5Dataset dataset)
-      : source_(std::move(source)), dataset_(std::move(dataset)), cache_(chunks_in_a_row()) {}
+      : source_(std::move(source)),
+        dataset_(std::move(dataset)),
+        buffer_bytes_(hdf5_buffer_bytes(dataset_.chunking.chunk_bytes)),
+        cache_(chunks_in_a_row(), buffer_bytes_),
+        budget_(Resources().with_budgets(std::make_shared<MemoryBudget>("host", memory_bytes()), nullptr)) {}
 
   // As the rest of a row, whole rows, and the beginning of one.
   void read(int64_t first, int64_t count, void* out) const override {
@@ -73,6 +88,15 @@ class ChunkedValues final : public ValueReader {
       count -= values;
       to += values * element_bytes();
     }
+  }
+
+  int64_t memory_bytes() const override {
+    if (dataset_.storage != Hdf5Storage::chunked) return 0;
+    return (cache_.most() + (dataset_.filters.empty() ? 0 : 1)) * buffer_bytes_;
+  }
+  void free_memory() const override {
+    const std::lock_guard lock(mutex_);
+    cache_.clear();
   }
 
  private:
@@ -128,14 +152,17 @@ class ChunkedValues final : public ValueReader {
     if (const std::byte* const kept = cache_.find(place)) return kept;
     const Hdf5Chunk stored = find_chunk(source_, index_blocks_, dataset_.chunking, place);
     if (stored.at == kHdf5Nowhere) return nullptr;
-    return cache_.keep(place, read_chunk(source_, stored, dataset_.filters, dataset_.chunking.chunk_bytes));
+    cache_.make_room();
+    return cache_.keep(place, read_chunk(source_, stored, dataset_.filters, dataset_.chunking.chunk_bytes, budget_));
   }
 
   Hdf5Source source_;
   Hdf5Dataset dataset_;
+  int64_t buffer_bytes_;
   mutable std::mutex mutex_;
   mutable Hdf5BlockCache index_blocks_;
   mutable ChunkCache cache_;
+  Resources budget_;  // its own, of memory_bytes(): callers take as much from theirs
 };
 
 }  // namespace

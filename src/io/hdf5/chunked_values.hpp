@@ -2,7 +2,8 @@
 //
 // A request goes through the chunks that it touches, rows of chunks one after the other, and unpacks each once. Since
 // one may ask for a few rows at a time, the chunks of the last row stay: up to 16 MiB of them, or one if it is larger.
-// Requests of several threads wait for each other.
+// With one more buffer, for the filters, this is all the memory it takes. Requests of several threads wait for each
+// other.
 #pragma once
 
 #include "io/hdf5/dataset.hpp"

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-// A chunk is unpacked as a whole, outside of any memory limit: larger ones are refused.
+// A chunk is unpacked as a whole: larger ones are refused, so that no file can ask for much memory.
 constexpr int64_t kLargestChunkBytes = int64_t{16} << 20;
 
 struct Shape {
@@ -42,7 +42,7 @@ class DatasetParser {
   }
 
   [[noreturn]] void refuse_other_files() const {
-    source_.unsupported(header_.at, "the dataset's values lie in other files; copy them into one with h5repack");
+    source_.unsupported(header_.at, "the dataset's values are in other files; copy them into one with h5repack");
   }
 
   Shape parse_shape() const {
@@ -54,7 +54,7 @@ class DatasetParser {
     const bool has_most = (message.u8() & 1) != 0;
     message.skip(version == 1 ? 5 : 1);
     if (axes != 2) {
-      source_.refused(at, fmt::format("the dataset has {} dimensions; taken are 2: rows and columns", axes));
+      source_.refused(at, fmt::format("the dataset has {} dimensions; supported are 2: rows and columns", axes));
     }
     Shape shape;
     for (int64_t& axis : shape.now) axis = message.length();
@@ -66,7 +66,7 @@ class DatasetParser {
     for (size_t axis = 0; axis < 2; ++axis) {
       const int64_t endless = source_.length_bytes == 8 ? INT64_MAX : (int64_t{1} << 8 * source_.length_bytes) - 1;
       if (shape.most[axis] == endless) shape.most[axis] = kHdf5Unlimited;
-      if (shape.most[axis] < shape.now[axis]) source_.corrupt(at, "the dataset is larger than it may be");
+      if (shape.most[axis] < shape.now[axis]) source_.corrupt(at, "the dataset is larger than its maximum shape");
     }
     return shape;
   }
@@ -80,14 +80,14 @@ class DatasetParser {
     const int64_t kind = place.u8();
     constexpr int64_t kInAHeap = 1;
     if (version > 3 || (version == 3 && kind == kInAHeap)) {
-      source_.unsupported(message.at, "the dataset's type stands in a heap of shared messages");
+      source_.unsupported(message.at, "the dataset's type is in a heap of shared messages");
     }
     if (version == 1) place.skip(6);
     const int64_t at = place.address();
-    if (at == kHdf5Nowhere) source_.corrupt(message.at, "the dataset's type is nowhere");
+    if (at == kHdf5Nowhere) source_.corrupt(message.at, "the address of the dataset's type is missing");
     const Hdf5ObjectHeader type = read_object_header(source_, at);
     const Hdf5Message* const found = type.find(Hdf5MessageType::datatype);
-    if (found == nullptr) source_.corrupt(at, "the dataset's type is none");
+    if (found == nullptr) source_.corrupt(at, "the dataset's type has no datatype message");
     return parse_datatype(source_, cursor(*found, "a datatype message"));
   }
 
@@ -171,7 +171,7 @@ class DatasetParser {
     if (layout.file_bytes() <= source_.size) return;
     source_.corrupt(source_.size,
                     fmt::format("the file ends here, but the dataset of {} begins at byte {} and needs {}; "
-                                "it was cut short",
+                                "it is truncated",
                                 describe(layout), at, layout.file_bytes()));
   }
 
@@ -252,7 +252,7 @@ class DatasetParser {
     chunking.chunk_bytes = saturating_multiply(saturating_multiply(rows, cols), element_bytes);
     if (chunking.chunk_bytes > kLargestChunkBytes) {
       source_.refused(at,
-                      fmt::format("the dataset's chunks of {} x {} values take {}; at most {} are taken: rewrite the "
+                      fmt::format("the dataset's chunks of {} x {} values take {}; the limit is {}: rewrite the "
                                   "file with h5repack, in smaller chunks or none",
                                   rows, cols, format_bytes(chunking.chunk_bytes), format_bytes(kLargestChunkBytes)));
     }

@@ -44,7 +44,7 @@ std::string how_it_differs(int64_t type_class, int64_t bytes, Hdf5Cursor bits) {
   const int64_t offset = bits.u16();
   const int64_t used = bits.u16();
   if (type_class == kInteger) {
-    return used == 8 * bytes ? "" : fmt::format(" with {} bits in use from bit {} on", used, offset);
+    return used == 8 * bytes ? "" : fmt::format(" with {} bits in use from bit {}", used, offset);
   }
   bits.skip(1);
   const int64_t exponent = bits.u8();
@@ -85,7 +85,7 @@ std::string why_refused(int64_t type_class, int64_t flags, int64_t bytes, const 
     default: break;
   }
   return type_class < static_cast<int64_t>(kNames.size()) ? kNames[static_cast<size_t>(type_class)]
-                                                          : "values of a type that is no number";
+                                                          : "values that are not numbers";
 }
 
 }  // namespace
@@ -104,10 +104,10 @@ ElementType parse_datatype(const Hdf5Source& source, Hdf5Cursor message) {
   for (const auto& [element, encoding] : kEncodings) {
     if (given.starts_with(encoding)) return element;
   }
-  source.refused(at,
-                 fmt::format("the dataset holds {}; taken are float32, float16, uint8 and int8 for vectors and int32 "
-                             "and int64 for ids, little-endian{}",
-                             why_refused(type_class, flags, bytes, message), remedy(type_class, flags)));
+  source.refused(
+      at, fmt::format("the dataset holds {}; supported are float32, float16, uint8 and int8 for vectors and int32 "
+                      "and int64 for ids, little-endian{}",
+                      why_refused(type_class, flags, bytes, message), remedy(type_class, flags)));
 }
 
 std::string make_datatype(ElementType element) {

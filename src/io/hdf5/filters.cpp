@@ -61,9 +61,9 @@ Hdf5Filter parse_filter(const Hdf5Source& source, Hdf5Cursor& message, bool vers
 // A chunk on its way from what is stored to values: each filter goes from one buffer to the other.
 class Unpacking {
  public:
-  Unpacking(const Hdf5Source& source, const Hdf5Chunk& chunk, int64_t bytes)
-      : source_(source), chunk_(chunk), capacity_(bytes + bytes / 8 + 1024), now_(buffer()) {
-    // No filter makes more of it than this: what is longer would unpack to more than a chunk.
+  Unpacking(const Hdf5Source& source, const Hdf5Chunk& chunk, int64_t bytes, const Resources& resources)
+      : source_(source), chunk_(chunk), resources_(resources), capacity_(hdf5_buffer_bytes(bytes)), now_(buffer()) {
+    // What is longer would unpack to more than a chunk.
     if (chunk.bytes > capacity_) {
       source.corrupt(chunk.at, fmt::format("a chunk of {} bytes is stored in {}", bytes, chunk.bytes));
     }
@@ -89,7 +89,7 @@ class Unpacking {
 
  private:
   static size_t as_size(int64_t bytes) { return static_cast<size_t>(bytes); }
-  HostBuffer buffer() const { return {capacity_, "a chunk of an HDF5 file", Resources()}; }
+  HostBuffer buffer() const { return {capacity_, "a chunk of an HDF5 file", resources_}; }
   std::span<std::byte> room() {
     if (next_.bytes() == 0) next_ = buffer();
     return {next_.data(), as_size(capacity_)};
@@ -100,7 +100,7 @@ class Unpacking {
   }
 
   void unpack(int64_t made, std::string_view method) {
-    if (made < 0) source_.corrupt(chunk_.at, fmt::format("a chunk is no sound {} content", method));
+    if (made < 0) source_.corrupt(chunk_.at, fmt::format("a chunk is not valid {} data", method));
     turn(made);
   }
 
@@ -130,6 +130,7 @@ class Unpacking {
 
   const Hdf5Source& source_;
   const Hdf5Chunk& chunk_;
+  const Resources& resources_;
   int64_t capacity_;
   HostBuffer now_;
   HostBuffer next_;
@@ -143,7 +144,7 @@ std::vector<Hdf5Filter> parse_filters(const Hdf5Source& source, Hdf5Cursor messa
   const int64_t version = message.u8();
   if (version != 1 && version != 2) source.corrupt(at, fmt::format("unknown version {} of the filters", version));
   const int64_t count = message.u8();
-  if (count > kMostFilters) source.corrupt(at, fmt::format("{} filters; at most {} can be", count, kMostFilters));
+  if (count > kMostFilters) source.corrupt(at, fmt::format("{} filters; the limit is {}", count, kMostFilters));
   if (version == 1) message.skip(6);
   std::vector<Hdf5Filter> filters;
   for (int64_t i = 0; i < count; ++i) filters.push_back(parse_filter(source, message, version == 1));
@@ -151,8 +152,8 @@ std::vector<Hdf5Filter> parse_filters(const Hdf5Source& source, Hdf5Cursor messa
 }
 
 HostBuffer read_chunk(const Hdf5Source& source, const Hdf5Chunk& chunk, const std::vector<Hdf5Filter>& filters,
-                      int64_t bytes) {
-  Unpacking unpacking(source, chunk, bytes);
+                      int64_t bytes, const Resources& resources) {
+  Unpacking unpacking(source, chunk, bytes, resources);
   for (size_t i = filters.size(); i-- > 0;) {
     if ((chunk.skipped_filters >> i & 1) == 0) unpacking.undo(filters[i]);
   }

@@ -28,8 +28,11 @@ struct Hdf5Chunk {
   int64_t skipped_filters = 0;  // a bit for each that was not applied
 };
 
-// The values of a chunk: `bytes` of them, or CorruptFile. Takes up to three times that memory while it works.
+// The buffer in which a chunk of so many bytes is read. No filter makes more of it than this.
+constexpr int64_t hdf5_buffer_bytes(int64_t chunk_bytes) { return chunk_bytes + chunk_bytes / 8 + 1024; }
+
+// The values of a chunk: `bytes` of them, or CorruptFile. Filters take a second such buffer while they work.
 HostBuffer read_chunk(const Hdf5Source& source, const Hdf5Chunk& chunk, const std::vector<Hdf5Filter>& filters,
-                      int64_t bytes);
+                      int64_t bytes, const Resources& resources);
 
 }  // namespace kith

@@ -44,7 +44,7 @@ Hdf5FractalHeap::Hdf5FractalHeap(const Hdf5Source& source, int64_t at) : source_
   if (!is_power_of_2(table_width_) || !is_power_of_2(first_block_bytes_) || !is_power_of_2(most_direct_bytes_) ||
       first_block_bytes_ > most_direct_bytes_ || most_direct_bytes_ > kHdf5LargestBlock || heap_bits < 1 ||
       heap_bits > 62 || most_object_bytes < 1) {
-    source.corrupt(at, "the measures of the heap of a group's links are impossible");
+    source.corrupt(at, "the sizes of the heap of a group's links are impossible");
   }
   offset_width_ = (heap_bits + 7) / 8;
   length_width_ = std::min((log2_of(most_direct_bytes_) + 7) / 8, log2_of(most_object_bytes) / 8 + 1);
@@ -75,7 +75,7 @@ Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
   int64_t at = root_at_;
   int64_t rows = root_rows_;
   if (rows == 0) {
-    if (at == kHdf5Nowhere || offset >= first_block_bytes_) source_.corrupt(at_, "an object lies outside its heap");
+    if (at == kHdf5Nowhere || offset >= first_block_bytes_) source_.corrupt(at_, "an object is outside its heap");
     source_.check_inside(at, first_block_bytes_, kBlock);
     return {at, first_block_bytes_, offset};
   }
@@ -84,7 +84,7 @@ Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
   if (first_row <= 0) source_.corrupt(at_, "a heap has rows of no blocks");
   for (int64_t level = 0; level < kMostLevels; ++level) {
     const int64_t row = offset < first_row ? 0 : log2_of(offset / first_row) + 1;
-    if (at == kHdf5Nowhere || row >= rows) source_.corrupt(at_, "an object lies outside its heap");
+    if (at == kHdf5Nowhere || row >= rows) source_.corrupt(at_, "an object is outside its heap");
     const int64_t bytes = row_bytes(row);
     const int64_t row_begin = row == 0 ? 0 : bytes * table_width_;
     const int64_t entry = row * table_width_ + (offset - row_begin) / bytes;
@@ -99,7 +99,7 @@ Hdf5FractalHeap::Place Hdf5FractalHeap::locate(int64_t offset) const {
     at = cursor.address();
     offset = (offset - row_begin) % bytes;
     if (row < direct_rows) {
-      if (at == kHdf5Nowhere) source_.corrupt(at_, "an object lies outside its heap");
+      if (at == kHdf5Nowhere) source_.corrupt(at_, "an object is outside its heap");
       source_.check_inside(at, bytes, kBlock);
       return {at, bytes, offset};
     }

@@ -120,7 +120,7 @@ class HeaderReader {
   void follow(Hdf5Cursor message) {
     const int64_t here = message.at();
     const int64_t at = message.address();
-    if (at == kHdf5Nowhere) source_.corrupt(here, "an object header goes on nowhere");
+    if (at == kHdf5Nowhere) source_.corrupt(here, "an object header continues at no address");
     continuations_.push_back({at, message.length()});
   }
 

@@ -26,8 +26,8 @@ uint64_t little_endian(std::span<const std::byte> bytes) {
 Hdf5Block Hdf5Source::read(int64_t at, int64_t bytes, std::string_view what) const {
   check_inside(at, bytes, what);
   if (bytes > kHdf5LargestBlock) {
-    unsupported(
-        at, fmt::format("{} of {}; at most {} are taken", what, format_bytes(bytes), format_bytes(kHdf5LargestBlock)));
+    unsupported(at,
+                fmt::format("{} of {}; the limit is {}", what, format_bytes(bytes), format_bytes(kHdf5LargestBlock)));
   }
   Hdf5Block block{std::vector<std::byte>(static_cast<size_t>(bytes)), at};
   read_fully(file, path, at, block.bytes.data(), bytes);
@@ -36,7 +36,7 @@ Hdf5Block Hdf5Source::read(int64_t at, int64_t bytes, std::string_view what) con
 
 void Hdf5Source::check_inside(int64_t at, int64_t bytes, std::string_view what) const {
   if (bytes <= size - at) return;
-  corrupt(size, fmt::format("the file ends here, inside of {}, which begins at byte {} and takes {}; it was cut short, "
+  corrupt(size, fmt::format("the file ends here, inside of {}, which begins at byte {} and takes {}; it is truncated "
                             "or is damaged",
                             what, at, bytes));
 }
@@ -69,7 +69,8 @@ bool Hdf5Cursor::accept(std::string_view signature) {
 }
 
 void Hdf5Cursor::expect(std::string_view signature) {
-  if (!accept(signature)) source_->corrupt(at(), fmt::format("no '{}' here, with which {} begins", signature, what_));
+  if (!accept(signature))
+    source_->corrupt(at(), fmt::format("'{}' was expected here, the signature of {}", signature, what_));
 }
 
 int64_t Hdf5Cursor::number(int64_t bytes) {
@@ -82,7 +83,7 @@ int64_t Hdf5Cursor::address() {
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0xff}; })) return kHdf5Nowhere;
   const uint64_t address = little_endian(bytes);
   if (address > static_cast<uint64_t>(source_->size - source_->base)) {
-    source_->corrupt(here, fmt::format("{} has the address {}, behind the end of the file", what_, address));
+    source_->corrupt(here, fmt::format("{} has the address {}, past the end of the file", what_, address));
   }
   return source_->base + static_cast<int64_t>(address);
 }

@@ -18,7 +18,7 @@ int64_t locate(const Hdf5Source& source) {
     const Hdf5Block block = source.read(at, signature_bytes, kWhat);
     if (Hdf5Cursor(source, block, kWhat).accept(kSignature)) return at;
   }
-  source.corrupt(0, "no HDF5 file: its signature stands neither at the beginning nor at byte 512, 1024, 2048, ...");
+  source.corrupt(0, "not an HDF5 file: its signature is neither at the beginning nor at byte 512, 1024, 2048, ...");
 }
 
 void check_width(const Hdf5Source& source, int64_t at, int64_t bytes) {
@@ -33,8 +33,8 @@ void check_end(const Hdf5Source& source, int64_t stored_base, int64_t stored_end
   if (stored_end < stored_base) source.corrupt(at, "the end of the file is said to be before its beginning");
   const int64_t bytes = stored_end - stored_base;
   if (bytes <= source.size - source.base) return;
-  source.corrupt(source.size, fmt::format("the file ends here, but its superblock promises {} bytes more; it was cut "
-                                          "short",
+  source.corrupt(source.size, fmt::format("the file ends here, but its superblock promises {} bytes more; it is "
+                                          "truncated",
                                           bytes - (source.size - source.base)));
 }
 

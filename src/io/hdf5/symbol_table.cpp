@@ -82,7 +82,7 @@ Hdf5SymbolTable::Node Hdf5SymbolTable::read_node(int64_t at) const {
   const Hdf5Block head = source_.read(at, head_bytes, kTree);
   Hdf5Cursor cursor(source_, head, kTree);
   cursor.expect("TREE");
-  if (cursor.u8() != 0) source_.corrupt(at, "a group's tree has a node that is none of a group");
+  if (cursor.u8() != 0) source_.corrupt(at, "a group's tree has a node of another kind");
   Node node{cursor.u8(), {}, {}};
   const int64_t entries = cursor.u16();
   const int64_t entry_bytes = source_.length_bytes + source_.offset_bytes;
@@ -131,7 +131,7 @@ std::vector<Hdf5SymbolTable::Symbol> Hdf5SymbolTable::read_symbols(int64_t at) c
 
 // Up to a zero byte, or the first `most` bytes.
 std::string Hdf5SymbolTable::heap_text(int64_t offset, int64_t most) const {
-  if (offset >= heap_bytes_) source_.corrupt(heap_at_, fmt::format("a name lies outside its heap, at {}", offset));
+  if (offset >= heap_bytes_) source_.corrupt(heap_at_, fmt::format("a name is outside its heap, at {}", offset));
   const Hdf5Block block = source_.read(heap_at_ + offset, std::min(most, heap_bytes_ - offset), kHeap);
   const std::string_view text(reinterpret_cast<const char*>(block.bytes.data()), block.bytes.size());
   return std::string(text.substr(0, text.find('\0')));

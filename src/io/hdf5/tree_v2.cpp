@@ -43,7 +43,7 @@ Hdf5TreeV2::Hdf5TreeV2(const Hdf5Source& source, Hdf5BlockCache& cache, int64_t 
   root_.at = cursor.address();
   root_.records = cursor.u16();
   if (record_bytes_ == 0 || levels_ > kMostLevels || node_bytes <= kNodePrefixBytes + kChecksumBytes) {
-    source.corrupt(at, "the tree's measures are impossible");
+    source.corrupt(at, "the tree's sizes are impossible");
   }
 
   // How wide a node's counts are follows from how many records could be below it.

@@ -18,15 +18,11 @@ struct TileBlock {
 // Three blocks on a multiprocessor leave a thread 168 registers, of which the accumulators take 128.
 template <KeyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, 3)
-    distance_kernel(AnyRowsRef queries, AnyRowsRef rows, int64_t cols, uint32_t* keys, int64_t key_stride) {
+    distance_kernel(DeviceRowsView queries, DeviceRowsView rows, int64_t cols, uint32_t* keys, int64_t key_stride) {
   __shared__ DistanceTileShared shared;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kTileRows;
   const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kTileQueries;
   distance_tile<kKind>(TileBlock{}, shared, queries, rows, cols, first_query, first_row, keys, key_stride);
-}
-
-AnyRowsRef ref_of(const DeviceRowsView& view) {
-  return {view.data, view.dtype, view.stride, view.count, view.inverse_norms, view.list, view.first_listed};
 }
 
 }  // namespace
@@ -37,7 +33,7 @@ void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceR
   const dim3 grid(static_cast<unsigned>((rows.count + kTileRows - 1) / kTileRows),
                   static_cast<unsigned>((queries.count + kTileQueries - 1) / kTileQueries));
   visit_kind(key_kind(metric), [&](auto tag) {
-    distance_kernel<tag.kind><<<grid, kTileThreads, 0, stream>>>(ref_of(queries), ref_of(rows), cols, keys, key_stride);
+    distance_kernel<tag.kind><<<grid, kTileThreads, 0, stream>>>(queries, rows, cols, keys, key_stride);
   });
   KITH_CUDA_CHECK_LAUNCH("distance_kernel");
 }

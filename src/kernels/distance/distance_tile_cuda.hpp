@@ -8,12 +8,11 @@
 // `Block` gives thread() and sync(); the tests give one made of real threads.
 #pragma once
 
-#include <kith/dtype.hpp>
-
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/device_core.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/device_rows.hpp"
 
 #include <cstdint>
 
@@ -25,37 +24,8 @@ inline constexpr int kTileWarps = 4;
 inline constexpr int kTileQueries = kTileQueriesPerThread * kTileWarps;
 inline constexpr int kTileThreads = kTileRows * kTileWarps;
 
-// Vectors in device memory; `inverse_norms` are there for cosine alone.
-template <typename T>
-struct DeviceRowsRef {
-  const T* data;
-  int64_t stride;  // elements
-  int64_t count;
-  const double* inverse_norms;
-
-  KITH_DEVICE int64_t stored(int64_t i) const { return i; }
-};
-
-// The same of any dtype, known at run time: a slab is loaded once and used by many, so the choice costs little.
-struct AnyRowsRef {
-  const void* data;
-  DType dtype;
-  int64_t stride;
-  int64_t count;
-  const double* inverse_norms;
-  const uint32_t* list = nullptr;  // of row numbers, as in DeviceRowsView
-  uint32_t first_listed = 0;
-
-  KITH_DEVICE int64_t stored(int64_t i) const {
-    return list == nullptr ? i : static_cast<int64_t>(list[i] - first_listed);
-  }
-};
-
-template <typename T>
-KITH_DEVICE inline double stored_value(const DeviceRowsRef<T>& rows, int64_t index) {
-  return static_cast<double>(rows.data[index]);
-}
-KITH_DEVICE inline double stored_value(const AnyRowsRef& rows, int64_t index) {
+// The dtype is looked at for every value: a slab is loaded once and used by many, so that costs little.
+KITH_DEVICE inline double stored_value(const DeviceRowsView& rows, int64_t index) {
   switch (rows.dtype) {
     case DType::f16: return static_cast<double>(static_cast<const Half*>(rows.data)[index]);
     case DType::bf16: return static_cast<double>(static_cast<const BFloat16*>(rows.data)[index]);
@@ -72,8 +42,8 @@ struct DistanceTileShared {
 };
 
 // Columns first_col .. first_col + 15 of `kVectors` vectors from `first` on, column by column.
-template <KeyKind kKind, int kVectors, int kPitch, typename Rows, typename Block>
-KITH_DEVICE inline void stage_slab(const Block& block, const Rows& source, int64_t first, int64_t first_col,
+template <KeyKind kKind, int kVectors, int kPitch, typename Block>
+KITH_DEVICE inline void stage_slab(const Block& block, const DeviceRowsView& source, int64_t first, int64_t first_col,
                                    int64_t cols, double (&slab)[kCanonicalLanes][kPitch]) {
   for (int i = block.thread(); i < kVectors * kCanonicalLanes; i += kTileThreads) {
     const int column = i % kCanonicalLanes;
@@ -88,9 +58,9 @@ KITH_DEVICE inline void stage_slab(const Block& block, const Rows& source, int64
 }
 
 // Writes the ordered keys of queries first_query.. and rows first_row.. to keys[query * key_stride + row].
-template <KeyKind kKind, typename Queries, typename Rows, typename Block>
-KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const Queries& queries,
-                                      const Rows& rows, int64_t cols, int64_t first_query, int64_t first_row,
+template <KeyKind kKind, typename Block>
+KITH_DEVICE inline void distance_tile(const Block& block, DistanceTileShared& shared, const DeviceRowsView& queries,
+                                      const DeviceRowsView& rows, int64_t cols, int64_t first_query, int64_t first_row,
                                       uint32_t* keys, int64_t key_stride) {
   // Scaled vectors leave cosine the step of squared_l2.
   constexpr KeyKind kStep = kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads)
     inspect_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= rows.count) return;
-  report(findings, row, inspect_row(static_cast<const T*>(rows.data) + rows.stored(row) * rows.stride, cols));
+  report(findings, row, inspect_row(rows.row<T>(row), cols));
 }
 
 template <bool kNorms, typename T>
@@ -37,9 +37,8 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= rows.count) return;
   const unsigned threads = row_threads();
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  const T* const data = static_cast<const T*>(rows.data);
-  const T* const values = data + rows.stored(row) * rows.stride;
-  const bool aligned = rows_aligned(data, rows.stride);
+  const T* const values = rows.row<T>(row);
+  const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
   double lanes[kRowThreadLanes] = {};
   bool finite = true;
   bool negative = false;

@@ -1,6 +1,6 @@
 // Operands of bytes: eight lanes for each row, sixteen bytes a lane at a time.
 #include "cuda/error.hpp"
-#include "kernels/matrix/operand_rows_cuda.hpp"
+#include "kernels/matrix/operand_blocks_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
@@ -31,21 +31,22 @@ __device__ uint32_t signed_word(const T* row, int64_t first, int64_t cols) {
 }
 
 template <bool kInverted, typename T>
-__device__ ByteSums convert_bytes(const OperandRows<T>& rows, int64_t row, bool aligned, int64_t chunks,
+__device__ ByteSums convert_bytes(const DeviceRowsView& rows, int64_t cols, int64_t row, bool aligned,
                                   std::byte* operands) {
   constexpr uint32_t kShift = std::is_same_v<T, uint8_t> ? 0x80808080u : 0u;
   const int lane = static_cast<int>(threadIdx.x) % kByteLanes;
+  const int64_t chunks = operand_chunks(cols, 1);
   ByteSums sums;
   const bool real = row < rows.count;
-  const T* const from = real ? rows.row(row) : nullptr;
+  const T* const from = real ? rows.row<T>(row) : nullptr;
   for (int64_t first = 16 * lane; first < chunks * kChunkBytes; first += kChunkBytes) {
     uint4 unit = {0, 0, 0, 0};
-    if (real && aligned && first + 16 <= rows.cols) {
+    if (real && aligned && first + 16 <= cols) {
       unit = *reinterpret_cast<const uint4*>(from + first);
       unit = {unit.x ^ kShift, unit.y ^ kShift, unit.z ^ kShift, unit.w ^ kShift};
     } else if (real) {
-      unit = {signed_word(from, first, rows.cols), signed_word(from, first + 4, rows.cols),
-              signed_word(from, first + 8, rows.cols), signed_word(from, first + 12, rows.cols)};
+      unit = {signed_word(from, first, cols), signed_word(from, first + 4, cols), signed_word(from, first + 8, cols),
+              signed_word(from, first + 12, cols)};
     }
     for (const uint32_t word : {unit.x, unit.y, unit.z, unit.w}) {
       sums.squares = __dp4a(static_cast<int>(word), static_cast<int>(word), sums.squares);
@@ -62,8 +63,7 @@ __device__ ByteSums convert_bytes(const OperandRows<T>& rows, int64_t row, bool 
   return sums;
 }
 
-template <typename T>
-__device__ bool units_aligned(const OperandRows<T>& rows) {
+__device__ bool units_aligned(const DeviceRowsView& rows) {
   return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 16 == 0;
 }
 
@@ -72,16 +72,15 @@ static_assert(kOperandTile % kByteRows == 0);
 
 template <typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    base_bytes_kernel(OperandRows<T> rows, int64_t tile_rows, bool product, BaseFacts* facts, std::byte* operands,
-                      int32_t* terms) {
+    base_bytes_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, bool product, BaseFacts* facts,
+                      std::byte* operands, int32_t* terms) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
-  const int64_t chunks = operand_chunks(rows.cols, 1);
   const bool aligned = units_aligned(rows);
   int32_t largest = 0;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kByteRows;
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kByteRows + threadIdx.x / kByteLanes; row < tile_rows;
        row += step) {
-    const ByteSums sums = convert_bytes<false>(rows, row, aligned, chunks, operands);
+    const ByteSums sums = convert_bytes<false, T>(rows, cols, row, aligned, operands);
     largest = max(largest, sums.squares);
     if (threadIdx.x % kByteLanes != 0) continue;
     // An inverted query q gives (-q - 1) x: the sum of x makes up for it. What the shift adds to a product is a
@@ -101,14 +100,15 @@ __global__ void __launch_bounds__(kOperandThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    query_bytes_kernel(OperandRows<T> rows, int64_t tile_rows, bool product, std::byte* operands, QueryFacts* facts) {
+    query_bytes_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, bool product, std::byte* operands,
+                       QueryFacts* facts) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kByteRows + threadIdx.x / kByteLanes;
   if (row >= tile_rows) return;
-  const ByteSums sums = convert_bytes<true>(rows, row, units_aligned(rows), operand_chunks(rows.cols, 1), operands);
+  const ByteSums sums = convert_bytes<true, T>(rows, cols, row, units_aligned(rows), operands);
   if (threadIdx.x % kByteLanes != 0 || row >= rows.count) return;
   const double shifted =
-      static_cast<double>(kShift) * sums.values + static_cast<double>(kShift) * kShift * static_cast<double>(rows.cols);
+      static_cast<double>(kShift) * sums.values + static_cast<double>(kShift) * kShift * static_cast<double>(cols);
   facts[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
                 1.0f,
                 0u,
@@ -126,12 +126,11 @@ void with_bytes(DType dtype, const Use& use) {
 
 void launch_byte_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kByteRows), kOperandMostBlocks));
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kByteRows), kOperandMostBlocks));
   with_bytes(task.rows.dtype, [&](auto value) {
-    base_bytes_kernel<<<blocks, kOperandThreads, 0, stream>>>(operand_rows<decltype(value)>(task), tile_rows,
-                                                              task.kind == KeyKind::inner_product, task.base_facts,
-                                                              task.operands, static_cast<int32_t*>(base.terms));
+    base_bytes_kernel<decltype(value)>
+        <<<blocks, kOperandThreads, 0, stream>>>(task.rows, task.cols, tile_rows, task.kind == KeyKind::inner_product,
+                                                 task.base_facts, task.operands, static_cast<int32_t*>(base.terms));
   });
   KITH_CUDA_CHECK_LAUNCH("base_bytes_kernel");
 }
@@ -140,9 +139,8 @@ void launch_byte_queries(const OperandTask& task, const QueryOperands& queries, 
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
   const auto blocks = static_cast<unsigned>(divide_up(tile_rows, kByteRows));
   with_bytes(task.rows.dtype, [&](auto value) {
-    query_bytes_kernel<<<blocks, kOperandThreads, 0, stream>>>(operand_rows<decltype(value)>(task), tile_rows,
-                                                               task.kind == KeyKind::inner_product, task.operands,
-                                                               queries.facts);
+    query_bytes_kernel<decltype(value)><<<blocks, kOperandThreads, 0, stream>>>(
+        task.rows, task.cols, tile_rows, task.kind == KeyKind::inner_product, task.operands, queries.facts);
   });
   KITH_CUDA_CHECK_LAUNCH("query_bytes_kernel");
 }

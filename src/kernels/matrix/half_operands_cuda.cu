@@ -2,7 +2,7 @@
 #include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
-#include "kernels/matrix/operand_rows_cuda.hpp"
+#include "kernels/matrix/operand_blocks_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include <cuda_fp16.h>
@@ -37,16 +37,18 @@ __device__ float warp_largest(float value) {
 
 template <typename T>
 __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
-    sample_kernel(OperandRows<T> rows, Form form, float* centre, BaseFacts* facts) {
+    sample_kernel(DeviceRowsView rows, int64_t cols, Form form, float* centre, BaseFacts* facts) {
   __shared__ double sums[kSampleSlices][kSampleCols];
   __shared__ float means[kSampleCols];
   const int64_t samples = rows.count < kSamples ? rows.count : kSamples;
   const int col_in_block = static_cast<int>(threadIdx.x) % kSampleCols;
   const int slice = static_cast<int>(threadIdx.x) / kSampleCols;
   const int64_t col = static_cast<int64_t>(blockIdx.x) * kSampleCols + col_in_block;
-  const auto value = [&](int64_t sample) { return static_cast<float>(rows.row(sample * rows.count / samples)[col]); };
+  const auto value = [&](int64_t sample) {
+    return static_cast<float>(rows.row<T>(sample * rows.count / samples)[col]);
+  };
   double sum = 0;
-  if (form == Form::centred && col < rows.cols) {
+  if (form == Form::centred && col < cols) {
     for (int64_t s = slice; s < samples; s += kSampleSlices) sum += value(s);
   }
   sums[slice][col_in_block] = sum;
@@ -56,11 +58,11 @@ __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
     for (int s = 0; s < kSampleSlices; ++s) total += sums[s][col_in_block];
     const float mean = static_cast<float>(total / static_cast<double>(samples));
     means[col_in_block] = mean - mean == 0.0f ? mean : 0.0f;
-    if (col < rows.cols) centre[col] = means[col_in_block];
+    if (col < cols) centre[col] = means[col_in_block];
   }
   __syncthreads();
   float largest = 0;
-  if (col < rows.cols && form != Form::unit) {
+  if (col < cols && form != Form::unit) {
     for (int64_t s = slice; s < samples; s += kSampleSlices) {
       const float magnitude = fabsf(value(s) - means[col_in_block]);
       if (magnitude <= 3e38f) largest = fmaxf(largest, magnitude);
@@ -80,23 +82,24 @@ struct HalfSums {
 
 // Reads a row, writes its operand.
 template <Form kForm, bool kNegated, typename T>
-__device__ HalfSums convert_half(const OperandRows<T>& rows, int64_t row, const float* centre, float scale,
-                                 bool aligned, int64_t chunks, std::byte* operands) {
+__device__ HalfSums convert_half(const DeviceRowsView& rows, int64_t cols, int64_t row, const float* centre,
+                                 float scale, bool aligned, std::byte* operands) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t chunks = operand_chunks(cols, 2);
   HalfSums sums;
   const bool real = row < rows.count;
-  const T* const from = real ? rows.row(row) : nullptr;
+  const T* const from = real ? rows.row<T>(row) : nullptr;
   double inverse_norm = 1;
   if constexpr (kForm == Form::unit) inverse_norm = real ? rows.inverse_norms[row] : 0.0;
   for (int64_t first = 4 * lane; first < chunks * (kChunkBytes / 2); first += 128) {
     __half halves[4] = {};
     if (real) {
-      const Four<T> stored = load_four(from, first, rows.cols, aligned);
+      const Four<T> stored = load_four(from, first, cols, aligned);
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
         float value = static_cast<float>(stored.values[i]);
         sums.finite = sums.finite && value - value == 0.0f;
-        if constexpr (kForm == Form::centred) value -= first + i < rows.cols ? centre[first + i] : 0.0f;
+        if constexpr (kForm == Form::centred) value -= first + i < cols ? centre[first + i] : 0.0f;
         if constexpr (kForm == Form::unit) value = static_cast<float>(static_cast<double>(value) * inverse_norm);
         value *= scale;
         const __half rounded = __float2half_rn(value);
@@ -127,18 +130,17 @@ __device__ OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
 
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    base_half_kernel(OperandRows<T> rows, int64_t tile_rows, const float* centre, BaseFacts* facts, std::byte* operands,
-                     float* terms, uint32_t* first_bad) {
-  const int64_t chunks = operand_chunks(rows.cols, 2);
+    base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseFacts* facts,
+                     std::byte* operands, float* terms, uint32_t* first_bad) {
   const float scale = operand_scale(facts->sample_largest);
-  const bool aligned = rows_aligned(rows.data, rows.stride);
+  const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
   OperandFacts largest = {0, 0};
   bool unsure = false;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kOperandWarps;
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32; row < tile_rows;
        row += step) {
-    const HalfSums sums = convert_half<kForm, false>(rows, row, centre, scale, aligned, chunks, operands);
-    const OperandFacts mine = facts_of(sums, rows.cols);
+    const HalfSums sums = convert_half<kForm, false, T>(rows, cols, row, centre, scale, aligned, operands);
+    const OperandFacts mine = facts_of(sums, cols);
     largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
     unsure = unsure || !sums.inside;
     if (threadIdx.x % 32 != 0) continue;
@@ -163,10 +165,10 @@ __global__ void __launch_bounds__(kOperandThreads)
 
 // The power of two for a query of its own, where no term must be in the same unit.
 template <typename T>
-__device__ float own_scale(const OperandRows<T>& rows, int64_t row) {
+__device__ float own_scale(const DeviceRowsView& rows, int64_t cols, int64_t row) {
   float largest = 0;
-  const T* const values = rows.row(row);
-  for (int64_t col = threadIdx.x % 32; col < rows.cols; col += 32) {
+  const T* const values = rows.row<T>(row);
+  for (int64_t col = threadIdx.x % 32; col < cols; col += 32) {
     largest = fmaxf(largest, fabsf(static_cast<float>(values[col])));
   }
   largest = warp_largest(largest);
@@ -175,19 +177,18 @@ __device__ float own_scale(const OperandRows<T>& rows, int64_t row) {
 
 template <Form kForm, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    query_half_kernel(OperandRows<T> rows, int64_t tile_rows, const float* centre, const BaseFacts* base,
+    query_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, const BaseFacts* base,
                       std::byte* operands, QueryOperands target) {
-  const int64_t chunks = operand_chunks(rows.cols, 2);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32;
   if (row >= tile_rows) return;
   float scale = operand_scale(base->sample_largest);
-  if (kForm == Form::plain && row < rows.count) scale = own_scale(rows, row);
-  const HalfSums sums =
-      convert_half<kForm, true>(rows, row, centre, scale, rows_aligned(rows.data, rows.stride), chunks, operands);
+  if (kForm == Form::plain && row < rows.count) scale = own_scale<T>(rows, cols, row);
+  const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
+  const HalfSums sums = convert_half<kForm, true, T>(rows, cols, row, centre, scale, aligned, operands);
   if (threadIdx.x % 32 != 0 || row >= rows.count) return;
   // A zero query is at distance 1 of everything: no product tells.
   const bool unsure = !sums.inside || (kForm == Form::unit && sums.squares == 0.0f);
-  target.facts[row] = {facts_of(sums, rows.cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
+  target.facts[row] = {facts_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0};
   if (!sums.finite && target.first_bad != nullptr) {
     atomicMin(target.first_bad, target.first_query + static_cast<uint32_t>(row));
   }
@@ -208,21 +209,20 @@ void launch_half_sample(const OperandTask& task, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(divide_up(task.cols, kSampleCols));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    sample_kernel<<<blocks, kSampleCols * kSampleSlices, 0, stream>>>(operand_rows<T>(task), form_of(task.kind),
-                                                                      task.centre, task.base_facts);
+    sample_kernel<T><<<blocks, kSampleCols * kSampleSlices, 0, stream>>>(task.rows, task.cols, form_of(task.kind),
+                                                                         task.centre, task.base_facts);
   });
   KITH_CUDA_CHECK_LAUNCH("sample_kernel");
 }
 
 void launch_half_base(const OperandTask& task, const BaseOperands& base, cudaStream_t stream) {
   const int64_t tile_rows = operand_tiles(task.rows.count) * kOperandTile;
-  const auto blocks =
-      static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kOperandWarps), kOperandMostBlocks));
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(tile_rows, kOperandWarps), kOperandMostBlocks));
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {
-      base_half_kernel<decltype(form)::value>
-          <<<blocks, kOperandThreads, 0, stream>>>(operand_rows<T>(task), tile_rows, task.centre, task.base_facts,
+      base_half_kernel<decltype(form)::value, T>
+          <<<blocks, kOperandThreads, 0, stream>>>(task.rows, task.cols, tile_rows, task.centre, task.base_facts,
                                                    task.operands, static_cast<float*>(base.terms), base.first_bad);
     });
   });
@@ -235,8 +235,8 @@ void launch_half_queries(const OperandTask& task, const QueryOperands& queries, 
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     with_form(task.kind, [&](auto form) {
-      query_half_kernel<decltype(form)::value><<<blocks, kOperandThreads, 0, stream>>>(
-          operand_rows<T>(task), tile_rows, task.centre, task.base_facts, task.operands, queries);
+      query_half_kernel<decltype(form)::value, T><<<blocks, kOperandThreads, 0, stream>>>(
+          task.rows, task.cols, tile_rows, task.centre, task.base_facts, task.operands, queries);
     });
   });
   KITH_CUDA_CHECK_LAUNCH("query_half_kernel");

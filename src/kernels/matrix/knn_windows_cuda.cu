@@ -1,8 +1,7 @@
 #include "kernels/matrix/knn_windows_cuda.hpp"
 
-#include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
-#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/knn_window_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -12,20 +11,14 @@ constexpr int kThreads = 256;
 __global__ void __launch_bounds__(kThreads) knn_windows_kernel(KnnWindowTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (query >= task.queries) return;
-  const BaseFacts base = *task.base_facts;
   const float* const minima = task.minima + query * task.selected;
   const double kth = task.kth != nullptr ? task.kth[query] : task.k <= task.selected ? minima[task.k - 1] : HUGE_VAL;
-  const MeasuredWindow measured =
-      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
-  const CandidateWindow window = candidate_window(measured.problem, measured.query, base.rows, kth);
-  const bool sure = window.sure && measured.sure;
-  task.thresholds[query] = sure ? window.threshold : -HUGE_VALF;
-  task.key_limits[query] = sure ? ordered_key(window.key_limit) : 0;
+  const CandidateWindow window = write_knn_window(task, query, kth);
   if (task.group_counts == nullptr) return;
   int count = 0;
   while (count < task.selected && minima[count] <= window.threshold) ++count;
   const bool all_there = count < task.selected || task.selected == task.groups;
-  task.group_counts[query] = sure && all_there ? count : -1;
+  task.group_counts[query] = window.sure && all_there ? count : -1;
 }
 
 }  // namespace

@@ -100,19 +100,6 @@ class NearestEpilogue {
     return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
   }
 
-  // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
-  static __device__ uint32_t columns_below(const float (&products)[kSlabValues], int half, const float* terms,
-                                           float limit) {
-    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    uint32_t columns = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kSlabValues / 2; ++i) {
-      const float value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
-      if (value <= limit) columns |= 1u << i;
-    }
-    return columns;
-  }
-
   // All of them with the least one's value, which is no more than theirs: at worst too many are kept.
   __device__ void collect(int q, float least, uint32_t columns, int tile) const {
 #pragma unroll 1

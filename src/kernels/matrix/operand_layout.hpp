@@ -17,7 +17,7 @@ namespace kith {
 
 inline constexpr int kOperandTile = 128;  // rows
 inline constexpr int kChunkBytes = 128;   // of a row
-inline constexpr int kBlockBytes = kOperandTile * kChunkBytes;
+inline constexpr int kTileChunkBytes = kOperandTile * kChunkBytes;
 inline constexpr int kQueryTile = 2 * kOperandTile;  // queries that one block multiplies at a time
 inline constexpr int kGroupsPerTile = 4;
 inline constexpr int kGroupRowsPerTile = kOperandTile / kGroupsPerTile;
@@ -29,7 +29,7 @@ KITH_HOST_DEVICE constexpr int64_t operand_chunks(int64_t cols, int64_t bytes_pe
 // Tiles come in pairs: a pair of query tiles is multiplied at a time, a pair of base tiles may be a group.
 KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_up(rows, kQueryTile); }
 KITH_HOST_DEVICE constexpr int64_t operand_bytes(int64_t rows, int64_t chunks) {
-  return operand_tiles(rows) * chunks * kBlockBytes;
+  return operand_tiles(rows) * chunks * kTileChunkBytes;
 }
 
 // Where byte `byte` of row `row` lies.
@@ -37,7 +37,7 @@ KITH_HOST_DEVICE constexpr int64_t operand_offset(int64_t row, int64_t byte, int
   const int64_t tile = row / kOperandTile;
   const int64_t in_tile = row % kOperandTile;
   const int64_t unit = (byte % kChunkBytes / 16) ^ (in_tile % 8);
-  return (tile * chunks + byte / kChunkBytes) * kBlockBytes + in_tile * kChunkBytes + unit * 16 + byte % 16;
+  return (tile * chunks + byte / kChunkBytes) * kTileChunkBytes + in_tile * kChunkBytes + unit * 16 + byte % 16;
 }
 
 // Rows of a base with groups of one or two tiles.
@@ -50,6 +50,23 @@ KITH_HOST_DEVICE constexpr int64_t group_row(int64_t group, int i, int tiles_per
   const int64_t tile = group / kGroupsPerTile * tiles_per_group + i / kGroupRowsPerTile;
   const int in_tile = i % kGroupRowsPerTile;
   return tile * kOperandTile + in_tile / 2 * 8 + group % kGroupsPerTile * 2 + in_tile % 2;
+}
+
+// Smaller groups, where a base has few rows: a thread's columns of a tile are cut into parts of 2 or 8.
+KITH_HOST_DEVICE constexpr int64_t part_count(int64_t rows, int rows_per_part) {
+  return operand_tiles(rows) * (kOperandTile / rows_per_part);
+}
+
+// Marked rows: a bit for each row of the tiles. What one thread holds of a tile is a word, and the words of two tiles
+// are neighbours, so that four threads write 32 bytes of a query's.
+inline constexpr int kMarkWordsPerTile = 4;
+KITH_HOST_DEVICE constexpr int64_t mark_words(int64_t rows) { return operand_tiles(rows) * kMarkWordsPerTile; }
+// The word of a tile's columns 8 j + 2 `part` and 8 j + 2 `part` + 1.
+KITH_HOST_DEVICE constexpr int64_t mark_word(int64_t tile, int part) { return tile / 2 * 8 + part * 2 + tile % 2; }
+// The row of a word's bit; it may lie past the last row of the base.
+KITH_HOST_DEVICE constexpr int64_t marked_row(int64_t word, int bit) {
+  const int64_t tile = word / 8 * 2 + word % 2;
+  return tile * kOperandTile + bit / 2 * 8 + word % 8 / 2 * 2 + bit % 2;
 }
 
 }  // namespace kith

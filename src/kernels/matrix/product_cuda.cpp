@@ -14,6 +14,18 @@ void launch_product_candidates(ProductEngine engine, const ProductOperands& oper
   launch_mma(operands, schedule, candidates, stream);
 }
 
+void launch_product_parts(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductParts& parts, cudaStream_t stream) {
+  if (engine == ProductEngine::wgmma) return launch_wgmma(operands, schedule, parts, stream);
+  launch_mma(operands, schedule, parts, stream);
+}
+
+void launch_product_marks(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductMarks& marks, cudaStream_t stream) {
+  if (engine == ProductEngine::wgmma) return launch_wgmma(operands, schedule, marks, stream);
+  launch_mma(operands, schedule, marks, stream);
+}
+
 void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                             const ProductNearest& nearest, cudaStream_t stream) {
   if (engine == ProductEngine::wgmma) return launch_wgmma(operands, schedule, nearest, stream);

@@ -1,12 +1,15 @@
 // Products of all queries with all rows on the matrix units, of which almost nothing is written.
 //
 //   minima      for every query and group of rows (operand_layout.hpp) the smallest term + product
+//   parts       the same for parts of a tile, where there are few rows
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
+//   marks       the same as bits, where these rows are many of few
 //   nearest     for every query the few rows whose term + product is within the query's slack of the least
 //
 // Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
 // from compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64
-// products.
+// products. A schedule may be a list of items (tiles of queries with runs of tiles of rows): then what belongs to no
+// item stays as it was.
 #pragma once
 
 #include "kernels/matrix/nearest_rows.hpp"
@@ -42,7 +45,19 @@ struct ProductCandidates {
   int64_t capacity = 0;
 };
 
-// Of halves. An item of the schedule is one part of the base. Rows that are more than the slack above the least are
+// Neighbouring values are those of one thread: groups in no useful order.
+struct ProductParts {
+  float* values = nullptr;  // queries x part_count(rows, rows_per_part)
+  int rows_per_part = 8;    // or 2
+};
+
+struct ProductMarks {
+  const float* thresholds = nullptr;  // one for each query
+  uint32_t* words = nullptr;          // queries x mark_words(rows); all are written
+};
+
+// Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries.
+// Rows that are more than the slack above the least are
 // left out, so that the fourth value is right only up to there.
 struct ProductNearest {
   const float* slacks = nullptr;  // one for each query
@@ -57,6 +72,10 @@ void launch_product_minima(ProductEngine engine, const ProductOperands& operands
                            const ProductMinima& minima, cudaStream_t stream);
 void launch_product_candidates(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                                const ProductCandidates& candidates, cudaStream_t stream);
+void launch_product_parts(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductParts& parts, cudaStream_t stream);
+void launch_product_marks(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                          const ProductMarks& marks, cudaStream_t stream);
 void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                             const ProductNearest& nearest, cudaStream_t stream);
 
@@ -67,6 +86,14 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
                 cudaStream_t stream);
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
                 cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                cudaStream_t stream);
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                  cudaStream_t stream);
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                  cudaStream_t stream);
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
                   cudaStream_t stream);
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,

@@ -56,6 +56,27 @@ __device__ inline void least_of_tile(const Slabs<Acc>& products, const Acc* term
   }
 }
 
+// A query's threshold as what a product is compared with. No threshold lets padding pass.
+__device__ inline float limit_of(float threshold, float) { return threshold; }
+__device__ inline int32_t limit_of(float threshold, int32_t) {
+  return threshold >= 0x30000000 ? 0x30000000 : static_cast<int32_t>(ceilf(threshold));
+}
+__device__ inline float lowest_limit(float) { return __int_as_float(0xFF800000); }
+__device__ inline int32_t lowest_limit(int32_t) { return -0x7FFFFFFF - 1; }
+
+// A bit for each of the thread's 32 columns that is not above the limit: the pair j of them at bits 2 j and 2 j + 1.
+template <typename Acc>
+__device__ inline uint32_t columns_below(const Acc (&products)[kSlabValues], int half, const Acc* terms, Acc limit) {
+  const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
+  uint32_t columns = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kSlabValues / 2; ++i) {
+    const Acc value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
+    if (value <= limit) columns |= 1u << i;
+  }
+  return columns;
+}
+
 // Writes the least value of every group.
 template <typename Acc>
 class MinimaEpilogue {
@@ -119,7 +140,7 @@ class CandidatesEpilogue {
     for (int q = 0; q < kThreadQueries; ++q) {
       in_tile_[q] = queries(q);
       const int64_t query = first_query + in_tile_[q];
-      limit_[q] = query < query_count_ ? limit_of(target_.thresholds[query], Acc{}) : lowest(Acc{});
+      limit_[q] = query < query_count_ ? limit_of(target_.thresholds[query], Acc{}) : lowest_limit(Acc{});
     }
   }
 
@@ -139,25 +160,6 @@ class CandidatesEpilogue {
   __device__ void end() { flush(); }
 
  private:
-  static __device__ float limit_of(float threshold, float) { return threshold; }
-  static __device__ int32_t limit_of(float threshold, int32_t) {
-    return threshold >= 0x30000000 ? 0x30000000 : static_cast<int32_t>(ceilf(threshold));
-  }
-  static __device__ float lowest(float) { return __int_as_float(0xFF800000); }
-  static __device__ int32_t lowest(int32_t) { return -0x7FFFFFFF - 1; }
-
-  // A bit for each of the thread's 32 columns: the pair j of them at bits 2 j and 2 j + 1.
-  static __device__ uint32_t columns_below(const Acc (&products)[kSlabValues], int half, const Acc* terms, Acc limit) {
-    const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    uint32_t columns = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kSlabValues / 2; ++i) {
-      const Acc value = terms[8 * (i / 2) + i % 2 + first_col] + products[4 * (i / 2) + 2 * half + i % 2];
-      if (value <= limit) columns |= 1u << i;
-    }
-    return columns;
-  }
-
   // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
   __device__ void collect(uint32_t columns, int tile, int query) {
     const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);

@@ -6,6 +6,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
+#include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
@@ -16,34 +17,21 @@ constexpr int kThreads = 128;
 constexpr int kWarpQueries = kSlabs * 16;
 constexpr int kStages = 3;
 constexpr int kTermBytes = kOperandTile * 4;
-constexpr int kStageBytes = 2 * kBlockBytes + kTermBytes;
-
-// What a block works on: half a query tile of an item.
-struct MmaItem {
-  int64_t query_tile;  // of kOperandTile queries
-  int first_tile;
-  int end_tile;
-};
-
-__device__ MmaItem item_of(const ProductSchedule& schedule, int index) {
-  const int tiles = 2 * schedule.query_tiles;
-  const int first = index / tiles * schedule.tiles_per_item;
-  return {index % tiles, first, min(first + schedule.tiles_per_item, schedule.base_tiles)};
-}
+constexpr int kStageBytes = 2 * kTileChunkBytes + kTermBytes;
 
 template <typename Acc>
 __device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk, uint32_t stage) {
-  const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kBlockBytes;
-  const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kBlockBytes;
+  const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kTileChunkBytes;
+  const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kTileChunkBytes;
   KITH_UNROLL
-  for (int i = 0; i < kBlockBytes / (kThreads * 16); ++i) {
+  for (int i = 0; i < kTileChunkBytes / (kThreads * 16); ++i) {
     const int at = (static_cast<int>(threadIdx.x) + i * kThreads) * 16;
     ptx::copy_async_16(stage + at, queries + at);
-    ptx::copy_async_16(stage + kBlockBytes + at, rows + at);
+    ptx::copy_async_16(stage + kTileChunkBytes + at, rows + at);
   }
   if (chunk == operands.chunks - 1 && threadIdx.x < kTermBytes / 16) {
     const auto* terms = static_cast<const Acc*>(operands.terms) + int64_t{tile} * kOperandTile;
-    ptx::copy_async_16(stage + 2 * kBlockBytes + threadIdx.x * 16,
+    ptx::copy_async_16(stage + 2 * kTileChunkBytes + threadIdx.x * 16,
                        reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
   }
 }
@@ -68,7 +56,7 @@ __device__ void multiply_chunk(uint32_t stage, Slabs<Acc>& products) {
     for (int pair = 0; pair < kOperandTile / 16; ++pair) {
       uint32_t b[4];
       const int row = pair * 16 + lane % 8 + lane / 16 * 8;
-      ptx::load_matrices(b, address(stage + kBlockBytes, row, 2 * step + lane / 8 % 2));
+      ptx::load_matrices(b, address(stage + kTileChunkBytes, row, 2 * step + lane / 8 % 2));
       KITH_UNROLL
       for (int slab = 0; slab < kSlabs; ++slab) {
         ptx::multiply_add(&products[slab][8 * pair], a[slab], b);
@@ -82,11 +70,15 @@ template <typename Acc, typename Epilogue>
 __global__ void __launch_bounds__(kThreads)
     product_mma_kernel(ProductOperands operands, ProductSchedule schedule, typename Epilogue::Target target) {
   extern __shared__ __align__(16) std::byte shared[];
+  // A block works on half a query tile of an item; the halves are neighbours.
+  const int index = static_cast<int>(blockIdx.x) / 2;
+  if (index >= schedule.count()) return;
+  const ProductItem item = schedule.item(index);
+  const int64_t query_tile = 2 * int64_t{item.query_tile} + blockIdx.x % 2;  // of kOperandTile queries
   Epilogue epilogue(target, operands, shared + kStages * kStageBytes);
   const uint32_t stages = ptx::shared_address(shared);
-  const MmaItem item = item_of(schedule, static_cast<int>(blockIdx.x));
   const int chunks = static_cast<int>(operands.chunks);
-  epilogue.begin(item.query_tile * kOperandTile, {static_cast<int>(threadIdx.x) / 32 * kWarpQueries, 16},
+  epilogue.begin(query_tile * kOperandTile, {static_cast<int>(threadIdx.x) / 32 * kWarpQueries, 16},
                  int64_t{item.first_tile} * kOperandTile);
 
   int next_tile = item.first_tile;
@@ -94,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
   int next_stage = 0;
   const auto load_next = [&] {
     if (next_tile < item.end_tile) {
-      load_stage<Acc>(operands, item.query_tile, next_tile, next_chunk, stages + next_stage * kStageBytes);
+      load_stage<Acc>(operands, query_tile, next_tile, next_chunk, stages + next_stage * kStageBytes);
       next_stage = (next_stage + 1) % kStages;
       if (++next_chunk == chunks) {
         next_chunk = 0;
@@ -113,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
       load_next();
       multiply_chunk<Acc>(stages + stage * kStageBytes, products);
       if (chunk == chunks - 1) {
-        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kBlockBytes), tile);
+        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kTileChunkBytes), tile);
       }
       stage = (stage + 1) % kStages;
     }
@@ -124,6 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Acc, typename Epilogue>
 void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
             cudaStream_t stream) {
+  if (schedule.items == 0) return;
   constexpr int kBytes = kStages * kStageBytes + kThreads / 32 * Epilogue::kSharedBytes;
   const auto kernel = product_mma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
@@ -145,6 +138,22 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
   if (operands.type == OperandType::bytes)
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
+  }
+  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
+}
+
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
+  }
+  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
 }
 
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,

@@ -37,6 +37,14 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
   return schedule;
 }
 
+ProductSchedule schedule_items(const ProductItem* list, int items, const int32_t* count) {
+  ProductSchedule schedule;
+  schedule.items = items;
+  schedule.list = list;
+  schedule.list_count = count;
+  return schedule;
+}
+
 int64_t most_shared_bytes(int compute_capability) {
   constexpr int64_t kKiB = 1024;
   switch (compute_capability) {

@@ -45,14 +45,33 @@ int64_t rerank_room(int64_t cols, int64_t shared_bytes);
 // are spread by chance: each further one falls into a group that has one already the more often the more have.
 double rows_below_kth(int64_t k, int64_t groups);
 
-// Which products a block computes before it takes new queries: all of an item's are multiplied with the same ones.
-// Items are numbered with the queries running fastest, so that blocks that run at a time share rows in the L2 cache.
+// What a block multiplies before it takes new queries: a tile of queries with a run of tiles of rows.
+struct ProductItem {
+  int query_tile;  // of kQueryTile queries
+  int first_tile;  // of kOperandTile rows; even
+  int end_tile;    // one past the last; even, and after the first
+};
+
+// Which items are multiplied: all queries with all rows, cut into equal items, or those of a list. Items are numbered
+// with the queries running fastest, so that blocks that run at a time share rows in the L2 cache; a list is best
+// ordered so too.
 struct ProductSchedule {
   int query_tiles = 0;     // of kQueryTile queries
   int base_tiles = 0;      // of kOperandTile rows
   int tiles_per_item = 0;  // even
-  int items = 0;
+  int items = 0;           // of a list whose length is on the device, the most there can be
+  const ProductItem* list = nullptr;    // on the device; null: all
+  const int32_t* list_count = nullptr;  // on the device; null: `items`
+
+  KITH_HOST_DEVICE int count() const { return list_count == nullptr ? items : *list_count; }
+  KITH_HOST_DEVICE ProductItem item(int index) const {
+    if (list != nullptr) return list[index];
+    const int first = index / query_tiles * tiles_per_item;
+    return {index % query_tiles, first, first + tiles_per_item < base_tiles ? first + tiles_per_item : base_tiles};
+  }
 };
 ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);
+// At most `items` of a list on the device; `count`, likewise there, is how many where that is known only later.
+ProductSchedule schedule_items(const ProductItem* list, int items, const int32_t* count = nullptr);
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx_hopper.hpp"
+#include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
@@ -46,11 +47,11 @@ constexpr int fixed_bytes() {
 template <typename Epilogue>
 Layout layout_for(int64_t chunks, int64_t queries) {
   const int64_t room = kSharedBytes - fixed_bytes<Epilogue>();
-  const int64_t resident_stages = (room - chunks * 2 * kBlockBytes) / kBlockBytes;
+  const int64_t resident_stages = (room - chunks * 2 * kTileChunkBytes) / kTileChunkBytes;
   Layout layout;
   layout.resident = resident_stages >= 4;
-  layout.stages =
-      static_cast<int>(std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kBlockBytes), kMostStages));
+  layout.stages = static_cast<int>(
+      std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kTileChunkBytes), kMostStages));
   layout.split = layout.resident && layout.stages > 2 * chunks && queries <= kGroupQueries;
   layout.turns = layout.resident && layout.stages > 2 * chunks && !layout.split;
   return layout;
@@ -75,17 +76,6 @@ struct Place {
   }
 };
 
-struct Item {
-  int query_tile;
-  int first_tile;
-  int end_tile;
-};
-
-__device__ Item item_of(const ProductSchedule& schedule, int index) {
-  const int first = index / schedule.query_tiles * schedule.tiles_per_item;
-  return {index % schedule.query_tiles, first, min(first + schedule.tiles_per_item, schedule.base_tiles)};
-}
-
 struct BlockMemory {
   std::byte* queries;  // chunks x 32 KiB, where they stay
   std::byte* ring;     // stages of a chunk of rows, after the queries' one where they do not stay
@@ -99,7 +89,7 @@ __device__ void copy_queries(const ProductOperands& operands, int query_tile, in
                              uint64_t* barrier) {
   for (int half = 0; half < 2; ++half) {
     const int64_t block = (int64_t{query_tile} * 2 + half) * operands.chunks + chunk;
-    ptx::copy_bulk(to + half * kBlockBytes, operands.queries + block * kBlockBytes, kBlockBytes, barrier);
+    ptx::copy_bulk(to + half * kTileChunkBytes, operands.queries + block * kTileChunkBytes, kTileChunkBytes, barrier);
   }
 }
 
@@ -107,16 +97,18 @@ __device__ void copy_queries(const ProductOperands& operands, int query_tile, in
 __device__ void produce(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
                         const BlockMemory& memory) {
   const int chunks = static_cast<int>(operands.chunks);
-  const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
+  const int stage_bytes = layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes;
   Place place;
   uint32_t item_parity = 0;
-  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
-    const Item item = item_of(schedule, index);
+  const int items = schedule.count();
+  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+    const ProductItem item = schedule.item(index);
     if (layout.resident) {
       ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
-      ptx::barrier_arrive_and_expect(&memory.barriers->queries_full, static_cast<uint32_t>(chunks * 2 * kBlockBytes));
+      ptx::barrier_arrive_and_expect(&memory.barriers->queries_full,
+                                     static_cast<uint32_t>(chunks * 2 * kTileChunkBytes));
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        copy_queries(operands, item.query_tile, chunk, memory.queries + chunk * 2 * kBlockBytes,
+        copy_queries(operands, item.query_tile, chunk, memory.queries + chunk * 2 * kTileChunkBytes,
                      &memory.barriers->queries_full);
       }
     }
@@ -128,8 +120,9 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
         ptx::barrier_wait(&memory.barriers->empty[place.stage], place.parity ^ 1);
         const bool last = chunk == chunks - 1;
         ptx::barrier_arrive_and_expect(full, static_cast<uint32_t>(stage_bytes + (last ? kTermBytes : 0)));
-        ptx::copy_bulk(stage, operands.base + (int64_t{tile} * chunks + chunk) * kBlockBytes, kBlockBytes, full);
-        if (!layout.resident) copy_queries(operands, item.query_tile, chunk, stage + kBlockBytes, full);
+        ptx::copy_bulk(stage, operands.base + (int64_t{tile} * chunks + chunk) * kTileChunkBytes, kTileChunkBytes,
+                       full);
+        if (!layout.resident) copy_queries(operands, item.query_tile, chunk, stage + kTileChunkBytes, full);
         if (last) {
           const auto* terms = static_cast<const std::byte*>(operands.terms) + int64_t{tile} * kTermBytes;
           ptx::copy_bulk(memory.terms + place.stage * kTermBytes, terms, kTermBytes, full);
@@ -161,7 +154,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const int chunks = static_cast<int>(operands.chunks);
   const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
   const bool signals = threadIdx.x % 32 == 0;
-  const int stage_bytes = layout.resident ? kBlockBytes : 3 * kBlockBytes;
+  const int stage_bytes = layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes;
   // Slabs of 64 queries: a warp has 16 of each.
   const int half = layout.split ? 0 : group;  // of the query tile
   const ThreadQueries queries{half * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
@@ -171,9 +164,11 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const auto release = [&](int stage) {
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
+  const int items = schedule.count();
+  if (static_cast<int>(blockIdx.x) >= items) return;
   if (layout.turns && group == 1) ptx::turn_give(1, kMultipliers);
-  for (int index = static_cast<int>(blockIdx.x); index < schedule.items; index += static_cast<int>(gridDim.x)) {
-    const Item item = item_of(schedule, index);
+  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+    const ProductItem item = schedule.item(index);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
     if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
     item_parity ^= 1;
@@ -189,7 +184,8 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
         const std::byte* const rows = memory.ring + place.stage * stage_bytes;
         const std::byte* const mine =
-            (layout.resident ? memory.queries + chunk * 2 * kBlockBytes : rows + kBlockBytes) + half * kBlockBytes;
+            (layout.resident ? memory.queries + chunk * 2 * kTileChunkBytes : rows + kTileChunkBytes) +
+            half * kTileChunkBytes;
         ptx::warpgroup_fence();
         multiply_chunk<Acc>(products, mine, rows, chunk > 0);
         ptx::warpgroup_commit();
@@ -202,7 +198,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       }
       if (layout.turns) {
         const bool end = group == 1 && tile == item.end_tile - 1 &&
-                         index + static_cast<int>(gridDim.x) >= schedule.items;  // nobody waits any more
+                         index + static_cast<int>(gridDim.x) >= items;  // nobody waits any more
         if (!end) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
@@ -226,8 +222,8 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
     next += bytes;
     return start;
   };
-  memory.queries = take(layout.resident ? operands.chunks * 2 * kBlockBytes : 0);
-  memory.ring = take(layout.stages * (layout.resident ? kBlockBytes : 3 * kBlockBytes));
+  memory.queries = take(layout.resident ? operands.chunks * 2 * kTileChunkBytes : 0);
+  memory.ring = take(layout.stages * (layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes));
   memory.terms = take(layout.stages * kTermBytes);
   memory.barriers = reinterpret_cast<Barriers*>(take(512));
   memory.epilogue = next;
@@ -254,6 +250,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
 template <typename Acc, typename Epilogue>
 void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
             cudaStream_t stream) {
+  if (schedule.items == 0) return;
   int device = 0;
   int multiprocessors = 0;
   KITH_CUDA_CHECK(cudaGetDevice(&device));
@@ -282,6 +279,22 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
     return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
   }
   launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
+  }
+  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
+}
+
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
+                  cudaStream_t stream) {
+  if (operands.type == OperandType::bytes) {
+    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
+  }
+  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
 }
 
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,

@@ -35,6 +35,7 @@ class PackedRows {
  public:
   // Room for `capacity` rows. For bytes the origin says no more than the number of columns.
   PackedRows(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity, const Resources& resources);
+  int64_t bytes() const { return panels_.bytes() + terms_.bytes() + norms_.bytes() + screen_.bytes(); }
   // With what packing by so many threads needs.
   static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
 

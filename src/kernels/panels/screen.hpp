@@ -26,6 +26,7 @@ class BaseScreen {
 
   // With a term for each row (RoundedBase) and the largest norm in each panel.
   RoundedBase panels(const float* terms, const float* norms) const;
+  int64_t bytes() const { return bytes_.bytes() + scales_.bytes() + sums_.bytes() + residuals_.bytes(); }
 
  private:
   int64_t cols_ = 0;

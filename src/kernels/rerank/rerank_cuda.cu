@@ -8,13 +8,11 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/distance/load_four_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/rerank/range_places_cuda.hpp"
-#include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/rerank/rerank_marked_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/sorted_run_cuda.hpp"
-
-#include <type_traits>
 
 namespace kith {
 namespace {
@@ -26,88 +24,6 @@ constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little
 // Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
-
-// The canonical sum of one row, right in the first of the four threads that share it: a thread has four neighbouring
-// lanes. `query` has been widened and, for cosine, scaled, and is zero up to a multiple of 16 columns.
-template <bool kProduct, typename X>
-__device__ double row_sum(const double* query, const X* row, int64_t cols, bool aligned, double inverse_norm) {
-  constexpr int kLanes = kRowThreadLanes;
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  double lanes[kLanes] = {};
-#pragma unroll 8
-  for (int64_t first = kLanes * thread; first < cols; first += kCanonicalLanes) {
-    const Four<X> four = load_four(row, first, cols, aligned);
-    KITH_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-      const double x = static_cast<double>(four.values[i]);
-      if constexpr (kProduct) {
-        lanes[i] = fma(query[first + i], x, lanes[i]);
-      } else {
-        const double difference = query[first + i] - x * inverse_norm;  // exact where the norm plays no part
-        lanes[i] = fma(difference, difference, lanes[i]);
-      }
-    }
-  }
-  return join_row_threads(lanes, row_threads());
-}
-
-// The same of bytes, all sixteen bytes of a thread in one load. The canonical sum of whole numbers is exact, so theirs
-// is the same whatever the order. Rows lie at multiples of 16 bytes and have a multiple of 16 columns.
-template <bool kProduct, typename X>
-__device__ double byte_row_sum(const uint32_t* query, const X* row, int64_t cols) {
-  using Word = std::conditional_t<std::is_signed_v<X>, int, unsigned>;  // what the four bytes are multiplied as
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  int64_t sum = 0;
-  for (int64_t first = 16 * thread; first < cols; first += 16 * kRowThreads) {
-    const uint4 unit = *reinterpret_cast<const uint4*>(row + first);
-    const uint4 with = *reinterpret_cast<const uint4*>(query + first / 4);
-    const uint32_t x[4] = {unit.x, unit.y, unit.z, unit.w};
-    const uint32_t q[4] = {with.x, with.y, with.z, with.w};
-    Word products = 0;
-    Word squares = 0;
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const auto a = static_cast<Word>(x[i]);
-      const auto b = static_cast<Word>(q[i]);
-      products = __dp4a(a, b, products);
-      if (!kProduct) squares = __dp4a(a, a, __dp4a(b, b, squares));
-    }
-    sum +=
-        kProduct ? static_cast<int64_t>(products) : static_cast<int64_t>(squares) - 2 * static_cast<int64_t>(products);
-  }
-  const unsigned threads = row_threads();
-  KITH_UNROLL
-  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
-    sum += __shfl_down_sync(threads, sum, static_cast<unsigned>(apart), kRowThreads);
-  }
-  return static_cast<double>(sum);
-}
-
-__device__ float key_of(KeyKind kind, double sum, double inverse_q, double inverse_x) {
-  switch (kind) {
-    case KeyKind::inner_product: return canonical_key<KeyKind::inner_product>(sum, 0, 0);
-    case KeyKind::cosine: return canonical_key<KeyKind::cosine>(sum, inverse_q, inverse_x);
-    case KeyKind::l2: return canonical_key<KeyKind::l2>(sum, 0, 0);
-    default: return canonical_key<KeyKind::squared_l2>(sum, 0, 0);
-  }
-}
-
-__device__ void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse, double* out) {
-  const auto* row = static_cast<const std::byte*>(queries.data);
-  const int64_t padded = rerank_bytes(0, cols) / static_cast<int64_t>(sizeof(double));
-  for (int64_t col = threadIdx.x; col < padded; col += blockDim.x) {
-    const int64_t at = query * queries.stride + col;
-    double value = 0;
-    if (col < cols) switch (queries.dtype) {
-        case DType::f32: value = reinterpret_cast<const float*>(row)[at]; break;
-        case DType::f16: value = static_cast<double>(reinterpret_cast<const Half*>(row)[at]); break;
-        case DType::bf16: value = static_cast<double>(reinterpret_cast<const BFloat16*>(row)[at]); break;
-        case DType::u8: value = reinterpret_cast<const uint8_t*>(row)[at]; break;
-        case DType::i8: value = reinterpret_cast<const int8_t*>(row)[at]; break;
-      }
-    out[col] = value * inverse;
-  }
-}
 
 // With any number of threads up to kFewThreads, in whole warps.
 template <bool kProduct, typename X>
@@ -153,7 +69,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
     if (task.kept != nullptr && !is_kept(task.kept, number)) continue;
     const double inverse_x = unit ? task.base.inverse_norms[row] : 1.0;
-    const X* const values = base + task.base.stored(row) * task.base.stride;
+    const X* const values = task.base.row<X>(row);
     double sum = 0;
     if constexpr (sizeof(X) == 1) {
       sum = as_bytes ? byte_row_sum<kProduct>(reinterpret_cast<const uint32_t*>(query_values), values, task.cols)
@@ -162,7 +78,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
       sum = row_sum<kProduct>(query_values, values, task.cols, aligned, inverse_x);
     }
     if (threadIdx.x % kRowThreads != 0) continue;
-    const uint32_t ordered = ordered_key(key_of(task.kind, sum, inverse_q, inverse_x));
+    const uint32_t ordered = ordered_key(candidate_key(task.kind, sum, inverse_q, inverse_x));
     if (ordered > limit) continue;
     const int place = atomicAdd(&count, 1);
     if (place < task.room) list[place] = pack_neighbor(ordered, number);
@@ -170,7 +86,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   __syncthreads();
   const int found = count;
   const bool all = task.range.hits != nullptr;
-  if (found > task.room || (!all && found < task.k)) return fail();
+  if (found > task.room || (!all && !task.pads && found < task.k)) return fail();
   sort_in_place(list, found);
   if (all) {
     __shared__ RangePlaces places;
@@ -180,7 +96,9 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
     }
     return;
   }
-  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) task.neighbors[query * task.k + i] = list[i];
+  for (int64_t i = threadIdx.x; i < task.k; i += blockDim.x) {
+    task.neighbors[query * task.k + i] = i < found ? list[i] : kPadding;
+  }
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -226,6 +144,7 @@ int rerank_threads(int64_t queries, int64_t bytes) {
 
 void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStream_t stream) {
   if (given.queries.count == 0) return;
+  if (given.marks != nullptr) return launch_rerank_marked(given, failed, stream);
   RerankTask task = given;
   if (task.row_counts == nullptr) task.room = kGroupsRoom;
   task.room += task.room % 2;  // behind it lies the query, which is read by sixteen bytes

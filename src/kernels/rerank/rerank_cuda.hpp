@@ -20,7 +20,7 @@ struct FailedQueries {
 };
 
 // The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
-// row_counts[q] rows of `rows`.
+// row_counts[q] rows of `rows`, or those that `marks` has bits for.
 struct RerankTask {
   KeyKind kind = KeyKind::l2;
   DeviceRowsView queries;  // with inverse norms for cosine
@@ -38,9 +38,11 @@ struct RerankTask {
   const uint32_t* row_counts = nullptr;  // null: groups
   const uint32_t* rows = nullptr;        // queries x capacity
   int64_t capacity = 0;
-  int64_t room = 0;               // rows of a query within its limit: more fail. At most rerank_room()
-  uint64_t* neighbors = nullptr;  // queries x k, sorted
-  RangeTarget range;              // in the place of neighbours: all rows within the limits, sorted
+  const uint32_t* marks = nullptr;  // queries x mark_words(base.count), not for ranges; null: one of the others
+  int64_t room = 0;                 // rows of a query within its limit (of marks: all); more fail; at most rerank_room
+  bool pads = false;                // a query with fewer than k rows gets padding behind them; else it fails
+  uint64_t* neighbors = nullptr;    // queries x k, sorted
+  RangeTarget range;                // in the place of neighbours: all rows within the limits, sorted
 };
 
 // Queries that fail keep what `neighbors` held.

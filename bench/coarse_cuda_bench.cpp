@@ -1,0 +1,262 @@
+// How fast a GPU searches few rows for many queries: the coarse step of an index. The base is prepared in an index,
+// queries and results lie on the device; the mixture of mixture.hpp, squared L2.
+//
+//   coarse_cuda_bench [--queries N] [--cols N] [--runs N] [--rows N] [--k N] [--stages 0|1] [--out FILE]
+//
+// Times are CUDA events around whole calls, the medians of the runs; behind them each kernel alone, where the coarse
+// path is the one that a plan chooses: operands of the queries, the product's minima, windows, marks, re-ranking. The
+// floor is an H200's (floor.hpp): the product, and the k rows of every query, read from the L2 cache.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "floor.hpp"
+#include "mixture.hpp"
+#include "options.hpp"
+#include "table.hpp"
+
+#include "exact/coarse_plan_cuda.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/select/kth_windows_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr double kL2Bytes = 5.5e12;  // a second, read by all multiprocessors
+
+struct Settings {
+  int64_t queries = 10000;
+  int64_t cols = 128;
+  int64_t runs = 21;
+  int64_t rows = 0;  // 0: all
+  int64_t k = 0;
+  bool stages = true;
+  std::string out;
+};
+
+Settings parse(int argc, char** argv) {
+  const Options options(argc, argv, {"--queries", "--cols", "--runs", "--rows", "--k", "--stages", "--out"});
+  Settings settings;
+  settings.queries = options.number("--queries", settings.queries);
+  settings.cols = options.number("--cols", settings.cols);
+  settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
+  settings.rows = options.number("--rows", settings.rows);
+  settings.k = options.number("--k", settings.k);
+  settings.stages = options.number("--stages", 1) != 0;
+  settings.out = options.text("--out");
+  return settings;
+}
+
+// The kernels of a coarse search of f32 vectors, one by one.
+class Stages {
+ public:
+  Stages(const DeviceArray& queries, int64_t query_count, const DeviceArray& base, int64_t rows, int64_t cols,
+         const StreamTimer& timer)
+      : timer_(timer),
+        queries_{queries.as<void>(), DType::f32, cols, query_count},
+        base_{base.as<void>(), DType::f32, cols, rows},
+        cols_(cols),
+        chunks_(operand_chunks(cols, 2)),
+        device_(cuda_devices().front()),
+        query_operands_(bytes(operand_bytes(query_count, chunks_))),
+        base_operands_(bytes(operand_bytes(rows, chunks_))),
+        terms_(bytes(operand_tiles(rows) * kOperandTile * 4)),
+        centre_(bytes(cols * 4)),
+        base_facts_(sizeof(BaseFacts)),
+        query_facts_(bytes(query_count) * sizeof(QueryFacts)),
+        minima_(bytes(query_count * part_count(rows, 2) * 4)),
+        thresholds_(bytes(query_count * 4)),
+        key_limits_(bytes(query_count * 4)),
+        marks_(bytes(query_count * mark_words(rows) * 4)),
+        failed_(bytes(query_count + 1) * 4) {
+    launch_sample(task(base_, base_operands_), timer_.stream());
+    launch_base_operands(task(base_, base_operands_), {terms_.as<void>(), nullptr}, timer_.stream());
+  }
+
+  std::string of(int64_t k, int64_t runs) {
+    const int each = plan_coarse(k, base_.count).rows_per_minimum;
+    const cudaStream_t stream = timer_.stream();
+    const ProductEngine engine = product_engine(device_.compute_capability);
+    const ProductOperands operands{OperandType::half,
+                                   query_operands_.as<std::byte>(),
+                                   base_operands_.as<std::byte>(),
+                                   terms_.as<void>(),
+                                   queries_.count,
+                                   base_.count,
+                                   chunks_};
+    const ProductSchedule schedule = schedule_product(queries_.count, base_.count, device_.multiprocessors);
+    const DeviceArray lists(bytes(queries_.count * k * 8));
+    const auto time = [&](const auto& call) { return timer_.of(runs, call).median; };
+    const double rounding = time([&] {
+      launch_query_operands(task(queries_, query_operands_), {query_facts_.as<QueryFacts>(), nullptr, 0}, stream);
+    });
+    KnnWindowTask window;
+    window.kind = KeyKind::squared_l2;
+    window.cols = cols_;
+    window.queries = queries_.count;
+    window.k = k;
+    window.minima = minima_.as<float>();
+    window.groups = part_count(base_.count, each);
+    window.query_facts = query_facts_.as<QueryFacts>();
+    window.base_facts = base_facts_.as<BaseFacts>();
+    window.thresholds = thresholds_.as<float>();
+    window.key_limits = key_limits_.as<uint32_t>();
+    const double product = time([&] {
+      if (each >= kGroupRowsPerTile) {
+        launch_product_minima(engine, operands, schedule,
+                              {minima_.as<float>(), window.groups, each / kGroupRowsPerTile}, stream);
+      } else {
+        launch_product_parts(engine, operands, schedule, {minima_.as<float>(), each}, stream);
+      }
+    });
+    const double windows = time([&] { launch_kth_windows(window, stream); });
+    const double marks = time([&] {
+      launch_product_marks(engine, operands, schedule, {window.thresholds, marks_.as<uint32_t>()}, stream);
+    });
+    RerankTask rerank;
+    rerank.kind = KeyKind::squared_l2;
+    rerank.queries = queries_;
+    rerank.base = base_;
+    rerank.cols = cols_;
+    rerank.k = k;
+    rerank.key_limits = window.key_limits;
+    rerank.marks = marks_.as<uint32_t>();
+    rerank.room = coarse_room(k, base_.count, rerank_room(cols_, most_shared_bytes(device_.compute_capability)));
+    rerank.neighbors = lists.as<uint64_t>();
+    const double reranking = time([&] {
+      check(cudaMemsetAsync(failed_.as<void>(), 0, 4, stream));
+      launch_rerank(rerank, {failed_.as<uint32_t>(), failed_.as<uint32_t>() + 1}, stream);
+    });
+    char text[160];
+    std::snprintf(text, sizeof text, " %8.4f %8.4f %8.4f %8.4f %8.4f  %2d rows a minimum, %.1f candidates a query",
+                  rounding, product, windows, marks, reranking, each, candidates());
+    return text;
+  }
+
+ private:
+  static size_t bytes(int64_t count) { return static_cast<size_t>(count); }
+
+  OperandTask task(const DeviceRowsView& rows, const DeviceArray& operands) const {
+    return {rows,
+            cols_,
+            KeyKind::squared_l2,
+            OperandType::half,
+            centre_.as<float>(),
+            base_facts_.as<BaseFacts>(),
+            operands.as<std::byte>()};
+  }
+
+  double candidates() const {
+    std::vector<uint32_t> words(static_cast<size_t>(queries_.count * mark_words(base_.count)));
+    check(cudaMemcpy(words.data(), marks_.as<void>(), words.size() * 4, cudaMemcpyDeviceToHost));
+    int64_t marked = 0;
+    for (const uint32_t word : words) marked += __builtin_popcount(word);
+    return static_cast<double>(marked) / static_cast<double>(queries_.count);
+  }
+
+  const StreamTimer& timer_;
+  DeviceRowsView queries_;
+  DeviceRowsView base_;
+  int64_t cols_;
+  int64_t chunks_;
+  DeviceInfo device_;
+  DeviceArray query_operands_;
+  DeviceArray base_operands_;
+  DeviceArray terms_;
+  DeviceArray centre_;
+  DeviceArray base_facts_;
+  DeviceArray query_facts_;
+  DeviceArray minima_;
+  DeviceArray thresholds_;
+  DeviceArray key_limits_;
+  DeviceArray marks_;
+  DeviceArray failed_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
+    ResourceOptions options;
+    options.device = Device::cuda(0);
+    options.stream = timer_.stream();
+    options.log = [this](LogLevel, std::string_view text) { log_ = text; };
+    resources_ = Resources(options);
+    table_.line(cuda_devices().front().name + ": " + std::to_string(settings.queries) + " queries x " +
+                std::to_string(settings.cols) + " in few rows by sqeuclidean; milliseconds");
+    table_.line("   rows     k      best    median     floor   ratio | operands  product  windows    marks   rerank");
+  }
+
+  void run() {
+    const std::vector<float> queries = mixture_.points(settings_.queries, 12);
+    const DeviceArray device_queries(queries);
+    for (const int64_t rows : chosen(settings_.rows, {1024, 4096, 16384, 65536})) {
+      const std::vector<float> base = mixture_.points(rows, 11);
+      const DeviceArray device_base(base);
+      Index index("Flat", {.metric = Metric::sqeuclidean});
+      index.add({base.data(), rows, settings_.cols}, Ownership::borrow, resources_);
+      Stages stages(device_queries, settings_.queries, device_base, rows, settings_.cols, timer_);
+      for (const int64_t k : chosen(settings_.k, {1, 10, 32, 100, 128, 1000})) {
+        search(index, device_queries, rows, k, stages);
+      }
+    }
+  }
+
+ private:
+  static std::vector<int64_t> chosen(int64_t one, const std::vector<int64_t>& all) {
+    return one > 0 ? std::vector<int64_t>{one} : all;
+  }
+
+  void search(const Index& index, const DeviceArray& queries, int64_t rows, int64_t k, Stages& stages) {
+    const DeviceArray ids(static_cast<size_t>(settings_.queries * k) * 8);
+    const DeviceArray distances(static_cast<size_t>(settings_.queries * k) * 4);
+    const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), settings_.queries, k, MemorySpace::cuda(0)};
+    const MatrixView view{
+        queries.as<void>(), DType::f32, {settings_.queries, settings_.cols, settings_.cols}, MemorySpace::cuda(0)};
+    SearchParams params;
+    params.k = k;
+    const Times times = timer_.of(settings_.runs, [&] { index.search(view, out, params, resources_); });
+    const double floor = product_ms(static_cast<double>(settings_.queries), static_cast<double>(rows),
+                                    static_cast<double>(settings_.cols)) +
+                         1e3 * static_cast<double>(settings_.queries * k * settings_.cols * 4) / kL2Bytes;
+    char text[100];
+    std::snprintf(text, sizeof text, "%7lld %5lld %9.4f %9.4f %9.4f %6.1fx |", static_cast<long long>(rows),
+                  static_cast<long long>(k), times.best, times.median, floor, times.median / floor);
+    const bool coarse = settings_.stages && rows <= kCoarseMostRows && suits_coarse(k, rows);
+    table_.line(text + (coarse ? stages.of(k, settings_.runs) : "") + "  " + log_);
+    log_.clear();
+  }
+
+  Settings settings_;
+  Table table_;
+  Mixture mixture_;
+  Resources resources_;
+  StreamTimer timer_;
+  std::string log_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = parse(argc, argv);
+    if (cuda_devices().empty()) {
+      std::fprintf(stderr, "coarse_cuda_bench: no CUDA device here, or a build without CUDA\n");
+      return 1;
+    }
+    Bench(settings).run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coarse_cuda_bench: %s\n", error.what());
+    return 1;
+  }
+}

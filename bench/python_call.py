@@ -1,0 +1,179 @@
+"""What one call of `Index.search` costs in Python, beside the same call in C++: a single query, k = 10.
+
+A small index on the CPU shows the fixed cost of a call. On a machine with a GPU a large one follows, with arrays of every
+library that is there: numpy on the host; torch, cupy and jax in the GPU's memory, with fresh results and with `out=`. Times
+are medians in microseconds, the wait for the results included. "over C++" is what Python adds to the call in C++ with its
+arrays in the same place; "search alone" is the compiled half, called with arrays and options that are ready.
+
+    .venv/bin/python bench/python_call.py [--program build/release/call_bench] [--rows 1000000] [--cols 128] [--calls 1000]
+
+Needs the package kith, and for the C++ column the program call_bench of the same build (-DKITH_BUILD_BENCH=ON).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # jax would take most of the GPU's memory
+
+import numpy as np
+from exact_vs_faiss import make_data
+
+import kith
+from kith import _kith
+from kith._device_arrays import stream_of
+from kith._libraries import library_of
+
+K = 10
+
+
+def median_us(calls: int, call: Callable[[], object]) -> float:
+    """Of so many calls, after some that do not count."""
+    times = []
+    for turn in range(-(calls // 10) - 1, calls):
+        start = time.perf_counter()
+        call()
+        if turn >= 0:
+            times.append(time.perf_counter() - start)
+    return float(np.median(times)) * 1e6
+
+
+class Table:
+    def __init__(self, calls: int, in_cpp: dict[str, float]) -> None:
+        self.calls, self.in_cpp = calls, in_cpp
+
+    def title(self, text: str) -> None:
+        print(f"\n{text}\n{'what':<44}{'microseconds':>14}{'over C++':>12}")
+        for place, cpp in self.in_cpp.items():
+            print(f"{f'C++, arrays on the {place}':<48}{cpp:>10.1f}")
+
+    def row(self, name: str, place: str, call: Callable[[], object], *, whole: bool = True) -> None:
+        taken = median_us(self.calls, call)
+        over = f"{taken - self.in_cpp[place]:>+12.1f}" if whole and place in self.in_cpp else ""
+        print(f"{name:<44}{taken:>14.1f}{over}", flush=True)
+
+
+def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any) -> dict[str, float]:
+    """What call_bench prints for these vectors, by place."""
+    if program is None:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        kith.write_vectors(f"{folder}/base.fbin", base)
+        kith.write_vectors(f"{folder}/queries.fbin", queries)
+        files = ["--base", f"{folder}/base.fbin", "--queries", f"{folder}/queries.fbin"]
+        command = [str(program), *files, "--device", device, "--calls", str(calls)]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {name: float(value) for name, value in (line.split("\t") for line in printed.splitlines())}
+
+
+def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
+    """numpy's arrays, or torch's on the host."""
+    out = np.empty((1, K), np.int64), np.empty((1, K), np.float32)
+    options = _kith.CallOptions(device)
+    inner = index._index  # what is below Python's half
+    table.row("numpy", "host", lambda: index.search(query, K))
+    table.row("numpy, 1-D", "host", lambda: index.search(query[0], K))
+    table.row("numpy, out=", "host", lambda: index.search(query, K, out=out))
+    table.row("numpy, search alone", "host", lambda: inner.search(query, K, None, options, out))
+    try:
+        import torch
+    except ImportError:
+        return
+    given = torch.from_numpy(query)
+    table.row("torch on the host", "host", lambda: index.search(given, K))
+
+
+def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Callable[[], object], out: Any) -> None:
+    """Arrays of one library in the GPU's memory, and what the steps of a call take."""
+    library, inner = library_of(given), index._index
+
+    def call_and_wait(**more: Any) -> None:
+        index.search(given, K, **more)
+        wait()
+
+    table.row(f"{name}", "device", call_and_wait)
+    if out is not None:
+        table.row(f"{name}, out=", "device", lambda: call_and_wait(out=out))
+    stream = stream_of((given,))
+    options = _kith.CallOptions("auto", stream=stream)
+    shape = (1, K)
+    results = library.empty(shape, "int64", 0), library.empty(shape, "float32", 0)
+    queries, ids, distances = (library.export(x, stream, "x") for x in (given, *results))
+
+    def search_alone() -> None:
+        inner.search(queries, K, None, options, (ids, distances))
+        wait()
+
+    table.row(f"{name}, search alone", "device", search_alone)
+    table.row(f"  {name}: the wait alone", "device", wait, whole=False)
+    table.row(f"  {name}: its stream", "device", lambda: stream_of((given,)), whole=False)
+    table.row(f"  {name}: one array exported", "device", lambda: library.export(given, stream, "x"), whole=False)
+    table.row(f"  {name}: one result made", "device", lambda: library.empty(shape, "int64", 0), whole=False)
+
+
+def gpu_rows(table: Table, base: Any, query: Any) -> None:
+    index = kith.Index("Flat", device="cuda:0")
+    index.add(base)
+    host_rows(table, index, "cuda:0", query)
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    if torch is not None and torch.cuda.is_available():
+        given = torch.from_numpy(query).cuda()
+        out = (torch.empty((1, K), dtype=torch.int64, device="cuda"), torch.empty((1, K), device="cuda"))
+        device_rows(table, "torch", index, given, lambda: torch.cuda.current_stream().synchronize(), out)
+        table.row("  torch: cudaMemGetInfo", "device", torch.cuda.mem_get_info, whole=False)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            there = torch.cuda.current_stream()
+            device_rows(table, "torch, a stream of its own", index, given, there.synchronize, out)
+    try:
+        import cupy
+    except ImportError:
+        pass
+    else:
+        out = cupy.empty((1, K), np.int64), cupy.empty((1, K), np.float32)
+        device_rows(table, "cupy", index, cupy.asarray(query), cupy.cuda.get_current_stream().synchronize, out)
+    try:
+        import jax
+    except ImportError:
+        return
+    if jax.default_backend() == "gpu":
+        device_rows(table, "jax", index, jax.numpy.asarray(query), lambda: None, None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="the cost of one call, in Python and in C++")
+    parser.add_argument("--program", type=Path, help="call_bench of the same build; without it no C++ column")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the index on the GPU")
+    parser.add_argument("--cols", type=int, default=128)
+    parser.add_argument("--calls", type=int, default=1000)
+    options = parser.parse_args()
+
+    rng = np.random.default_rng(1)
+    base, queries = (make_data("mixture", rows, 16, rng) for rows in (1000, 1))
+    table = Table(options.calls, run_program(options.program, "cpu", options.calls, base, queries))
+    table.title("Flat index of 1,000 x 16 on the CPU, one query, k = 10")
+    index = kith.Index("Flat", device="cpu")
+    index.add(base)
+    host_rows(table, index, "cpu", queries)
+
+    devices: Any = kith.info()["cuda_devices"]
+    if not devices:
+        print("\nno CUDA device here, or a build without CUDA: nothing more to measure")
+        return
+    base, queries = (make_data("mixture", rows, options.cols, rng) for rows in (options.rows, 1))
+    table = Table(options.calls, run_program(options.program, "cuda:0", options.calls, base, queries))
+    table.title(f"Flat index of {options.rows:,} x {options.cols} on {devices[0]['name']}, one query, k = 10")
+    gpu_rows(table, base, queries)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+// How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
+#include "index/flat_state.hpp"
+
+#include "core/cpu_target.hpp"
+#include "exact/exact_search.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/knn_output.hpp"
+#include "exact/range_loop.hpp"
+
+namespace kith {
+namespace {
+
+BlockSource rows_of(const FlatState& state) {
+  std::vector<MatrixView> blocks;
+  for (const auto& block : state.blocks()) blocks.push_back(block->view());
+  return BlockSource(std::move(blocks));
+}
+
+// The layouts that the blocks of a state have or get, as one search sees them.
+class FlatLayouts final : public BaseLayouts {
+ public:
+  FlatLayouts(const FlatState& state, const Resources& resources)
+      : state_(state), resources_(resources), ready_(state.blocks().size()) {}
+
+  // However the search ends, it may have enqueued work that reads the blocks.
+  ~FlatLayouts() override {
+    if (device_.kind != DeviceKind::cuda) return;
+    const std::shared_ptr<const StreamMark> mark = mark_stream(device_.index, resources_);
+    for (const auto& block : state_.blocks()) block->read_until(mark);
+  }
+  FlatLayouts(const FlatLayouts&) = delete;
+  FlatLayouts& operator=(const FlatLayouts&) = delete;
+
+  bool can_prepare() const override { return state_.params().prepare; }
+
+  bool prepare(const SearchTask& task, Device device, const Resources& resources) override {
+    device_ = device;
+    // A search of few queries uses what there is on the CPU, but would not make up for packing.
+    const bool few = device == Device::cpu() && cpu_engine(task, cpu_extensions()) == CpuEngine::direct;
+    const bool make = state_.params().prepare && !few;
+    const PrepareOptions options = flat_prepare_options(state_.params(), task.shape.query_dtype);
+    bool all = true;
+    for (size_t i = 0; i < ready_.size(); ++i) {
+      const FlatBlock& block = *state_.blocks()[i];
+      ready_[i] = make ? block.prepare(device, options, resources) : block.prepared(device, options.queries);
+      all &= ready_[i] != nullptr;
+    }
+    return all;
+  }
+
+  const PreparedBase* of(int64_t row) const override {
+    size_t block = 0;
+    while (row >= state_.blocks()[block]->view().rows()) row -= state_.blocks()[block++]->view().rows();
+    return ready_[block].get();
+  }
+
+ private:
+  const FlatState& state_;
+  const Resources& resources_;
+  Device device_;  // that searches; a search on a GPU always asks for the layouts there
+  std::vector<DeviceLayouts::Layout> ready_;
+};
+
+}  // namespace
+
+void FlatState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                       const Resources& resources) const {
+  BlockSource base = rows_of(*this);
+  SearchShape shape = check_knn(RowsInfo(queries), base.info(), {params.k, params_.metric});
+  shape.base_checked = checked_;
+  ViewSource query_rows(queries);
+  FlatLayouts layouts(*this, resources);
+  ArrayOutput output(out);
+  search_knn(shape, {.k = params.k, .check_finite = params_.check_finite, .result_space = out.space},
+             {query_rows, {base, &layouts}, params.filter}, output, resources);
+}
+
+RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,
+                                       const Resources& resources) const {
+  const RangeParams range{params.radius, params_.metric, params_.check_finite};
+  BlockSource base = rows_of(*this);
+  SearchShape shape = check_range(RowsInfo(queries), base.info(), range);
+  shape.base_checked = checked_;
+  ViewSource query_rows(queries);
+  FlatLayouts layouts(*this, resources);
+  return search_range(shape, range, {query_rows, {base, &layouts}, params.filter}, resources);
+}
+
+IndexBytes FlatState::bytes() const {
+  IndexBytes total;
+  for (const auto& block : blocks_) {
+    const IndexBytes held = block->bytes();
+    total.host += held.host;
+    total.device += held.device;
+  }
+  return total;
+}
+
+}  // namespace kith

@@ -1,0 +1,41 @@
+// The state of a "Flat" index: blocks of rows, numbered through, which are shared with the states before and after it.
+#pragma once
+
+#include "index/flat_block.hpp"
+#include "index/index_state.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class FlatState final : public IndexState {
+ public:
+  using Blocks = std::vector<std::shared_ptr<const FlatBlock>>;
+
+  // `before` with the `added` rows, now in `blocks`. `checked`: the values of all rows have been looked at.
+  FlatState(const FlatState* before, const MatrixView& added, const IndexParams& params, Blocks blocks, bool checked)
+      : IndexState(before, added), params_(params), blocks_(std::move(blocks)), checked_(checked) {}
+
+  void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+              const Resources& resources) const override;
+  RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
+                              const Resources& resources) const override;
+  IndexBytes bytes() const override;
+
+  const IndexParams& params() const { return params_; }
+  const Blocks& blocks() const { return blocks_; }
+  bool checked() const { return checked_; }
+
+ private:
+  const IndexParams params_;
+  const Blocks blocks_;
+  const bool checked_;
+};
+
+// How blocks are prepared for queries of a type; rows that were looked at need no check.
+inline PrepareOptions flat_prepare_options(const IndexParams& params, DType queries) {
+  return {params.metric, queries, false, 0};
+}
+
+}  // namespace kith

@@ -1,0 +1,38 @@
+// The versions of an index: which state is the current one, and who may make the next.
+//
+// Readers take the current state and never wait. Writers take turns: each begins from the state that the one before has
+// published, so that no work is done twice. What a writer calls on its way (sinks of progress and log) may read the
+// index; writing to it from there is InvalidState, since it would wait for itself.
+#pragma once
+
+#include "index/index_state.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace kith {
+
+class IndexPublisher {
+ public:
+  // Makes the next state from the current one, which is null at first.
+  using Next = std::function<std::shared_ptr<const IndexState>(const IndexState* current)>;
+
+  // Null before the first is published.
+  std::shared_ptr<const IndexState> state() const;
+
+  // Waits for its turn, in which the resources' cancellation is heeded. Where `next` throws, nothing changes.
+  void publish(const Next& next, const Resources& resources);
+
+ private:
+  class Turn;
+
+  mutable std::mutex mutex_;  // held for moments only: never while a state is made or destroyed
+  std::condition_variable turn_over_;
+  std::thread::id writer_;  // whose turn it is; none's at first
+  std::shared_ptr<const IndexState> state_;
+};
+
+}  // namespace kith

@@ -1,0 +1,91 @@
+#include "kernels/select/kth_windows_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "kernels/matrix/knn_window_cuda.hpp"
+#include "kernels/select/device_group_cuda.hpp"
+#include "kernels/select/key_cut.hpp"
+
+#include <string>
+
+namespace kith {
+namespace {
+
+constexpr int kWarpThreads = 32;
+constexpr int kWarpsPerBlock = 8;  // where each has a query of its own
+constexpr int kSlack = 64;         // one in so many may pass beyond k: the last halvings would only tell these apart
+
+// Of equal values all pass, so that no row number is looked at.
+struct AllRows {
+  __device__ int count(uint32_t, uint32_t) const { return 0; }
+};
+
+// A value that at least k of a query's minima do not exceed; +inf where there are fewer.
+template <int kThreads, int kHeld, typename Group>
+__device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& group) {
+  if (task.k > task.groups) return HUGE_VALF;
+  const float* const minima = task.minima + query * task.groups;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads;
+  const int groups = static_cast<int>(task.groups);
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    const int place = i * kThreads + thread;
+    keys[i] = place < groups ? ordered_key(minima[place]) : kNanKey;
+  }
+  const int k = static_cast<int>(task.k);
+  const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
+  return key == kNanKey ? HUGE_VALF : key_of_ordered(key);
+}
+
+template <int kHeld>
+__global__ void __launch_bounds__(kWarpThreads* kWarpsPerBlock) kth_windows_warps(KnnWindowTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarpThreads;
+  if (query >= task.queries) return;
+  WarpGroup group;
+  const float kth = kth_minimum<kWarpThreads, kHeld>(task, query, group);
+  if (threadIdx.x % kWarpThreads == 0) (void)write_knn_window(task, query, kth);
+}
+
+template <int kThreads, int kHeld>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_windows_block(KnnWindowTask task) {
+  __shared__ typename BlockGroup<kThreads>::Shared shared;
+  BlockGroup<kThreads> group(shared);
+  const float kth = kth_minimum<kThreads, kHeld>(task, blockIdx.x, group);
+  if (threadIdx.x == 0) (void)write_knn_window(task, blockIdx.x, kth);
+}
+
+template <int kHeld>
+void launch_warps(const KnnWindowTask& task, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(divide_up(task.queries, kWarpsPerBlock));
+  kth_windows_warps<kHeld><<<blocks, kWarpThreads * kWarpsPerBlock, 0, stream>>>(task);
+}
+
+}  // namespace
+
+void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
+  if (task.groups > kKthLongestRow) {
+    throw InvalidArgument("a query with " + std::to_string(task.groups) + " minima does not fit a block's registers; " +
+                          "the longest have " + std::to_string(kKthLongestRow));
+  }
+  if (task.queries == 0) return;
+  const auto queries = static_cast<unsigned>(task.queries);
+  constexpr int kMost = 32;  // that a thread holds
+  if (task.groups <= kWarpThreads * 4) {
+    launch_warps<4>(task, stream);
+  } else if (task.groups <= kWarpThreads * 16) {
+    launch_warps<16>(task, stream);
+  } else if (task.groups <= kWarpThreads * kMost) {
+    launch_warps<kMost>(task, stream);
+  } else if (task.groups <= 128 * kMost) {
+    kth_windows_block<128, kMost><<<queries, 128, 0, stream>>>(task);
+  } else {
+    static_assert(1024 * kMost == kKthLongestRow);
+    kth_windows_block<1024, kMost><<<queries, 1024, 0, stream>>>(task);
+  }
+  KITH_CUDA_CHECK_LAUNCH("kth_windows");
+}
+
+}  // namespace kith

@@ -1,0 +1,209 @@
+// Products of a list of items: what they cover is as in the product of all queries with all rows, the rest stays as it
+// was, for every epilogue.
+#include "cuda/operands.hpp"
+#include "cuda/parity.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace kith {
+namespace {
+
+class CudaProductItemsSmall : public OnCuda {};
+
+constexpr int64_t kQueries = 700;
+constexpr int64_t kRows = 3000;
+constexpr int kTiles = 24;     // of rows
+constexpr int kPartTiles = 4;  // of the part of the base that an item of the nearest rows has
+constexpr unsigned char kUntouched = 0xA5;
+
+// Runs that do not overlap, of each tile of queries another choice, in no order: of the length given, or of any even
+// one.
+constexpr int kAnyLength = 0;
+std::vector<ProductItem> random_items(uint32_t seed, int given_length) {
+  std::mt19937 random(seed);
+  std::vector<ProductItem> items;
+  for (int query_tile = 0; query_tile < 3; ++query_tile) {
+    for (int tile = 0; tile < kTiles;) {
+      const auto longest = static_cast<uint32_t>(std::min(10, kTiles - tile));
+      const int length = given_length > 0 ? given_length : 2 * (1 + static_cast<int>(random() % (longest / 2)));
+      if (random() % 2 == 0) items.push_back({query_tile, tile, tile + length});
+      tile += length;
+    }
+  }
+  std::shuffle(items.begin(), items.end(), random);
+  return items;
+}
+
+bool covered(const std::vector<ProductItem>& items, int64_t query, int64_t row) {
+  return std::any_of(items.begin(), items.end(), [&](const ProductItem& item) {
+    return query / kQueryTile == item.query_tile && row >= int64_t{item.first_tile} * kOperandTile &&
+           row < int64_t{item.end_tile} * kOperandTile;
+  });
+}
+
+// The list with more behind it than count, which the device knows.
+struct DeviceItems {
+  std::vector<ProductItem> padded;
+  int32_t count;
+  DeviceArray list;
+  DeviceArray length;
+
+  explicit DeviceItems(const std::vector<ProductItem>& items)
+      : padded([&] {
+          std::vector<ProductItem> more = items;
+          more.resize(items.size() + 9, {1 << 20, 1 << 20, 1 << 21});
+          return more;
+        }()),
+        count(static_cast<int32_t>(items.size())),
+        list(padded.data(), padded.size() * sizeof(ProductItem)),
+        length(&count, sizeof count) {}
+
+  ProductSchedule schedule(bool counted_there) const {
+    if (!counted_there) return schedule_items(as<ProductItem>(list), count);
+    return schedule_items(as<ProductItem>(list), static_cast<int>(padded.size()), as<int32_t>(length));
+  }
+};
+
+// Runs `launch` with the list, its length on the host or the device, and with all; `place` says where a value of the
+// result belongs: {query, first row}.
+template <typename T>
+void expect_covered(const std::vector<ProductItem>& items, const ProductSchedule& all, int64_t values,
+                    const std::function<void(const ProductSchedule&, T*)>& launch,
+                    const std::function<std::pair<int64_t, int64_t>(int64_t)>& place) {
+  const DeviceItems list(items);
+  const auto run = [&](const ProductSchedule& schedule) {
+    const DeviceArray out(static_cast<size_t>(values) * sizeof(T));
+    KITH_CUDA_CHECK(cudaMemset(out.data(), kUntouched, static_cast<size_t>(values) * sizeof(T)));
+    launch(schedule, as<T>(out));
+    return read_back<T>(out, values);
+  };
+  const std::vector<T> expected = run(all);
+  T untouched;
+  std::memset(&untouched, kUntouched, sizeof untouched);
+  for (const bool counted_there : {false, true}) {
+    const std::vector<T> found = run(list.schedule(counted_there));
+    for (int64_t i = 0; i < values; ++i) {
+      const auto [query, row] = place(i);
+      const T& wanted = covered(items, query, row) ? expected[static_cast<size_t>(i)] : untouched;
+      ASSERT_EQ(std::memcmp(&found[static_cast<size_t>(i)], &wanted, sizeof wanted), 0)
+          << "value " << i << ", query " << query << ", row " << row;
+    }
+  }
+}
+
+TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
+  const ProductSchedule all = schedule_product(kQueries, kRows, 7);
+  const std::vector<float> thresholds(static_cast<size_t>(kQueries), 100.0f);
+  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  for (const DType dtype : {DType::f32, DType::u8}) {
+    for (const int64_t cols : {40, 700}) {  // the queries stay in shared memory, or come with every chunk
+      const DeviceOperands data(dtype, kQueries, kRows, cols);
+      const std::vector<ProductItem> items = random_items(5 + static_cast<uint32_t>(cols), kAnyLength);
+      for (const ProductEngine engine : engines_here()) {
+        for (const int tiles : {1, 2}) {
+          const int64_t groups = group_count(kRows, tiles);
+          expect_covered<float>(
+              items, all, kQueries * groups,
+              [&](const ProductSchedule& schedule, float* out) {
+                launch_product_minima(engine, data.view(), schedule, {out, groups, tiles}, nullptr);
+              },
+              [&](int64_t i) { return std::pair(i / groups, group_row(i % groups, 0, tiles)); });
+        }
+        const int64_t parts = part_count(kRows, 8);
+        expect_covered<float>(
+            items, all, kQueries * parts,
+            [&](const ProductSchedule& schedule, float* out) {
+              launch_product_parts(engine, data.view(), schedule, {out, 8}, nullptr);
+            },
+            [&](int64_t i) { return std::pair(i / parts, i % parts / 16 * kOperandTile); });
+        const int64_t words = mark_words(kRows);
+        expect_covered<uint32_t>(
+            items, all, kQueries * words,
+            [&](const ProductSchedule& schedule, uint32_t* out) {
+              launch_product_marks(engine, data.view(), schedule, {as<float>(limits), out}, nullptr);
+            },
+            [&](int64_t i) { return std::pair(i / words, marked_row(i % words, 0)); });
+      }
+    }
+  }
+}
+
+TEST_F(CudaProductItemsSmall, Candidates) {
+  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
+  const std::vector<float> thresholds(static_cast<size_t>(kQueries), 100.0f);  // amid the values
+  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  const std::vector<ProductItem> items = random_items(6, kAnyLength);
+  const DeviceItems list(items);
+  for (const ProductEngine engine : engines_here()) {
+    const auto run = [&](const ProductSchedule& schedule) {
+      const DeviceArray counts(static_cast<size_t>(kQueries) * 4);
+      const DeviceArray rows(static_cast<size_t>(kQueries * kRows) * 4);
+      KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kQueries) * 4));
+      launch_product_candidates(engine, data.view(), schedule,
+                                {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
+      const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kQueries);
+      const std::vector<uint32_t> found = read_back<uint32_t>(rows, kQueries * kRows);
+      std::vector<std::vector<uint32_t>> lists;
+      for (int64_t q = 0; q < kQueries; ++q) {
+        const auto first = found.begin() + q * kRows;
+        lists.emplace_back(first, first + found_counts[static_cast<size_t>(q)]);
+        std::sort(lists.back().begin(), lists.back().end());
+      }
+      return lists;
+    };
+    std::vector<std::vector<uint32_t>> expected = run(schedule_product(kQueries, kRows, 7));
+    size_t kept = 0;
+    size_t dropped = 0;
+    for (int64_t q = 0; q < kQueries; ++q) {
+      std::vector<uint32_t>& rows = expected[static_cast<size_t>(q)];
+      dropped += std::erase_if(rows, [&](uint32_t row) { return !covered(items, q, row); });
+      kept += rows.size();
+    }
+    ASSERT_GT(kept, 0u);
+    ASSERT_GT(dropped, 0u);
+    for (const bool counted_there : {false, true}) ASSERT_EQ(run(list.schedule(counted_there)), expected);
+  }
+}
+
+TEST_F(CudaProductItemsSmall, Nearest) {
+  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
+  const std::vector<float> slack(static_cast<size_t>(kQueries), 0.5f);
+  const std::vector<float> limit(static_cast<size_t>(kQueries), kFarthestValue);
+  const DeviceArray slacks(slack.data(), slack.size() * 4);
+  const DeviceArray limits(limit.data(), limit.size() * 4);
+  ProductSchedule all;
+  all.query_tiles = 3;
+  all.base_tiles = kTiles;
+  all.tiles_per_item = kPartTiles;
+  all.items = 3 * kTiles / kPartTiles;
+  constexpr int64_t kPartRows = kPartTiles * kOperandTile;
+  for (const ProductEngine engine : engines_here()) {
+    expect_covered<NearestRows>(
+        random_items(7, kPartTiles), all, kTiles / kPartTiles * kQueries,
+        [&](const ProductSchedule& schedule, NearestRows* out) {
+          launch_product_nearest(engine, data.view(), schedule,
+                                 {as<float>(slacks), as<float>(limits), out, kQueries, kPartRows, kQueries}, nullptr);
+        },
+        [&](int64_t i) { return std::pair(i % kQueries, i / kQueries * kPartRows); });
+  }
+}
+
+TEST_F(CudaProductItemsSmall, NoItems) {
+  const DeviceOperands data(DType::f32, 5, 300, 8);
+  for (const ProductEngine engine : engines_here()) {
+    expect_covered<float>(
+        {}, schedule_product(5, 300, 7), 5 * group_count(300, 1),
+        [&](const ProductSchedule& schedule, float* out) {
+          launch_product_minima(engine, data.view(), schedule, {out, group_count(300, 1), 1}, nullptr);
+        },
+        [&](int64_t i) { return std::pair(i / group_count(300, 1), group_row(i % group_count(300, 1), 0, 1)); });
+  }
+}
+
+}  // namespace
+}  // namespace kith
