@@ -13,13 +13,6 @@
 #include <utility>
 
 namespace kith {
-namespace {
-
-void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
-  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
-}
-
-}  // namespace
 
 CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreSearchPlan& plan, DataSample sample,
                                    std::byte* memory, std::shared_ptr<const DeviceContext> context,
@@ -40,7 +33,7 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
   } else if (shape.dtype == DType::u8 || shape.dtype == DType::i8) {
     for (float& value : sample.origin) value = std::round(value);  // so that differences are exact
   }
-  copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols), stream());
+  context_->copy(at<float>(layout_.origin), sample.origin.data(), array_bytes<float>(shape.cols));
   context_->synchronize();
 }
 
@@ -58,7 +51,7 @@ void CentreSearchCuda::set_centres(const float* centres) {
   centres_ = centres;
   if (!plan_.products) return;
   const BaseFacts facts{largest_, {0, 0}, 0};
-  copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts, stream());
+  context_->copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, shape_.centres, nullptr};
   launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
                        {at<float>(layout_.centre_terms), nullptr}, stream());
@@ -125,7 +118,7 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.several_count = &counts->several;
   launch_settle(settle, stream());
   CentreSearchCounts found{};
-  copy(&found, counts, sizeof found, stream());
+  context_->copy(&found, counts, sizeof found);
   context_->synchronize();
   if (found.first_bad != kNoBadRow) throw_not_finite("data", task.first + found.first_bad);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
@@ -166,7 +159,7 @@ void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t coun
       exact_->finish(found_.data() + at_row);
       meter.poll();
     }
-    copy(found, found_.data(), array_bytes<uint64_t>(part), stream());
+    context_->copy(found, found_.data(), array_bytes<uint64_t>(part));
     const int64_t offset = listed == nullptr ? done : 0;
     launch_take_found(found, part, listed == nullptr ? nullptr : listed + done, task.labels + offset,
                       task.keys + offset, stream());

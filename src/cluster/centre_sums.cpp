@@ -1,5 +1,6 @@
 #include "cluster/centre_sums.hpp"
 
+#include "core/divide.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -9,47 +10,45 @@ namespace kith {
 namespace {
 
 constexpr int64_t kTasksPerThread = 16;
-constexpr int64_t kDouble = sizeof(double);
-constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kRowsAhead = 4;
 
-int64_t scratch_bytes(int64_t cols) { return (cols * kFloat + 127) / 64 * 64; }
+// Of one thread; no two share a cache line.
+int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
 
 }  // namespace
 
 int64_t CentreSums::bytes_for(int64_t clusters, int64_t cols, int64_t largest_piece, int threads) {
-  return clusters * (2 * cols + 3) * kDouble + (clusters + 1) * static_cast<int64_t>(sizeof(int64_t)) +
-         largest_piece * static_cast<int64_t>(sizeof(uint32_t)) + threads * scratch_bytes(cols);
+  return array_bytes<double>(clusters * (2 * cols + 3)) + array_bytes<int64_t>(clusters + 1) +
+         array_bytes<uint32_t>(largest_piece) + array_bytes<float>(threads * scratch_floats(cols));
 }
 
 CentreSums::CentreSums(int64_t clusters, int64_t cols, int64_t largest_piece, const Resources& resources)
     : clusters_(clusters),
       cols_(cols),
       block_(sum_block(clusters)),
-      sums_(clusters * cols * kDouble, "the centres' sums", resources),
-      weights_(clusters * kDouble, "the centres' weights", resources),
-      open_(clusters * (cols + 2) * kDouble, "the centres' sums", resources),
-      starts_((clusters + 1) * static_cast<int64_t>(sizeof(int64_t)), "sorting rows by centre", resources),
-      order_(largest_piece * static_cast<int64_t>(sizeof(uint32_t)), "sorting rows by centre", resources),
-      scratch_(resources.threads() * scratch_bytes(cols), "the centres' sums", resources) {
+      sums_(clusters * cols, "the centres' sums", resources),
+      weights_(clusters, "the centres' weights", resources),
+      open_(clusters * (cols + 2), "the centres' sums", resources),
+      starts_(clusters + 1, "sorting rows by centre", resources),
+      order_(largest_piece, "sorting rows by centre", resources),
+      scratch_(resources.threads() * scratch_floats(cols), "the centres' sums", resources) {
   clear();
 }
 
 void CentreSums::clear() {
-  std::fill_n(sums_.as<double>(), clusters_ * cols_, 0.0);
-  std::fill_n(weights_.as<double>(), clusters_, 0.0);
-  double* const open = open_.as<double>();
-  for (int64_t c = 0; c < clusters_; ++c) open[c * (cols_ + 2) + cols_ + 1] = -1;  // no block
+  std::fill(sums_.begin(), sums_.end(), 0.0);
+  std::fill(weights_.begin(), weights_.end(), 0.0);
+  for (int64_t c = 0; c < clusters_; ++c) open_[c * (cols_ + 2) + cols_ + 1] = -1;  // no block
 }
 
 // Afterwards starts_[c] is where the rows of centre c end, and starts_[c - 1] where they begin.
 void CentreSums::sort(const int32_t* labels, int64_t count) {
-  assert(count * static_cast<int64_t>(sizeof(uint32_t)) <= order_.bytes());
-  int64_t* const starts = starts_.as<int64_t>();
+  assert(count <= order_.size());
+  int64_t* const starts = starts_.data();
   std::fill_n(starts, clusters_ + 1, int64_t{0});
   for (int64_t i = 0; i < count; ++i) ++starts[labels[i] + 1];
   for (int64_t c = 0; c < clusters_; ++c) starts[c + 1] += starts[c];
-  uint32_t* const order = order_.as<uint32_t>();
+  uint32_t* const order = order_.data();
   for (int64_t i = 0; i < count; ++i) order[starts[labels[i]]++] = static_cast<uint32_t>(i);
 }
 
@@ -58,7 +57,7 @@ void CentreSums::add(const MatrixView& rows, int64_t first, const int32_t* label
   sort(labels, rows.rows());
   const int64_t tasks = std::min<int64_t>(clusters_, kTasksPerThread * resources.threads());
   parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
-    auto* const row = reinterpret_cast<float*>(scratch_.data() + slot * scratch_bytes(cols_));
+    float* const row = scratch_.data() + slot * scratch_floats(cols_);
     for (int64_t c = clusters_ * task / tasks; c < clusters_ * (task + 1) / tasks; ++c) {
       add_centre(c, rows, first, weights, row);
     }
@@ -67,19 +66,19 @@ void CentreSums::add(const MatrixView& rows, int64_t first, const int32_t* label
 
 // Adds the block's sums to the total.
 void CentreSums::close_block(int64_t centre) const {
-  const double* const partial = open_.as<double>() + centre * (cols_ + 2);
+  const double* const partial = open_.data() + centre * (cols_ + 2);
   if (partial[cols_ + 1] < 0) return;
-  double* const sum = sums_.as<double>() + centre * cols_;
+  double* const sum = sums_.data() + centre * cols_;
   for (int64_t c = 0; c < cols_; ++c) sum[c] += partial[c];
-  weights_.as<double>()[centre] += partial[cols_];
+  weights_[centre] += partial[cols_];
 }
 
 void CentreSums::add_centre(int64_t centre, const MatrixView& rows, int64_t first, const float* weights,
                             float* row) const {
-  const int64_t* const ends = starts_.as<int64_t>();
-  const uint32_t* const order = order_.as<uint32_t>();
+  const int64_t* const ends = starts_.data();
+  const uint32_t* const order = order_.data();
   const int64_t end = ends[centre];
-  double* const partial = open_.as<double>() + centre * (cols_ + 2);
+  double* const partial = open_.data() + centre * (cols_ + 2);
   auto block = static_cast<int64_t>(partial[cols_ + 1]);
   for (int64_t at = centre == 0 ? 0 : ends[centre - 1]; at < end; ++at) {
     const int64_t i = order[at];
@@ -106,12 +105,11 @@ void CentreSums::add_centre(int64_t centre, const MatrixView& rows, int64_t firs
 }
 
 SumsView CentreSums::finish() {
-  double* const open = open_.as<double>();
   for (int64_t c = 0; c < clusters_; ++c) {
     close_block(c);
-    open[c * (cols_ + 2) + cols_ + 1] = -1;
+    open_[c * (cols_ + 2) + cols_ + 1] = -1;
   }
-  return {sums_.as<double>(), weights_.as<double>()};
+  return {sums_.data(), weights_.data()};
 }
 
 }  // namespace kith

@@ -10,9 +10,9 @@
 // every row, in scattered order; 16 bytes a column and centre, 4 a row of the largest piece.
 #pragma once
 
-#include <kith/host_buffer.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
 #include <algorithm>
@@ -57,12 +57,12 @@ class CentreSums {
   int64_t clusters_;
   int64_t cols_;
   int64_t block_;
-  HostBuffer sums_;
-  HostBuffer weights_;
-  HostBuffer open_;     // for each centre: its block's sums, their weight, and the number of the block
-  HostBuffer starts_;   // where each centre's rows begin in order_
-  HostBuffer order_;    // row numbers, by centre
-  HostBuffer scratch_;  // a row for each thread
+  HostArray<double> sums_;
+  HostArray<double> weights_;
+  HostArray<double> open_;    // for each centre: its block's sums, their weight, and the number of the block
+  HostArray<int64_t> starts_;  // where each centre's rows begin in order_
+  HostArray<uint32_t> order_;  // row numbers, by centre
+  HostArray<float> scratch_;  // a row for each thread
 };
 
 }  // namespace kith

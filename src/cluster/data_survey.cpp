@@ -2,6 +2,7 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey_cuda.hpp"
+#include "core/divide.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
@@ -12,23 +13,19 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kDouble = sizeof(double);
-constexpr int64_t kFloat = sizeof(float);
-
-int64_t blocks_in(int64_t rows) { return (rows + kSumBlock - 1) / kSumBlock; }
+int64_t blocks_in(int64_t rows) { return divide_up(rows, kSumBlock); }
 
 }  // namespace
 
 int64_t DataSurvey::bytes_for(int64_t piece_rows, int64_t cols, int threads) {
-  return blocks_in(piece_rows) * cols * 2 * kDouble + threads * cols * kFloat;
+  return array_bytes<double>(blocks_in(piece_rows) * cols * 2) + array_bytes<float>(threads * cols);
 }
 
 DataSurvey::DataSurvey(const std::vector<float>& origin, int64_t piece_rows, const Resources& resources)
     : origin_(origin),
       sums_(origin.size() * 2, 0.0),
-      blocks_(blocks_in(piece_rows) * static_cast<int64_t>(origin.size()) * 2 * kDouble, "the columns' variances",
-              resources),
-      row_(resources.threads() * static_cast<int64_t>(origin.size()) * kFloat, "the columns' variances", resources) {}
+      blocks_(blocks_in(piece_rows) * static_cast<int64_t>(origin.size()) * 2, "the columns' variances", resources),
+      row_(resources.threads() * static_cast<int64_t>(origin.size()), "the columns' variances", resources) {}
 
 void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter,
                      const Resources& resources) {
@@ -41,9 +38,9 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
   }
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for(blocks_in(rows.rows()), meter, resources, [&](int64_t block, int slot) {
-    double* const sums = blocks_.as<double>() + block * cols * 2;
+    double* const sums = blocks_.data() + block * cols * 2;
     double* const squares = sums + cols;
-    float* const row = row_.as<float>() + slot * cols;
+    float* const row = row_.data() + slot * cols;
     std::fill_n(sums, cols * 2, 0.0);
     const int64_t end = std::min((block + 1) * kSumBlock, rows.rows());
     for (int64_t i = block * kSumBlock; i < end; ++i) {
@@ -63,7 +60,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
   });
   if (first_bad != INT64_MAX) throw_not_finite("data", first + first_bad);
   for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
-    const double* const sums = blocks_.as<double>() + block * cols * 2;
+    const double* const sums = blocks_.data() + block * cols * 2;
     for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];
   }
   rows_ += rows.rows();

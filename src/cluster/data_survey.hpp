@@ -5,10 +5,10 @@
 // however the rows are cut into pieces. Cost: one read of the data.
 #pragma once
 
-#include <kith/host_buffer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class DataSurvey {
   const std::vector<float>& origin_;
   int64_t rows_ = 0;
   std::vector<double> sums_;  // of values, then of their squares
-  HostBuffer blocks_;         // the same for each block of a piece
-  HostBuffer row_;            // one for each thread
+  HostArray<double> blocks_;  // the same for each block of a piece
+  HostArray<float> row_;      // one for each thread
 };
 
 }  // namespace kith

@@ -60,10 +60,6 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
-void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
-  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
-}
-
 void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
   const int64_t blocks = divide_up(task.rows.count, kSumBlock);
@@ -88,7 +84,7 @@ int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources
   KITH_CUDA_CHECK(cudaMemsetAsync(findings.first_bad, 0xFF, sizeof(uint32_t), context->stream()));  // kNoBadRow
   launch_inspect_rows(device_rows(rows), rows.cols(), findings, context->stream());
   uint32_t bad = kNoBadRow;
-  copy(&bad, findings.first_bad, sizeof bad, context->stream());
+  context->copy(&bad, findings.first_bad, sizeof bad);
   context->synchronize();
   return bad == kNoBadRow ? -1 : int64_t{bad};
 }
@@ -110,16 +106,16 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
   auto* const device_origin = reinterpret_cast<float*>(task.sums + 2 * cols);
   task.origin = device_origin;
   task.not_finite = reinterpret_cast<uint32_t*>(device_origin + cols);
-  copy(task.sums, sums.data(), 2 * cols * 8, stream);
-  copy(device_origin, origin.data(), cols * 4, stream);
+  context->copy(task.sums, sums.data(), 2 * cols * 8);
+  context->copy(device_origin, origin.data(), cols * 4);
   KITH_CUDA_CHECK(cudaMemsetAsync(task.not_finite, 0, sizeof(uint32_t), stream));
   for (int64_t first = 0; first < rows.rows(); first += blocks * kSumBlock) {
     task.rows = device_rows(rows.slice(first, std::min(blocks * kSumBlock, rows.rows() - first)));
     launch_survey(task, stream);
   }
   uint32_t not_finite = 0;
-  copy(sums.data(), task.sums, 2 * cols * 8, stream);
-  copy(&not_finite, task.not_finite, sizeof not_finite, stream);
+  context->copy(sums.data(), task.sums, 2 * cols * 8);
+  context->copy(&not_finite, task.not_finite, sizeof not_finite);
   context->synchronize();
   return check_finite && not_finite != 0 ? first_not_finite_cuda(rows, resources) : -1;
 }

@@ -12,11 +12,6 @@ namespace {
 
 constexpr int64_t kFewRows = 8;  // for which a copy each is no slower
 
-void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return;
-  KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream));
-}
-
 }  // namespace
 
 void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, std::byte* out,
@@ -28,7 +23,7 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
   const auto count = static_cast<int64_t>(numbers.size());
   if (count <= kFewRows || row_bytes + 4 > kGatherBytes / 2) {
     for (int64_t i = 0; i < count; ++i) {
-      copy(out + i * row_bytes, rows.row(numbers[static_cast<size_t>(i)]), row_bytes, stream);
+      context->copy(out + i * row_bytes, rows.row(numbers[static_cast<size_t>(i)]), row_bytes);
     }
     return context->synchronize();
   }
@@ -38,9 +33,9 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
   auto* const on_device = reinterpret_cast<uint32_t*>(list.data());
   for (int64_t first = 0; first < count; first += at_once) {
     const int64_t part = std::min(at_once, count - first);
-    copy(on_device, numbers.data() + first, part * 4, stream);
+    context->copy(on_device, numbers.data() + first, part * 4);
     launch_gather_rows(device_rows(rows), rows.cols(), on_device, part, gathered.data(), stream);
-    copy(out + first * row_bytes, gathered.data(), part * row_bytes, stream);
+    context->copy(out + first * row_bytes, gathered.data(), part * row_bytes);
     context->synchronize();
   }
 }

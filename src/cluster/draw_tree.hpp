@@ -6,6 +6,7 @@
 // Chains are short at every level, so that a GPU is not left waiting; only sums from blocks upwards are kept.
 #pragma once
 
+#include "core/divide.hpp"
 #include "core/host_device.hpp"
 
 #include <cstdint>
@@ -27,10 +28,10 @@ struct DrawTree {
   int64_t size = 0;  // of all levels
 
   KITH_HOST_DEVICE explicit constexpr DrawTree(int64_t row_count)
-      : rows(row_count), segments((row_count + kDrawFan - 1) / kDrawFan) {
+      : rows(row_count), segments(divide_up(row_count, kDrawFan)) {
     int64_t nodes = segments;
     do {
-      nodes = (nodes + kDrawFan - 1) / kDrawFan;
+      nodes = divide_up(nodes, kDrawFan);
       sizes[levels] = nodes;
       offsets[levels++] = size;
       size += nodes;
@@ -41,8 +42,8 @@ struct DrawTree {
   KITH_HOST_DEVICE constexpr int top() const { return levels - 1; }
   // How many of `all` nodes are children of the node.
   KITH_HOST_DEVICE static constexpr int children_of(int64_t node, int64_t all) {
-    const int64_t left = all - node * kDrawFan;
-    return static_cast<int>(left < kDrawFan ? left : kDrawFan);
+    const int64_t children = all - node * kDrawFan;
+    return static_cast<int>(children < kDrawFan ? children : kDrawFan);
   }
 };
 

@@ -114,7 +114,7 @@ void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resourc
 
 void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
-  check_kmeans_input(params(), {rows.rows(), rows.cols(), rows.dtype()}, input);
+  check_kmeans_input(params(), RowsInfo(rows), input);
   const ReadMemory memory = rows.reserve_memory(resources);
   state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
@@ -132,8 +132,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   check_kmeans_input(params, RowsInfo(rows), input);
   params = this->params();
 
-  const KMeansShape shape{rows.rows(),  rows.cols(),  params.clusters,
-                          rows.dtype(), rows.space(), input.weights.data != nullptr};
+  const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
@@ -194,7 +193,7 @@ void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, 
 
 void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
   const DefaultFloatMode mode;
-  check_kmeans_rows("rows", {rows.rows(), rows.cols(), rows.dtype()});
+  check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
@@ -226,8 +225,7 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), rows.rows(), all.rows()));
   }
-  const KMeansShape shape{rows.rows(), rows.cols(), all.rows(), rows.dtype(), rows.space()};
-  const Device device = resolve_kmeans_device(shape, {}, resources);
+  const Device device = resolve_kmeans_device({RowsInfo(rows), all.rows()}, {}, resources);
   if (device.kind == DeviceKind::cuda) return transform_cuda(params(), device, rows, all, out, resources);
   ProgressMeter meter("transform", rows.rows(), resources);
   if (params().check_finite) check_rows_finite(rows, 0, meter, resources);

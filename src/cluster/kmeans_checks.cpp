@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/data_survey_cuda.hpp"
+#include "core/divide.hpp"
 #include "core/name_table.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -59,7 +60,7 @@ void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& met
   }
   constexpr int64_t kRowsPerTask = 1024;
   std::atomic<int64_t> first_bad{INT64_MAX};
-  parallel_for((rows.rows() + kRowsPerTask - 1) / kRowsPerTask, meter, resources, [&](int64_t task, int) {
+  parallel_for(divide_up(rows.rows(), kRowsPerTask), meter, resources, [&](int64_t task, int) {
     for (int64_t i = task * kRowsPerTask; i < std::min((task + 1) * kRowsPerTask, rows.rows()); ++i) {
       if (row_is_finite(rows, i)) continue;
       int64_t seen = first_bad.load();

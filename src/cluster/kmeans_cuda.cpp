@@ -51,12 +51,12 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     rows_ = rows;
     labelled_ = guesses_ = false;
-    if (rows.weights != nullptr) copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
+    if (rows.weights != nullptr) context_->copy(at<float>(layout_.weights), rows.weights, rows.count * 4);
   }
 
   void set_centres(const MatrixView& centres) override {
     const DeviceGuard guard(context_->device());
-    copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
+    context_->copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
     centres_ready_ = labelled_ = guesses_ = false;
   }
 
@@ -98,9 +98,10 @@ class KMeansCuda final : public KMeansBackend {
     guesses_ = false;
     launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
                             stream());
-    block_objectives_.resize(static_cast<size_t>(divide_up(rows_.count, kSumBlock)));
-    copy(block_objectives_.data(), at<double>(layout_.objectives), static_cast<int64_t>(block_objectives_.size()) * 8);
-    if (adds_up_) copy(host_weights_.data(), weight_sums(), shape_.clusters * 8);
+    const int64_t blocks = divide_up(rows_.count, kSumBlock);
+    block_objectives_.resize(static_cast<size_t>(blocks));
+    context_->copy(block_objectives_.data(), at<double>(layout_.objectives), array_bytes<double>(blocks));
+    if (adds_up_) context_->copy(host_weights_.data(), weight_sums(), shape_.clusters * 8);
     context_->synchronize();
     double total = 0;
     for (const double block : block_objectives_) total += block;
@@ -114,20 +115,20 @@ class KMeansCuda final : public KMeansBackend {
     if (host_sums_.size() == 0) {
       host_sums_ = HostArray<double>(shape_.clusters * (shape_.cols + 1), "the centres' sums", resources_);
     }
-    copy(host_sums_.data(), at<double>(layout_.sums), sums_bytes());
+    context_->copy(host_sums_.data(), at<double>(layout_.sums), sums_bytes());
     context_->synchronize();
     return {host_sums_.data(), host_sums_.data() + shape_.clusters * shape_.cols};
   }
   void put_sums() override {
     const DeviceGuard guard(context_->device());
-    copy(at<double>(layout_.sums), host_sums_.data(), sums_bytes());
+    context_->copy(at<double>(layout_.sums), host_sums_.data(), sums_bytes());
     context_->synchronize();
   }
 
   double move_to_means(const MutableMatrixView&) override {
     const DeviceGuard guard(context_->device());
     move(nullptr);
-    copy(host_moves_.data(), at<double>(layout_.moves), shape_.clusters * 8);
+    context_->copy(host_moves_.data(), at<double>(layout_.moves), shape_.clusters * 8);
     context_->synchronize();
     double moves = 0;
     for (const double move : host_moves_) moves += move;
@@ -136,7 +137,7 @@ class KMeansCuda final : public KMeansBackend {
 
   void move_by_batch(const MutableMatrixView&, double* counts) override {
     const DeviceGuard guard(context_->device());
-    copy(at<double>(layout_.counts), counts, shape_.clusters * 8);
+    context_->copy(at<double>(layout_.counts), counts, shape_.clusters * 8);
     move(at<double>(layout_.counts));
     context_->synchronize();
     for (int64_t c = 0; c < shape_.clusters; ++c) {
@@ -146,14 +147,14 @@ class KMeansCuda final : public KMeansBackend {
 
   void get_centres(const MutableMatrixView& centres) override {
     const DeviceGuard guard(context_->device());
-    copy(centres.data(), at<float>(layout_.centres), shape_.clusters * shape_.cols * 4);
+    context_->copy(centres.data(), at<float>(layout_.centres), shape_.clusters * shape_.cols * 4);
     context_->synchronize();
   }
 
   void get_rows() override {
     const DeviceGuard guard(context_->device());
-    copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
-    copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
+    context_->copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
     context_->synchronize();
   }
 
@@ -164,7 +165,7 @@ class KMeansCuda final : public KMeansBackend {
     std::vector<uint32_t> whole(static_cast<size_t>(shape_.clusters));
     KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
     launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
-    copy(whole.data(), found, shape_.clusters * 4);
+    context_->copy(whole.data(), found, shape_.clusters * 4);
     context_->synchronize();
     std::copy(whole.begin(), whole.end(), counts);
   }
@@ -173,7 +174,7 @@ class KMeansCuda final : public KMeansBackend {
     const auto count = static_cast<int64_t>(rows.size());
     if (const std::optional<MatrixView> matrix = on_gpu(source)) {
       const DeviceGuard guard(context_->device());
-      copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
+      context_->copy(at<uint32_t>(layout_.gather_list), rows.data(), count * 4);
       launch_gather_rows(device_rows(*matrix), shape_.cols, at<uint32_t>(layout_.gather_list), count,
                          at<std::byte>(layout_.gathered), stream());
       context_->synchronize();  // the list may change
@@ -198,11 +199,6 @@ class KMeansCuda final : public KMeansBackend {
   int64_t sums_bytes() const { return array_bytes<double>(shape_.clusters * (shape_.cols + 1)); }
   double* weight_sums() const { return at<double>(layout_.sums) + shape_.clusters * shape_.cols; }
   const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
-
-  void copy(void* to, const void* from, int64_t bytes) const {
-    if (bytes == 0) return;
-    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
-  }
 
   // The room for rows `first` and those after it.
   std::byte* place_of(int64_t first) const {

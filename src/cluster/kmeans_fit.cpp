@@ -26,10 +26,6 @@ KMeansPlan plan_for(const KMeansShape& shape, const KMeansWish& wish, Device dev
       [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_kmeans_cuda(shape, wish, gpu, left); });
 }
 
-KMeansShape shape_of(const KMeansRows& rows, int64_t clusters, bool weighted) {
-  return {rows.info.rows, rows.info.cols, clusters, rows.info.dtype, rows.info.space, weighted, rows.in_memory};
-}
-
 bool wants_check(const KMeansParams& params, DType dtype) {
   return params.check_finite && dtype != DType::u8 && dtype != DType::i8;
 }
@@ -72,7 +68,7 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
 
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const Resources& outer) {
-  const KMeansShape shape = shape_of(rows, params.clusters, input.weights.data != nullptr);
+  const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
   KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
   KMeansModel other;
@@ -148,11 +144,11 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
 }  // namespace
 
 KMeansRows rows_of(const MatrixView& view) {
-  return {RowsInfo(view), true, [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
+  return {RowsInfo(view), [view](int64_t, const Resources&) { return std::make_unique<ViewSource>(view); }};
 }
 
 KMeansRows rows_of(const VectorFile& file) {
-  return {{file.rows(), file.cols(), file.dtype()}, false, [&file](int64_t most, const Resources& resources) {
+  return {RowsInfo(file), [&file](int64_t most, const Resources& resources) {
             auto source = std::make_unique<FileSource>(file);
             source->open(most, resources);
             return source;
@@ -183,7 +179,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const
                        const Resources& outer) {
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < rows.info.rows / params.clusters;
-  const KMeansShape shape = shape_of(rows, params.clusters, false);
+  const KMeansShape shape(rows.info, params.clusters);
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
   KMeansModel model = samples ? fit_sample(params, rows, input, most * params.clusters, resources)
                               : fit_all_rows(params, rows, input, resources);
@@ -198,7 +194,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const
 void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
                    const Resources& outer) {
   if (rows.info.rows == 0) return;
-  const KMeansShape shape = shape_of(rows, centres.rows(), false);
+  const KMeansShape shape(rows.info, centres.rows());
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;

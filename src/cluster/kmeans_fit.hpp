@@ -6,8 +6,8 @@
 #include "cluster/kmeans_plan.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
-#include "exact/knn_checks.hpp"
 #include "rows/row_source.hpp"
+#include "rows/rows_info.hpp"
 
 #include <functional>
 #include <memory>
@@ -18,7 +18,6 @@ namespace kith {
 // Rows that a fit or a prediction can open, with room for so many at a time.
 struct KMeansRows {
   RowsInfo info;
-  bool in_memory = true;
   std::function<std::unique_ptr<RowSource>(int64_t most, const Resources& resources)> open;
 };
 KMeansRows rows_of(const MatrixView& view);

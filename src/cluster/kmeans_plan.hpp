@@ -2,29 +2,25 @@
 #pragma once
 
 #include <kith/device.hpp>
-#include <kith/dtype.hpp>
-#include <kith/memory_space.hpp>
 
 #include "cluster/centre_search_plan.hpp"
 #include "core/device_choice.hpp"
 #include "core/plan_budget.hpp"
 #include "kernels/panels/panel_format.hpp"
+#include "rows/rows_info.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-// What there is.
-struct KMeansShape {
-  int64_t rows = 0;
-  int64_t cols = 0;
+// What there is: rows, to so many centres.
+struct KMeansShape : RowsInfo {
   int64_t clusters = 0;
-  DType dtype = DType::f32;
-  MemorySpace space;  // of the rows
   bool weighted = false;
-  bool in_memory = true;  // else rows are read from a file, piece by piece
 
-  int64_t row_bytes() const { return cols * size_of(dtype); }
+  KMeansShape() = default;
+  KMeansShape(const RowsInfo& info, int64_t count, bool with_weights = false)
+      : RowsInfo(info), clusters(count), weighted(with_weights) {}
 };
 
 // What is wanted.

@@ -35,15 +35,15 @@ class PlusPlusCuda {
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
     bring_rows(meter, resources);
     if (shape_.weighted) {
-      copy(at<float>(layout_.weights), input_.weights.data(), shape_.rows * 4);
+      context_->copy(at<float>(layout_.weights), input_.weights.data(), shape_.rows * 4);
       round_.weights = at<float>(layout_.weights);
     }
     std::vector<double> shares(static_cast<size_t>(shape_.clusters * shape_.trials));
     for (size_t i = 0; i < shares.size(); ++i) shares[i] = plus_plus_share(rng, 1 + i);
-    copy(at<double>(layout_.shares), shares.data(), static_cast<int64_t>(shares.size()) * 8);
+    context_->copy(at<double>(layout_.shares), shares.data(), static_cast<int64_t>(shares.size()) * 8);
     PlusPlusState state{};
     state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights, rng);
-    copy(round_.state, &state, sizeof state);
+    context_->copy(round_.state, &state, sizeof state);
     for (int64_t centre = 0; centre < shape_.clusters; ++centre) {
       round_.first = centre == 0;
       round_.trials = static_cast<int>(centre == 0 ? 1 : shape_.trials);
@@ -57,7 +57,7 @@ class PlusPlusCuda {
       meter.poll();
     }
     std::vector<uint32_t> chosen(static_cast<size_t>(shape_.clusters));
-    copy(chosen.data(), at<uint32_t>(layout_.chosen), shape_.clusters * 4);
+    context_->copy(chosen.data(), at<uint32_t>(layout_.chosen), shape_.clusters * 4);
     context_->synchronize();
     return chosen;
   }
@@ -87,7 +87,7 @@ class PlusPlusCuda {
       RowUpload upload(input_.pinned, resources);
       upload.copy(input_.rows, reinterpret_cast<std::byte*>(own), context_->stream(), meter);
     } else {
-      if (shape_.listed) copy(at<uint32_t>(layout_.list), input_.list.data(), shape_.rows * 4);
+      if (shape_.listed) context_->copy(at<uint32_t>(layout_.list), input_.list.data(), shape_.rows * 4);
       const uint32_t* const list = shape_.listed ? at<uint32_t>(layout_.list) : nullptr;
       launch_gather_floats(device_rows(input_.rows), shape_.cols, list, shape_.rows, own, context_->stream());
     }
@@ -97,10 +97,6 @@ class PlusPlusCuda {
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(workspace_.data() + offset);
   }
-  void copy(void* to, const void* from, int64_t bytes) const {
-    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, context_->stream()));
-  }
-
   const PlusPlusInput& input_;
   const PlusPlusShape shape_;
   const PlusPlusWorkspace layout_;

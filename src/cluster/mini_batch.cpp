@@ -1,6 +1,7 @@
 #include "cluster/centre_means.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 
 #include <algorithm>
 
@@ -12,10 +13,9 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
   const int64_t n = run.shape.rows;
   const int64_t batch = std::min(run.params.batch_size, n);
   const CounterRng rng = KMeansRun::random(run.params.seed, attempt, KMeansRun::Purpose::batches);
-  const HostBuffer arrays(batch * 12, "a mini-batch", run.resources);
-  auto* const labels = arrays.as<int32_t>();
-  auto* const keys = reinterpret_cast<float*>(labels + batch);
-  float* const weights = run.weights == nullptr ? nullptr : keys + batch;
+  const HostArray<int32_t> labels(batch, "a mini-batch", run.resources);
+  const HostArray<float> keys(batch, "a mini-batch", run.resources);
+  const HostArray<float> weights(run.weights == nullptr ? 0 : batch, "a mini-batch", run.resources);
   std::vector<uint32_t> drawn(static_cast<size_t>(batch));
   const int64_t steps_per_pass = divide_up(n, batch);
   const auto* const centres = static_cast<const float*>(outcome.centres.data());
@@ -31,10 +31,10 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
       }
       std::sort(drawn.begin(), drawn.end());
       const MatrixView rows = backend.gather(run.source, drawn);
-      for (int64_t i = 0; weights != nullptr && i < batch; ++i) {
+      for (int64_t i = 0; i < weights.size(); ++i) {
         weights[i] = run.weights[drawn[static_cast<size_t>(i)]];
       }
-      backend.set_rows({batch, labels, keys, weights});
+      backend.set_rows({batch, labels.data(), keys.data(), weights.size() == 0 ? nullptr : weights.data()});
       backend.begin_pass(true);
       backend.scan(rows, 0, run.meter);
       objective += backend.objective();

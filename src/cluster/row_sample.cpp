@@ -1,8 +1,8 @@
 #include "cluster/row_sample.hpp"
 
-#include <kith/host_buffer.hpp>
-
 #include "cluster/device_row_gather_cuda.hpp"
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
@@ -11,10 +11,8 @@
 namespace kith {
 
 std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t count, const Resources& resources) {
-  const int64_t words = (rows + 63) / 64;
-  const HostBuffer memory(words * 8, "drawing rows", resources);
-  auto* const taken = memory.as<uint64_t>();
-  std::fill_n(taken, words, uint64_t{0});
+  const HostArray<uint64_t> taken(divide_up(rows, 64), "drawing rows", resources);  // a bit for each
+  std::fill(taken.begin(), taken.end(), uint64_t{0});
   for (int64_t j = rows - count; j < rows; ++j) {
     int64_t row = rng.below(static_cast<uint64_t>(j), static_cast<uint32_t>(j + 1));
     if ((taken[row / 64] >> (row % 64) & 1) != 0) row = j;
@@ -22,9 +20,9 @@ std::vector<uint32_t> sample_rows(const CounterRng& rng, int64_t rows, int64_t c
   }
   std::vector<uint32_t> drawn;
   drawn.reserve(static_cast<size_t>(count));
-  for (int64_t word = 0; word < words; ++word) {
-    for (uint64_t rest = taken[word]; rest != 0; rest &= rest - 1) {
-      drawn.push_back(static_cast<uint32_t>(word * 64 + std::countr_zero(rest)));
+  for (int64_t word = 0; word < taken.size(); ++word) {
+    for (uint64_t bits = taken[word]; bits != 0; bits &= bits - 1) {
+      drawn.push_back(static_cast<uint32_t>(word * 64 + std::countr_zero(bits)));
     }
   }
   return drawn;

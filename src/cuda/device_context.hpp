@@ -7,6 +7,7 @@
 #include "cuda/memory_pool.hpp"
 #include "cuda/stream.hpp"
 
+#include <cstdint>
 #include <memory>
 
 namespace kith {
@@ -23,6 +24,11 @@ class DeviceContext {
   cudaStream_t stream() const { return callers_ != nullptr ? callers_ : own_->get(); }
   cudaMemPool_t pool() const { return pool_->get(); }
   void synchronize() const { KITH_CUDA_CHECK(cudaStreamSynchronize(stream())); }
+  // Enqueues a copy, from host or device memory to either.
+  void copy(void* to, const void* from, int64_t bytes) const {
+    if (bytes == 0) return;
+    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
+  }
 
  private:
   int device_;

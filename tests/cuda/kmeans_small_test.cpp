@@ -135,7 +135,7 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       const int64_t clusters = std::get<2>(size);
       const auto data = make_floats(Shape::gaussian, rows, cols, 6);
       const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
-      const KMeansShape shape{rows, cols, clusters};
+      const KMeansShape shape({rows, cols, DType::f32}, clusters);
       KMeansWish wish;
       wish.spherical = spherical;
       struct Found {
@@ -186,7 +186,7 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
   for (const int64_t rows : {1025, 3000, 4096}) {
     const auto data = make_floats(Shape::gaussian, rows, 7, 11);
     const auto centres = make_floats(Shape::gaussian, 9, 7, 12);
-    KMeansShape shape{rows, 7, 9};
+    KMeansShape shape({rows, 7, DType::f32}, 9);
     const KMeansWish wish;
     for (const bool in_memory : {true, false}) {
       shape.in_memory = in_memory;

@@ -62,8 +62,8 @@ RoundedVector RoundToBytes(const float* vector, int64_t cols, int64_t width, uin
     const Vec values = load(vector + c, cols - c);
     const Vec moved = hn::MulAdd(values, inverse, whole);
     const Vec rounded = hn::Sub(moved, whole);
-    const Vec left = hn::NegMulAdd(step, rounded, values);
-    squares = hn::MulAdd(left, left, squares);
+    const Vec lost = hn::NegMulAdd(step, rounded, values);
+    squares = hn::MulAdd(lost, lost, squares);
     sums = hn::Add(sums, rounded);
     HWY_ALIGN uint32_t four[hn::MaxLanes(hn::ScalableTag<uint32_t>())];
     const hn::Rebind<uint8_t, F32> bytes;

@@ -73,12 +73,12 @@ void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kDotQueries) {
       const int8_t* const query_panel = queries.panels + q * query_bytes;
-      const int64_t left = queries.count - q;
-      if (left > kFewQueries) {
+      const int64_t in_tile = queries.count - q;
+      if (in_tile > kFewQueries) {
         scan_tile<kDotQueries>(queries, q, query_panel, base, panel, hits);
         continue;
       }
-      for (int64_t i = 0; i < left; ++i) scan_tile<1>(queries, q + i, query_panel + i * 4, base, panel, hits);
+      for (int64_t i = 0; i < in_tile; ++i) scan_tile<1>(queries, q + i, query_panel + i * 4, base, panel, hits);
     }
   }
 }

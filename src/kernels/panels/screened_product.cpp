@@ -6,7 +6,7 @@
 namespace kith {
 namespace {
 
-// Measured: the more columns, the less the rest of the work for a pair weighs.
+// Measured: the more columns, the less a pair's other work weighs.
 double worthwhile(int64_t cols) { return 0.4 * static_cast<double>(cols) / static_cast<double>(cols + 96); }
 
 }  // namespace
