@@ -1,9 +1,13 @@
 // Asks the processor, and the system, for the extensions beyond Highway's targets.
 #pragma once
 
-#include "core/cpu_target.hpp"
-
 namespace kith {
+
+struct CpuExtensions {
+  bool dotprod = false;
+  bool vnni = false;
+  bool amx = false;
+};
 
 // What this machine has, whatever was forced. Asked once; AMX includes the system's leave to use its registers.
 CpuExtensions detect_cpu_extensions();
