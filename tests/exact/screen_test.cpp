@@ -119,7 +119,7 @@ Index make_index(const Matrix<float>& base, Metric metric, bool check_finite = t
 
 void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& base, Metric metric) {
   const auto truth = reference::knn(queries, base, {9, metric});
-  for (const std::string& target : cpu_targets()) {
+  for (const std::string& target : targets_for_next_case()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     const Index index = make_index(base, metric);
@@ -181,7 +181,7 @@ TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
     KnnParams params{2100, metric};
     params.check_finite = false;
     const auto truth = reference::knn(queries, base, params);
-    for (const std::string& target : cpu_targets()) {
+    for (const std::string& target : targets_for_next_case()) {
       SCOPED_TRACE(target);
       const ForcedTarget forced(target);
       const Index index = make_index(base, metric, false);

@@ -7,14 +7,12 @@
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "reference/canonical.hpp"
+#include "reference/pair_distance.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace kith::reference {
@@ -40,36 +38,6 @@ struct Matrix {
   MatrixView view() const { return {values.data(), dtype_of<T>(), {rows, cols, cols}}; }
 };
 
-// The distance in float64, written down from its definition.
-template <typename Q, typename X>
-double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
-  double squares = 0, product = 0, qq = 0, xx = 0, absolute = 0, largest = 0, chi = 0, bits = 0;
-  for (int64_t i = 0; i < cols; ++i) {
-    const auto a = static_cast<double>(q[i]);
-    const auto b = static_cast<double>(x[i]);
-    squares += (a - b) * (a - b);
-    product += a * b;
-    qq += a * a;
-    xx += b * b;
-    absolute += std::abs(a - b);
-    largest = std::max(largest, std::abs(a - b));
-    if (a + b != 0) chi += (a - b) * (a - b) / (a + b);
-    if (metric == Metric::hamming)
-      bits += std::popcount(static_cast<unsigned>(static_cast<int>(a) ^ static_cast<int>(b)));
-  }
-  switch (metric) {
-    case Metric::l2: return std::sqrt(squares);
-    case Metric::sqeuclidean: return squares;
-    case Metric::inner_product: return product;
-    case Metric::cosine: return qq == 0 || xx == 0 ? 1.0 : 1.0 - product / std::sqrt(qq * xx);
-    case Metric::l1: return absolute;
-    case Metric::linf: return largest;
-    case Metric::chi_square: return chi;
-    case Metric::hamming: return bits;
-  }
-  return 0;
-}
-
 // The values of any dtype as f32, which holds them all: what is compared is compiled for floats alone.
 template <typename T>
 Matrix<float> widened(const Matrix<T>& m) {
@@ -78,6 +46,11 @@ Matrix<float> widened(const Matrix<T>& m) {
   return floats;
 }
 inline const Matrix<float>& widened(const Matrix<float>& m) { return m; }
+
+template <typename Q, typename X>
+double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
+  return distance(metric, std::vector<float>(q, q + cols).data(), std::vector<float>(x, x + cols).data(), cols);
+}
 
 template <typename Q, typename X>
 float canonical(Metric metric, const Q* q, const X* x, int64_t cols) {
