@@ -1,4 +1,5 @@
-// What the plan of an exact search on a GPU settles. Plain data: knn_plan_cuda makes it, the workspaces are laid out by it.
+// What the plan of an exact search on a GPU settles. Plain data: knn_plan_cuda makes it, the workspaces are laid out by
+// it.
 #pragma once
 
 #include "exact/search_batches.hpp"
@@ -24,8 +25,8 @@ struct ProductPlan {
   int64_t rows = 0;             // of the base, at a time
   int tiles_per_group = 2;
   int rows_per_minimum = 0;  // of the coarse path (kernels/rerank/coarse_plan.hpp); 0: another
-  int64_t capacity = 0;  // candidates that a second product may find for each query; 0: whole groups are candidates
-  int64_t room = 0;      // of these, as near as a neighbour can be
+  int64_t capacity = 0;      // candidates that a second product may find for each query; 0: whole groups are candidates
+  int64_t room = 0;          // of these, as near as a neighbour can be
   int64_t retry_capacity = 0;  // the same of a query that has failed, when it is tried again
   int64_t retry_room = 0;
   int64_t selected = 0;  // groups selected for each query; 0: only their k-th minimum is found

@@ -95,8 +95,8 @@ class KnnCuda final : public KnnBackend {
   }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
-    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first, count,
-            task_.scope.k};
+    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first,
+            count, task_.scope.k};
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) const {
@@ -153,8 +153,8 @@ class KnnCuda final : public KnnBackend {
       return launch_distance(task_.shape.metric, queries, rows, task_.shape.cols, keys, plan_.row_tile, rows_.stream());
     }
     metric_->distances(metric_->metric,
-                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols, reinterpret_cast<float*>(keys),
-                        plan_.row_tile},
+                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols,
+                        reinterpret_cast<float*>(keys), plan_.row_tile},
                        rows_.stream());
     launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }

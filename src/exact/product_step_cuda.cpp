@@ -20,10 +20,10 @@ void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_que
                          base.operands.centre,
                          base.operands.facts,
                          at<std::byte>(layout_.query_operands)};
-  launch_query_operands(task,
-                        {at<QueryFacts>(layout_.query_facts), check ? counts_.bad_query : nullptr,
-                         static_cast<uint32_t>(first_query)},
-                        stream_);
+  launch_query_operands(
+      task,
+      {at<QueryFacts>(layout_.query_facts), check ? counts_.bad_query : nullptr, static_cast<uint32_t>(first_query)},
+      stream_);
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
@@ -64,12 +64,10 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
 
 DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
-  const GatheredQueries to{at<std::byte>(layout_.failed_rows),
-                           unit ? at<double>(layout_.failed_norms) : nullptr,
+  const GatheredQueries to{at<std::byte>(layout_.failed_rows), unit ? at<double>(layout_.failed_norms) : nullptr,
                            at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_limits)};
   launch_gather_failed(
-      failed(),
-      {queries, shape_.cols, at<float>(layout_.thresholds), at<uint32_t>(layout_.key_limits), first, count},
+      failed(), {queries, shape_.cols, at<float>(layout_.thresholds), at<uint32_t>(layout_.key_limits), first, count},
       to, stream_);
   return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
 }

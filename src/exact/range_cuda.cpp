@@ -259,8 +259,8 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned,
-                                              const KnnInput& input, float most, const Resources& results) {
+std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
+                                              float most, const Resources& results) {
   const DeviceGuard guard(batches_of(planned.plan).device.index);
   return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
 }

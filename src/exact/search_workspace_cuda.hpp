@@ -30,9 +30,7 @@ struct SearchStatus {
 };
 
 // Rows of the base that come, or are made something of, at a time.
-inline int64_t piece_rows(const KnnCudaPlan& plan) {
-  return plan.products() ? plan.product.rows : plan.row_tile;
-}
+inline int64_t piece_rows(const KnnCudaPlan& plan) { return plan.products() ? plan.product.rows : plan.row_tile; }
 
 // Whether a search reads the rows where they lie.
 inline bool rows_stay(const SearchTask& task) {
