@@ -1,5 +1,7 @@
 #include "core/cpu_target.hpp"
 
+#include "core/cpu_detect.hpp"
+
 #include <kith/error.hpp>
 
 #include <fmt/format.h>
