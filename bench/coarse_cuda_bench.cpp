@@ -14,9 +14,9 @@
 #include "options.hpp"
 #include "table.hpp"
 
-#include "exact/coarse_plan_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 #include "kernels/select/kth_windows_cuda.hpp"
 

@@ -5,11 +5,11 @@
 //                     [--device cuda|cpu] [--out FILE]
 //
 // Cases: data on the device, from random rows or by k-means++ ("++", beside "one" iteration without it); data on the
-// host that do not fit a device memory limit ("limit"). Times are those of whole fits, the check for NaN included and the labels' pass not, the best of the
-// runs: of CUDA events, or of a clock where the data are on the host. The floor is the matrix product at the rate that
-// such a product reaches on an H200 (8192 x 8192 x 8192), one read of the rows in each iteration, or where they come
-// from the host one copy in each at the rate measured here, whichever takes longest. On the CPU, which is there to
-// compare with, the data are copied to the host first.
+// host that do not fit a device memory limit ("limit"). Times are those of whole fits, the check for NaN included and
+// the labels' pass not, the best of the runs: of CUDA events, or of a clock where the data are on the host. The floor
+// is the matrix product at the rate that such a product reaches on an H200 (8192 x 8192 x 8192), one read of the rows
+// in each iteration, or where they come from the host one copy in each at the rate measured here, whichever takes
+// longest. On the CPU, which is there to compare with, the data are copied to the host first.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"

@@ -122,11 +122,11 @@ double kernel_rate(PanelFormat format, const MatrixView& queries, const MatrixVi
   Nothing hits;
   const double seconds = best_seconds(10 * options.rounds, [&] {
     if (holds_bytes(format)) {
-      scan_byte_panels(set.packed().byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0, packed.panel_count(),
-                       hits);
+      scan_byte_panels(set.packed().byte_panels(0, count, byte_limits.data()), packed.byte_panels(), 0,
+                       packed.panel_count(), hits);
     } else if (format == PanelFormat::screened) {
-      scan_rounded_panels(set.packed().screen_panels(0, count, limits.data()), packed.screen_panels(), 0, packed.panel_count(),
-                          hits);
+      scan_rounded_panels(set.packed().screen_panels(0, count, limits.data()), packed.screen_panels(), 0,
+                          packed.panel_count(), hits);
     } else {
       scan_panels(set.packed().panels(0, count, limits.data()), packed.panels(), 0, packed.panel_count(), hits);
     }

@@ -1,12 +1,12 @@
-"""Prints how many tests passed, failed and were skipped in a JUnit XML file, as written by ctest and pytest."""
+"""Prints how many tests passed, failed and were skipped in JUnit XML files, as written by ctest, pytest and gtest."""
 
 import sys
 import xml.etree.ElementTree as ElementTree
 
 
-def count(path: str) -> tuple[int, int, int]:
+def count(paths: list[str]) -> tuple[int, int, int]:
     passed = failed = skipped = 0
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
+    for case in (case for path in paths for case in ElementTree.parse(path).getroot().iter("testcase")):
         # pytest adds an element for what went wrong; ctest says it in an attribute as well.
         outcomes = {child.tag for child in case} | {case.get("status", "")}
         if outcomes & {"failure", "error", "fail"}:
@@ -19,4 +19,4 @@ def count(path: str) -> tuple[int, int, int]:
 
 
 if __name__ == "__main__":
-    print(*count(sys.argv[1]))
+    print(*count(sys.argv[1:]))

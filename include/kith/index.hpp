@@ -26,8 +26,8 @@ namespace kith {
 struct IndexParams {
   Metric metric = Metric::l2;
   bool check_finite = true;  // for added vectors and queries
-  bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 8 to 5 * dimension + 20 bytes a
-                        // row (docs/performance.md), where the memory limit has room for twice that: faster searches
+  bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 8 to 5 * dimension + 20 bytes
+                        // a row (docs/performance.md), where the memory limit has room for twice that: faster searches
 };
 
 struct SearchParams {

@@ -25,11 +25,11 @@ namespace kith {
 // One call. All pointers are to device memory.
 struct CentreSearchTask {
   DeviceRowsView rows;
-  int64_t first = 0;              // the first row's number: among the kept rows, and in messages
-  bool operands_kept = false;     // these rows have come before, under the same numbers
-  bool check_finite = false;      // where the operands are made: InvalidArgument names a row that is not finite
-  int32_t* labels = nullptr;      // one for each row
-  float* keys = nullptr;          // likewise; with moves, or where wanted
+  int64_t first = 0;           // the first row's number: among the kept rows, and in messages
+  bool operands_kept = false;  // these rows have come before, under the same numbers
+  bool check_finite = false;   // where the operands are made: InvalidArgument names a row that is not finite
+  int32_t* labels = nullptr;   // one for each row
+  float* keys = nullptr;       // likewise; with moves, or where wanted
   bool wants_keys = true;
   const double* squared_moves = nullptr;  // of the centres, since labels and keys were those of these rows; or null
 };

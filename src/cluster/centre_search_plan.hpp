@@ -52,15 +52,15 @@ struct CentreSearchCounts {
 
 // Offsets; a part that is not needed has no bytes. `bytes` is what the search needs, but for exact search.
 struct CentreSearchLayout : WorkspaceLayout {
-  int64_t operands = 0;         // of the kept rows, or of one call's
-  int64_t row_facts = 0;        // QueryFacts, likewise
-  int64_t slacks = 0;           // f32
-  int64_t limits = 0;           // f32
-  int64_t candidates = 0;       // NearestRows for each part
-  int64_t unsettled = 0;        // u32: rows that products are not sure of
-  int64_t several = 0;          // u32: rows with more than one candidate
-  int64_t gathered = 0;         // unsettled_rows, as they came
-  int64_t gathered_found = 0;   // unsettled_rows packed neighbours, u64
+  int64_t operands = 0;        // of the kept rows, or of one call's
+  int64_t row_facts = 0;       // QueryFacts, likewise
+  int64_t slacks = 0;          // f32
+  int64_t limits = 0;          // f32
+  int64_t candidates = 0;      // NearestRows for each part
+  int64_t unsettled = 0;       // u32: rows that products are not sure of
+  int64_t several = 0;         // u32: rows with more than one candidate
+  int64_t gathered = 0;        // unsettled_rows, as they came
+  int64_t gathered_found = 0;  // unsettled_rows packed neighbours, u64
   int64_t centre_operands = 0;
   int64_t centre_terms = 0;
   int64_t centre_facts = 0;  // BaseFacts

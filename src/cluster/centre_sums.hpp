@@ -59,10 +59,10 @@ class CentreSums {
   int64_t block_;
   HostArray<double> sums_;
   HostArray<double> weights_;
-  HostArray<double> open_;    // for each centre: its block's sums, their weight, and the number of the block
+  HostArray<double> open_;     // for each centre: its block's sums, their weight, and the number of the block
   HostArray<int64_t> starts_;  // where each centre's rows begin in order_
   HostArray<uint32_t> order_;  // row numbers, by centre
-  HostArray<float> scratch_;  // a row for each thread
+  HostArray<float> scratch_;   // a row for each thread
 };
 
 }  // namespace kith

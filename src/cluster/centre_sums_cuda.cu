@@ -161,8 +161,8 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream) {
   if (rows == 0) return;
-  objectives_kernel<<<static_cast<unsigned>(divide_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights,
-                                                                                                         rows, blocks);
+  objectives_kernel<<<static_cast<unsigned>(divide_up(rows, kSumBlock)), kThreads, 0, stream>>>(keys, weights, rows,
+                                                                                                blocks);
   KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
 }
 

@@ -45,10 +45,10 @@ void choose_by_plus_plus(const KMeansParams& params, const KMeansPlan& plan, con
   gather_as_floats(input.source, drawn, values, resources);
   from.rows = sample.view();
   const std::vector<uint32_t> chosen =
-      plan.cuda.plus_plus ? choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources)
-                          : KMeansPlusPlus(plan.cpu.format, from.rows, std::move(from.weights), params.clusters,
-                                           resources)
-                                .choose(rng, meter, resources);
+      plan.cuda.plus_plus
+          ? choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources)
+          : KMeansPlusPlus(plan.cpu.format, from.rows, std::move(from.weights), params.clusters, resources)
+                .choose(rng, meter, resources);
   meter.finish();
   for (size_t c = 0; c < chosen.size(); ++c) {
     std::copy_n(values + chosen[c] * input.cols, input.cols, centres + static_cast<int64_t>(c) * input.cols);

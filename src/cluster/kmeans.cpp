@@ -48,12 +48,8 @@ struct KMeans::State {
 
 namespace {
 
-VectorView<const int32_t> labels_of(const KMeansModel& model) {
-  return {model.labels.data(), model.labels.size(), {}};
-}
-VectorView<const double> counts_of(const KMeansModel& model) {
-  return {model.counts.data(), model.counts.size(), {}};
-}
+VectorView<const int32_t> labels_of(const KMeansModel& model) { return {model.labels.data(), model.labels.size(), {}}; }
+VectorView<const double> counts_of(const KMeansModel& model) { return {model.counts.data(), model.counts.size(), {}}; }
 
 // From keys to what is reported: the distance, or the inner product.
 float distance_of(float key, bool spherical) { return spherical ? 0.0f - key : std::sqrt(key); }
@@ -91,8 +87,8 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
   const Metric metric = params.spherical ? Metric::inner_product : Metric::l2;
   SearchShape shape = check_search(RowsInfo(rows), RowsInfo(centres), metric);
   shape.base_checked = true;
-  const SearchTask task = search_of(
-      shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
+  const SearchTask task =
+      search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
   pairwise_cuda(task, plan_knn(task, device, resources), rows, centres, out, {"data", "centres", "transform"});
 }
 

@@ -68,9 +68,8 @@ class KMeansBackend {
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
 };
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish,
-                                               const KMeansPlan& plan, const DataSample& sample,
-                                               const Resources& resources);
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                                               const DataSample& sample, const Resources& resources);
 std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
                                                 const KMeansPlan& plan, const DataSample& sample,
                                                 const Resources& resources);

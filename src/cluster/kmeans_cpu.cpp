@@ -107,9 +107,8 @@ class KMeansCpu final : public KMeansBackend {
 
 }  // namespace
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish,
-                                               const KMeansPlan& plan, const DataSample& sample,
-                                               const Resources& resources) {
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+                                               const DataSample& sample, const Resources& resources) {
   return std::make_unique<KMeansCpu>(shape, wish, plan, sample, resources);
 }
 

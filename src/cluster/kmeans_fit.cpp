@@ -171,8 +171,8 @@ Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, c
 
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
   const Device device = resolve_kmeans_device(shape, wish, resources);
-  return plan_and_reserve<KMeansPlan>(
-      [&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
+  return plan_and_reserve<KMeansPlan>([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); },
+                                      resources);
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,

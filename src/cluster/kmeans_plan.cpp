@@ -26,11 +26,9 @@ int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansP
                   threads * NearestCentre::bytes_for(format, shape.cols);
   if (!shape.in_memory) bytes += FileSource::bytes_for(shape, piece);
   if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
-  const int64_t work =
-      CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
-      array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus =
-      KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads);
+  const int64_t work = CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
+                       array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
+  const int64_t plus_plus = KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads);
   const int64_t keys = array_bytes<float>(shape.rows);
   return bytes + keys + std::max(work, kmeans_start_bytes(shape, plus_plus, piece, threads));
 }

@@ -41,11 +41,10 @@ int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMean
   const int64_t surveyed = shape.space.host_readable() ? piece : 0;
   const int64_t work = array_bytes<double>(shape.clusters * (shape.cols + 4)) +  // sums, where centres are empty
                        array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus =
-      !cuda.plus_plus
-          ? KMeansPlusPlus::bytes_for(plan.cpu.format, wish.sampled_rows, shape.clusters, shape.cols, threads)
-      : shape.space.host_readable() ? array_bytes<float>(wish.sampled_rows * shape.cols)
-                                    : 0;
+  const int64_t plus_plus = !cuda.plus_plus ? KMeansPlusPlus::bytes_for(plan.cpu.format, wish.sampled_rows,
+                                                                        shape.clusters, shape.cols, threads)
+                            : shape.space.host_readable() ? array_bytes<float>(wish.sampled_rows * shape.cols)
+                                                          : 0;
   const int64_t keys = array_bytes<float>(shape.rows);
   return bytes + keys + std::max(work, kmeans_start_bytes(shape, plus_plus, surveyed, threads));
 }

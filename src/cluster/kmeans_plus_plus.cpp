@@ -62,8 +62,8 @@ int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clus
          PackedQueries::scratch_bytes(format, cols);
 }
 
-KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const MatrixView& rows, std::vector<float> weights,
-                               int64_t clusters, const Resources& resources)
+KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const MatrixView& rows, std::vector<float> weights, int64_t clusters,
+                               const Resources& resources)
     : rows_(rows),
       weights_(std::move(weights)),
       clusters_(clusters),

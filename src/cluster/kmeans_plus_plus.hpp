@@ -69,8 +69,8 @@ class KMeansPlusPlus {
   HostArray<float> distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
   PackedRows packed_trials_;
-  PackedQueries packed_;     // every block begins a panel
-  HostArray<float> limits_;  // of packed_
+  PackedQueries packed_;            // every block begins a panel
+  HostArray<float> limits_;         // of packed_
   std::vector<double> sums_;        // the tree's, now
   std::vector<double> trial_sums_;  // and with each trial row added
 };

@@ -48,11 +48,11 @@ class NearestCentre {
   // Of a block of rows.
   int64_t block_;
   PackedQueries packed_;
-  HostArray<std::byte> scratch_;       // for packing
-  HostArray<float> rows_;              // as f32
-  HostArray<float> limits_;            // values up to here, and the bound, may be the nearest's; whole panels
-  HostArray<uint64_t> best_;           // the nearest scored so far, packed neighbours
-  HostArray<Candidate> candidates_;    // kCandidates for each row
+  HostArray<std::byte> scratch_;     // for packing
+  HostArray<float> rows_;            // as f32
+  HostArray<float> limits_;          // values up to here, and the bound, may be the nearest's; whole panels
+  HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
+  HostArray<Candidate> candidates_;  // kCandidates for each row
   HostArray<int32_t> candidate_count_;
 };
 

@@ -240,8 +240,8 @@ void launch_settle(const SettleTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
   settle_kernel<<<blocks_for(task.rows.count), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("settle_kernel");
-  const auto blocks = static_cast<unsigned>(
-      std::min<int64_t>(divide_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
+  const auto blocks =
+      static_cast<unsigned>(std::min<int64_t>(divide_up(task.rows.count * kRowThreads, kThreads), kMostBlocks));
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;

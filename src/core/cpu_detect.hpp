@@ -1,7 +1,7 @@
 // Asks the processor, and the system, for the extensions beyond Highway's targets.
 #pragma once
 
-#include "core/cpu_target.hpp"
+#include "core/cpu_extensions.hpp"
 
 namespace kith {
 

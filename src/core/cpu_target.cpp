@@ -1,8 +1,8 @@
 #include "core/cpu_target.hpp"
 
-#include <kith/error.hpp>
-
 #include "core/cpu_detect.hpp"
+
+#include <kith/error.hpp>
 
 #include <fmt/format.h>
 #include <hwy/highway.h>
@@ -75,6 +75,18 @@ std::vector<std::string> cpu_targets() {
   return names;
 }
 
+std::vector<std::string> built_cpu_targets() {
+#if HWY_ARCH_X86
+  std::vector<std::string> names = {"AMX", "VNNI"};
+#elif HWY_ARCH_ARM
+  std::vector<std::string> names = {"DOTPROD"};
+#else
+  std::vector<std::string> names;
+#endif
+  for (int64_t rest = HWY_TARGETS; rest != 0; rest &= rest - 1) names.emplace_back(hwy::TargetName(rest & -rest));
+  return names;
+}
+
 void force_cpu_target(std::string_view name) {
   hwy::SetSupportedTargetsForTest(0);  // 0: detect again
   allowed_extensions = ~0u;
@@ -92,9 +104,19 @@ void force_cpu_target(std::string_view name) {
   hwy::GetChosenTarget().DeInit();
 }
 
+void require_cpu_target(const std::vector<std::string>& usable) {
+  if (!usable.empty()) return;
+#if HWY_ARCH_X86
+  throw Unsupported("this processor is too old: Kith needs SSE4.2, AES and PCLMULQDQ (x86-64 processors since 2011)");
+#else
+  throw Unsupported("this processor has none of the instruction sets that this build of Kith holds");
+#endif
+}
+
 void apply_cpu_target_from_environment() {
   static std::once_flag once;
   std::call_once(once, [] {
+    require_cpu_target(cpu_targets());
     const char* const name = std::getenv("KITH_CPU_TARGET");
     if (name != nullptr && *name != '\0') force_cpu_target(name);
   });

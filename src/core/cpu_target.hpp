@@ -8,6 +8,8 @@
 //   AMX       VNNI with tiles: matrix products of bytes and of bf16
 #pragma once
 
+#include "core/cpu_extensions.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +17,6 @@
 namespace kith {
 
 // The extensions of the target in use.
-struct CpuExtensions {
-  bool dotprod = false;
-  bool vnni = false;
-  bool amx = false;
-};
 CpuExtensions cpu_extensions();
 
 // "AMX", "AVX3", "AVX2", "NEON", ...
@@ -28,12 +25,19 @@ std::string cpu_target_name();
 // The sets that this build holds and this machine has, best first.
 std::vector<std::string> cpu_targets();
 
+// All sets that this build holds, best first, on whatever machine.
+std::vector<std::string> built_cpu_targets();
+
 // Makes every kernel of this process run with the named set; "" gives the choice back. For tests and benchmarks, while
 // no other thread searches.
 void force_cpu_target(std::string_view name);
 
-// The first call takes the name from the environment, KITH_CPU_TARGET, if it is there: for users who must do without a
-// set, or want to compare. InvalidArgument where there is none such.
+// Unsupported where `usable` (what cpu_targets() gave) is empty: the processor is older than all that the build holds.
+void require_cpu_target(const std::vector<std::string>& usable);
+
+// Checks the processor, as require_cpu_target() does, before any kernel runs. The first call also takes the name from
+// the environment, KITH_CPU_TARGET, if it is there: for users who must do without a set, or want to compare.
+// InvalidArgument where there is none such.
 void apply_cpu_target_from_environment();
 
 }  // namespace kith

@@ -1,6 +1,7 @@
 // A plan together with the memory that it needs, taken from the limits while the work lasts.
 //
-// A plan says its host_bytes and device_bytes, or has a bytes_of() of its own; plan_with(budget) makes the best one that fits, or throws OutOfMemory.
+// A plan says its host_bytes and device_bytes, or has a bytes_of() of its own; plan_with(budget) makes the best one
+// that fits, or throws OutOfMemory.
 #pragma once
 
 #include <kith/error.hpp>

@@ -73,7 +73,8 @@ DeviceContext::~DeviceContext() {
 namespace {
 
 // A context on a stream that lives as long as the process: memory may be given back at any time.
-std::shared_ptr<const DeviceContext> lasting_context(int device, std::shared_ptr<const DeviceContext> DeviceCache::*kind) {
+std::shared_ptr<const DeviceContext> lasting_context(int device,
+                                                     std::shared_ptr<const DeviceContext> DeviceCache::*kind) {
   Cache& shared = cache();
   {
     const std::lock_guard lock(shared.mutex);

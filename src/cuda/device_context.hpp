@@ -38,7 +38,7 @@ class DeviceContext {
 };
 
 // One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
-// stream waits for no other. 
+// stream waits for no other.
 std::shared_ptr<const DeviceContext> allocation_context(int device);
 
 // The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.

@@ -10,7 +10,8 @@ namespace kith {
 namespace {
 
 // Not on a caller's stream, which might not live as long as the memory.
-std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, int device, const Resources& resources) {
+std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, int device,
+                                       const Resources& resources) {
   const DeviceGuard guard(device);
   const auto context = allocation_context(device);
   auto buffer = std::make_shared<DeviceBuffer>(bytes, purpose, context, resources);

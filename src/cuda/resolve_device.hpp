@@ -21,7 +21,7 @@ struct DeviceRequest {
   std::string job;                  // "a search", "k-means"; for the message where it cannot be done there
   std::vector<MemorySpace> spaces;  // where its data lies
   Work work;
-  std::function<bool(Device)> fits;         // whether there is a plan for the device in what memory is left
+  std::function<bool(Device)> fits;          // whether there is a plan for the device in what memory is left
   std::function<std::string()> description;  // for the log
 };
 

@@ -5,6 +5,7 @@
 // direct engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's
 // k best: queries x rows x cols on the double-precision units. Memory is the plan's workspace.
 #include "exact/knn_backend.hpp"
+#include "exact/knn_workspace_cuda.hpp"
 
 #include <kith/custom_metric_cuda.hpp>
 
@@ -37,7 +38,8 @@ class KnnCuda final : public KnnBackend {
         resources_(resources),
         metric_(metric),
         rows_(task_, plan_, kept, layout_, resources),
-        products_(task_, plan_, layout_, rows_) {}
+        products_(product_shape(task_, plan_), rows_.at<std::byte>(layout_.products), rows_.product_counts(),
+                  rows_.stream()) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(device());
@@ -84,7 +86,7 @@ class KnnCuda final : public KnnBackend {
 
  private:
   int device() const { return plan_.device.index; }
-  bool products() const { return plan_.engine == CudaEngine::product; }
+  bool products() const { return plan_.products(); }
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
@@ -93,8 +95,8 @@ class KnnCuda final : public KnnBackend {
   }
 
   DeviceLists lists_of(int64_t first, int64_t count) const {
-    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first, count,
-            task_.scope.k};
+    return {rows_.at<uint64_t>(layout_.lists) + first * task_.scope.k, rows_.at<uint32_t>(layout_.bounds) + first,
+            count, task_.scope.k};
   }
 
   void search_products(const ProductBase& piece, ProgressMeter& meter) const {
@@ -105,7 +107,9 @@ class KnnCuda final : public KnnBackend {
       products_.search(batch, first, piece, found);
       const SearchStatus done = rows_.read_status(&piece);
       if (done.failed > 0) {
-        const int64_t directly = products_.search_failed(done.failed, batch, piece, found);
+        const int64_t directly = products_.search_failed(
+            done.failed, batch, piece, found,
+            [&](const DeviceRowsView& queries, const DeviceLists& some) { search_every_key(queries, piece, some); });
         resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
                                            " queries have many rows that are about as near: " +
                                            std::to_string(directly) + " were searched directly");
@@ -114,6 +118,20 @@ class KnnCuda final : public KnnBackend {
       meter.add(batch.count * piece.rows.count);
       meter.poll();
     }
+  }
+
+  // What products have left: at most query_tile queries.
+  void search_every_key(const DeviceRowsView& queries, const ProductBase& piece, const DeviceLists& lists) const {
+    auto* const keys = rows_.at<uint32_t>(layout_.keys);
+    const size_t list_bytes = static_cast<size_t>(lists.queries * lists.k) * sizeof(uint64_t);
+    KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, list_bytes, rows_.stream()));
+    int64_t seen = 0;
+    rows_.for_each_tile(piece, [&](const DirectTile& tile) {
+      compute_keys(queries, tile.rows, keys);
+      launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
+      seen += tile.rows.count;
+    });
+    launch_sort(lists, seen, rows_.stream());
   }
 
   void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
@@ -135,8 +153,8 @@ class KnnCuda final : public KnnBackend {
       return launch_distance(task_.shape.metric, queries, rows, task_.shape.cols, keys, plan_.row_tile, rows_.stream());
     }
     metric_->distances(metric_->metric,
-                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols, reinterpret_cast<float*>(keys),
-                        plan_.row_tile},
+                       {device_rows_for(queries), device_rows_for(rows), task_.shape.cols,
+                        reinterpret_cast<float*>(keys), plan_.row_tile},
                        rows_.stream());
     launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }

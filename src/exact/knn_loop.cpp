@@ -64,8 +64,7 @@ Device resolve_device(const SearchTask& task, const Resources& resources) {
 }
 
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources) {
-  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); },
-                                   resources);
+  return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
 void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {

@@ -40,12 +40,12 @@ constexpr int64_t kColumnsPerSplit = 1 << 19;  // of all its queries and rows: l
 constexpr int64_t kPackedBytes = 16 << 20;     // packed at a time: within the last-level cache
 constexpr int64_t kListBytes = 128 << 20;      // for the candidates of a batch
 constexpr int64_t kReadBytes = 32 << 20;       // read at a time
-constexpr int64_t kRangeList = 256;            // candidates of a query and a thread that a range search looks at together
+constexpr int64_t kRangeList = 256;  // candidates of a query and a thread that a range search looks at together
 
 // What a base is packed in: with a screen where there are many rows, and either many queries or one there already.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
-  const PanelFormat format =
-      choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype, task.shape.base_dtype, task.shape.cols, cpu);
+  const PanelFormat format = choose_panel_format(key_kind(task.shape.metric), task.shape.query_dtype,
+                                                 task.shape.base_dtype, task.shape.cols, cpu);
   const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
   const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
@@ -103,11 +103,12 @@ bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
   const int64_t smallest_rows = std::min<int64_t>(task.scope.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(plan->list_length);
   const int64_t split_bytes = (plan->row_splits - 1) * list_bytes;
-  const int64_t batch_bytes = plan->query_batch > smallest_batch
-                                  ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) +
-                                                         task.scope.k * 16 + task.wish.k * 12) +
-                                        list_bytes
-                                  : 0;
+  const int64_t batch_bytes =
+      plan->query_batch > smallest_batch
+          ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) + task.scope.k * 16 +
+                                 task.wish.k * 12) +
+                list_bytes
+          : 0;
   const int64_t panel_bytes =
       plan->engine == CpuEngine::panels && !task.scope.prepared && plan->panel_rows > smallest_rows
           ? plan->panel_rows * vector_bytes(plan->format, task.shape.cols)

@@ -13,10 +13,10 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "cuda/pinned_bytes.hpp"
-#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <fmt/format.h>
@@ -165,7 +165,8 @@ bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (choice.coarse) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
-         coarse_room(task.scope.k, task.scope.rows, room) >= kLikelyCandidates * plan_coarse(task.scope.k, task.scope.rows).likely;
+         coarse_room(task.scope.k, task.scope.rows, room) >=
+             kLikelyCandidates * plan_coarse(task.scope.k, task.scope.rows).likely;
 }
 
 void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t most_shared, ProductPlan& product) {
@@ -200,8 +201,8 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
 }
 
 // Products; false where they do not suit the task or do not fit.
-bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
-                  const CudaChoice& choice, KnnCudaPlan& plan) {
+bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget, const CudaChoice& choice,
+                  KnnCudaPlan& plan) {
   if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || !task.wants_products()) return false;
   if (!has_operands(task.shape.metric, task.shape.cols)) return false;
   const int64_t rows = std::max<int64_t>(task.scope.rows, 1);
@@ -210,10 +211,10 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  const bool few_groups = !task.within() && !is_coarse(task, choice, room) &&
-                          !enough_groups(task.scope.k, std::min(rows, piece), room);
-  const bool many_pairs =
-      task.scope.rows >= kProductFewRows && saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
+  const bool few_groups =
+      !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
+  const bool many_pairs = task.scope.rows >= kProductFewRows &&
+                          saturating_multiply(task.shape.queries, task.scope.rows) >= kProductFewPairs;
   const bool enough = task.scope.rows >= kProductFromRows || many_pairs;
   if (!forced && (!enough || few_groups)) return false;
 
@@ -225,8 +226,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   ProductPlan& product = plan.product;
   product.engine = product_engine(device.compute_capability, choice.product);
   product.operands = operand_type(kind, task.shape.query_dtype, task.shape.base_dtype, task.shape.cols);
-  product.operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list &&
-                           product.operands == operand_type(kind, task.shape.base_dtype, task.shape.base_dtype, task.shape.cols);
+  product.operands_ready =
+      task.scope.prepared && task.scope.filter != FilterPath::list &&
+      product.operands == operand_type(kind, task.shape.base_dtype, task.shape.base_dtype, task.shape.cols);
   product.multiprocessors = device.multiprocessors;
   // The lists of very many queries would leave products no room.
   const int64_t list_bytes = task.within() ? 0 : saturating_multiply(task.scope.k, 8);
@@ -277,7 +279,7 @@ bool has_operands(Metric metric, int64_t cols) {
 }
 
 KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
-                      const CudaChoice& choice) {
+                          const CudaChoice& choice) {
   KnnCudaPlan plan;
   if (!plan_product(task, device, budget, choice, plan)) plan = plan_direct(task, device, budget);
   const int64_t rows = std::max<int64_t>(task.scope.rows, 1);

@@ -85,8 +85,8 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),
                                       out.rows(), out.cols(), x.rows(), y.rows()));
   }
-  const SearchTask task = search_of(
-      shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
+  const SearchTask task =
+      search_of(shape, {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});
   const Device device = resolve_device(task, resources);
   dispatch(
       device, [&] { pairwise_cpu(x, y, out, params, resources); },

@@ -13,8 +13,7 @@
 namespace kith {
 
 bool PreparedBaseCpu::serves(DType queries) const {
-  return packed_.fits(
-      choose_panel_format(packed_.kind(), queries, packed_.dtype(), packed_.cols(), cpu_extensions()));
+  return packed_.fits(choose_panel_format(packed_.kind(), queries, packed_.dtype(), packed_.cols(), cpu_extensions()));
 }
 
 std::shared_ptr<PreparedBase> prepare_base_cpu(const MatrixView& base, const PrepareOptions& options,

@@ -2,6 +2,7 @@
 
 #include "cuda/error.hpp"
 #include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/rerank/coarse_knn_cuda.hpp"
 #include "kernels/select/kth_value_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -14,31 +15,31 @@ void ProductSearch::select_groups(int64_t queries, int64_t groups) const {
   input.values = at<float>(layout_.minima);
   input.rows = queries;
   input.cols = input.row_stride = groups;
-  const SelectProblem problem = problem_of(input, plan_.product.selected, SelectOrder::smallest);
-  const SelectPlan plan = plan_select(problem, plan_.product.multiprocessors);
+  const SelectProblem problem = problem_of(input, shape_.product.selected, SelectOrder::smallest);
+  const SelectPlan plan = plan_select(problem, shape_.product.multiprocessors);
   launch_select_rows(input, {at<float>(layout_.selected), at<int32_t>(layout_.groups), nullptr}, problem, plan,
                      at<std::byte>(layout_.select), stream_);
 }
 
 void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, const ProductBase& base,
                            uint64_t* neighbors) const {
-  const ProductPlan& product = plan_.product;
-  if (product.rows_per_minimum > 0) return search_coarse(queries, first_query, base, neighbors);
+  const ProductPlan& product = shape_.product;
+  KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));
+  round_queries(queries, first_query, shape_.check_finite, base);
+  if (product.rows_per_minimum > 0) return search_coarse(queries, base, neighbors);
   const int64_t count = queries.count;
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
-  KITH_CUDA_CHECK(cudaMemsetAsync(failed().count, 0, sizeof(uint32_t), stream_));
-  round_queries(queries, first_query, task_.wish.check_finite, base);
   const ProductOperands operands = operands_of(count, base);
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
   launch_product_minima(product.engine, operands, schedule,
                         {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
 
   KnnWindowTask window;
-  window.kind = kind_;
+  window.kind = shape_.kind;
   window.type = product.operands;
-  window.cols = task_.shape.cols;
+  window.cols = shape_.cols;
   window.queries = count;
-  window.k = task_.scope.k;
+  window.k = shape_.k;
   window.groups = groups;
   window.query_facts = at<QueryFacts>(layout_.query_facts);
   window.base_facts = base.operands.facts;
@@ -50,7 +51,7 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
     window.selected = product.selected;
     window.group_counts = product.capacity == 0 ? at<int32_t>(layout_.group_counts) : nullptr;
   } else {
-    launch_kth_value({at<float>(layout_.minima), count, groups, task_.scope.k, at<float>(layout_.kth)}, stream_);
+    launch_kth_value({at<float>(layout_.minima), count, groups, shape_.k, at<float>(layout_.kth)}, stream_);
     window.kth = at<float>(layout_.kth);
   }
   launch_knn_windows(window, stream_);
@@ -70,19 +71,35 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   launch_rerank(rerank, failed(), stream_);
 }
 
+void ProductSearch::search_coarse(const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const {
+  CoarseKnnTask task;
+  task.engine = shape_.product.engine;
+  task.multiprocessors = shape_.product.multiprocessors;
+  task.operands = operands_of(queries.count, base);
+  task.query_facts = at<QueryFacts>(layout_.query_facts);
+  task.base_facts = base.operands.facts;
+  task.rows_per_minimum = shape_.product.rows_per_minimum;
+  task.thresholds = at<float>(layout_.thresholds);
+  task.key_limits = at<uint32_t>(layout_.key_limits);
+  task.rerank = rerank_task(queries, base);
+  task.rerank.room = shape_.product.room;
+  task.rerank.neighbors = neighbors;
+  launch_coarse_knn(task, failed(), at<std::byte>(layout_.coarse), stream_);
+}
+
 int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base,
-                                     uint64_t* neighbors) const {
+                                     uint64_t* neighbors, const DirectSearch& search_directly) const {
   int64_t searched_directly = 0;
-  for (int64_t first = 0; first < count; first += plan_.query_tile) {
-    const int64_t tile = std::min(plan_.query_tile, count - first);
+  for (int64_t first = 0; first < count; first += shape_.query_tile) {
+    const int64_t tile = std::min(shape_.query_tile, count - first);
     const DeviceRowsView gathered = gather_failed(queries, first, tile);
     auto* const lists = at<uint64_t>(layout_.failed_lists);
     const int64_t remaining = try_again(gathered, base);
-    const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.bounds), remaining, task_.scope.k};
-    search_directly(gather_left(gathered, remaining), base, found);
-    launch_scatter_failed(left(), 0, remaining, found.neighbors, task_.scope.k, lists, stream_);
+    const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.left_bounds), remaining, shape_.k};
+    if (remaining > 0) search_directly(gather_left(gathered, remaining), found);
+    launch_scatter_failed(left(), 0, remaining, found.neighbors, shape_.k, lists, stream_);
     searched_directly += remaining;
-    launch_scatter_failed(failed(), first, tile, lists, task_.scope.k, neighbors, stream_);
+    launch_scatter_failed(failed(), first, tile, lists, shape_.k, neighbors, stream_);
   }
   return searched_directly;
 }
@@ -95,26 +112,10 @@ int64_t ProductSearch::try_again(const DeviceRowsView& queries, const ProductBas
   rerank.key_limits = at<uint32_t>(layout_.failed_limits);
   rerank.neighbors = at<uint64_t>(layout_.failed_lists);
   collect({at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_counts),
-           at<uint32_t>(layout_.failed_candidates), plan_.product.retry_capacity},
-          plan_.product.retry_room, base, rerank);
+           at<uint32_t>(layout_.failed_candidates), shape_.product.retry_capacity},
+          shape_.product.retry_room, base, rerank);
   launch_rerank(rerank, left(), stream_);
   return read(left().count);
-}
-
-// At most query_tile queries.
-void ProductSearch::search_directly(const DeviceRowsView& queries, const ProductBase& base,
-                                    const DeviceLists& lists) const {
-  if (queries.count == 0) return;
-  auto* const keys = at<uint32_t>(layout_.keys);
-  const size_t list_bytes = static_cast<size_t>(lists.queries * lists.k) * sizeof(uint64_t);
-  KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, list_bytes, stream_));
-  int64_t seen = 0;
-  rows_.for_each_tile(base, [&](const DirectTile& tile) {
-    launch_distance(task_.shape.metric, queries, tile.rows, task_.shape.cols, keys, plan_.row_tile, stream_);
-    launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, stream_);
-    seen += tile.rows.count;
-  });
-  launch_sort(lists, seen, stream_);
 }
 
 }  // namespace kith

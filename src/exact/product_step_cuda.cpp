@@ -14,21 +14,21 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
 void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
                                 const ProductBase& base) const {
   const OperandTask task{queries,
-                         task_.shape.cols,
-                         kind_,
-                         plan_.product.operands,
+                         shape_.cols,
+                         shape_.kind,
+                         shape_.product.operands,
                          base.operands.centre,
                          base.operands.facts,
-                         at<std::byte>(step_layout_.query_operands)};
-  launch_query_operands(task,
-                        {at<QueryFacts>(step_layout_.query_facts), check ? &status()->bad_query : nullptr,
-                         static_cast<uint32_t>(first_query)},
-                        stream_);
+                         at<std::byte>(layout_.query_operands)};
+  launch_query_operands(
+      task,
+      {at<QueryFacts>(layout_.query_facts), check ? counts_.bad_query : nullptr, static_cast<uint32_t>(first_query)},
+      stream_);
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {
-  return {plan_.product.operands,
-          at<std::byte>(step_layout_.query_operands),
+  return {shape_.product.operands,
+          at<std::byte>(layout_.query_operands),
           base.operands.operands,
           base.operands.terms,
           queries,
@@ -38,11 +38,11 @@ ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& bas
 
 RerankTask ProductStep::rerank_task(const DeviceRowsView& queries, const ProductBase& base) const {
   RerankTask task;
-  task.kind = kind_;
+  task.kind = shape_.kind;
   task.queries = queries;
   task.base = base.rows;
-  task.cols = task_.shape.cols;
-  task.k = task_.scope.k;
+  task.cols = shape_.cols;
+  task.k = shape_.k;
   task.first_row = static_cast<uint32_t>(base.first_row);
   task.numbers = base.numbers;
   task.kept = base.kept;
@@ -53,8 +53,8 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
                           RerankTask& rerank) const {
   const int64_t queries = rerank.queries.count;
   KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
-  launch_product_candidates(plan_.product.engine, operands_of(queries, base),
-                            schedule_product(queries, base.rows.count, plan_.product.multiprocessors), candidates,
+  launch_product_candidates(shape_.product.engine, operands_of(queries, base),
+                            schedule_product(queries, base.rows.count, shape_.product.multiprocessors), candidates,
                             stream_);
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;
@@ -64,21 +64,19 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
 
 DeviceRowsView ProductStep::gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
-  const GatheredQueries to{at<std::byte>(step_layout_.failed_rows),
-                           unit ? at<double>(step_layout_.failed_norms) : nullptr,
-                           at<float>(step_layout_.failed_thresholds), at<uint32_t>(step_layout_.failed_limits)};
+  const GatheredQueries to{at<std::byte>(layout_.failed_rows), unit ? at<double>(layout_.failed_norms) : nullptr,
+                           at<float>(layout_.failed_thresholds), at<uint32_t>(layout_.failed_limits)};
   launch_gather_failed(
-      failed(),
-      {queries, task_.shape.cols, at<float>(step_layout_.thresholds), at<uint32_t>(step_layout_.key_limits), first, count},
+      failed(), {queries, shape_.cols, at<float>(layout_.thresholds), at<uint32_t>(layout_.key_limits), first, count},
       to, stream_);
-  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
+  return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
 }
 
 DeviceRowsView ProductStep::gather_left(const DeviceRowsView& queries, int64_t count) const {
   const bool unit = queries.inverse_norms != nullptr;
-  const GatheredQueries to{at<std::byte>(step_layout_.left_rows), unit ? at<double>(step_layout_.left_norms) : nullptr};
-  launch_gather_failed(left(), {queries, task_.shape.cols, nullptr, nullptr, 0, count}, to, stream_);
-  return {to.rows, queries.dtype, task_.shape.cols, count, to.inverse_norms};
+  const GatheredQueries to{at<std::byte>(layout_.left_rows), unit ? at<double>(layout_.left_norms) : nullptr};
+  launch_gather_failed(left(), {queries, shape_.cols, nullptr, nullptr, 0, count}, to, stream_);
+  return {to.rows, queries.dtype, shape_.cols, count, to.inverse_norms};
 }
 
 uint32_t ProductStep::read(const uint32_t* count) const {

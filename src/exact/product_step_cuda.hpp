@@ -1,34 +1,42 @@
 // What k-NN and range search with products have in common: operands of the queries, candidates below thresholds, and
-// the queries that have failed, gathered for another try.
+// the queries that have failed, gathered for another try. It knows shapes, memory and a stream, no search.
 #pragma once
 
-#include "exact/search_rows_cuda.hpp"
+#include "exact/product_base_cuda.hpp"
+#include "exact/product_layout_cuda.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
 
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
 #include <cstdint>
 
 namespace kith {
 
+// On the device, for the host to look at.
+struct ProductCounts {
+  uint32_t* bad_query = nullptr;  // lowered to the first that is not finite
+  uint32_t* failed = nullptr;     // queries of a batch that products are not sure of
+  uint32_t* left = nullptr;       // of those, what a second try leaves to the direct engine
+};
+
 class ProductStep {
+ public:
+  // Of device memory.
+  static int64_t bytes(const ProductShape& shape) { return ProductLayout(shape).bytes; }
+
  protected:
-  ProductStep(const SearchTask& task, const KnnCudaPlan& plan, const SearchWorkspace& layout, const SearchRows& rows)
-      : task_(task),
-        plan_(plan),
-        step_layout_(layout),
-        rows_(rows),
-        stream_(rows.stream()),
-        kind_(key_kind(task.shape.metric)),
-        chunks_(operand_chunks(task.shape.cols, operand_value_bytes(plan.product.operands))) {}
+  ProductStep(const ProductShape& shape, std::byte* memory, const ProductCounts& counts, cudaStream_t stream)
+      : shape_(shape), layout_(shape), chunks_(shape.chunks()), stream_(stream), memory_(memory), counts_(counts) {}
 
   template <typename T>
   T* at(int64_t offset) const {
-    return rows_.at<T>(offset);
+    return reinterpret_cast<T*>(memory_ + offset);
   }
-  SearchStatus* status() const { return rows_.status(); }
-  FailedQueries failed() const { return {&status()->failed, at<uint32_t>(step_layout_.failed)}; }
-  FailedQueries left() const { return {&status()->left, at<uint32_t>(step_layout_.left)}; }
+  FailedQueries failed() const { return {counts_.failed, at<uint32_t>(layout_.failed)}; }
+  FailedQueries left() const { return {counts_.left, at<uint32_t>(layout_.left)}; }
 
   void round_queries(const DeviceRowsView& queries, int64_t first_query, bool check, const ProductBase& base) const;
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
@@ -42,13 +50,14 @@ class ProductStep {
   // Waits.
   uint32_t read(const uint32_t* count) const;
 
-  const SearchTask& task_;
-  const KnnCudaPlan& plan_;
-  const SearchWorkspace& step_layout_;
-  const SearchRows& rows_;
-  cudaStream_t stream_;
-  KeyKind kind_;
-  int64_t chunks_;
+  const ProductShape shape_;
+  const ProductLayout layout_;
+  const int64_t chunks_;
+  const cudaStream_t stream_;
+
+ private:
+  std::byte* const memory_;
+  const ProductCounts counts_;
 };
 
 }  // namespace kith

@@ -18,9 +18,7 @@ int64_t QuerySet::bytes_for(int64_t queries, int64_t cols, std::optional<PanelFo
 
 QuerySet::QuerySet(KeyKind kind, int64_t capacity, int64_t cols, std::optional<PanelFormat> format,
                    const Resources& resources)
-    : cols_(cols),
-      rows_(capacity * cols, "the queries", resources),
-      norms_(capacity, "the queries' norms", resources) {
+    : cols_(cols), rows_(capacity * cols, "the queries", resources), norms_(capacity, "the queries' norms", resources) {
   if (!format) return;
   scratch_bytes_ = PackedQueries::scratch_bytes(*format, cols);
   packed_ = PackedQueries(kind, *format, capacity, cols, resources);

@@ -32,9 +32,9 @@ class RangeBackend {
 };
 
 // Rows with keys up to `most` are in range. They are kept in memory of `results`, which the plan does not count.
-std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned,
-                                             const KnnInput& input, float most, const Resources& results);
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned,
-                                              const KnnInput& input, float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
+                                             float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
+                                              float most, const Resources& results);
 
 }  // namespace kith

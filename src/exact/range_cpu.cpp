@@ -27,8 +27,8 @@ void RangeCpu::finish(CandidateList* list, int64_t query, uint32_t first_row, in
   }
 }
 
-std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned,
-                                             const KnnInput& input, float most, const Resources& results) {
+std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
+                                             float most, const Resources& results) {
   return std::make_unique<RangeCpu>(task, planned, input, most, results);
 }
 

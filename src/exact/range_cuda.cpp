@@ -86,17 +86,24 @@ class RangeDelivery {
 
 class RangeSearch : private ProductStep {
  public:
-  RangeSearch(const SearchTask& task, const KnnCudaPlan& plan, const RangeWorkspace& layout, const SearchRows& rows,
+  RangeSearch(const SearchTask& task, const KnnCudaPlan& plan, const RangeWorkspace& workspace, const SearchRows& rows,
               float most, RangeDelivery& delivery)
-      : ProductStep(task, plan, layout, rows), layout_(layout), most_(most), delivery_(delivery) {}
+      : ProductStep(product_shape(task, plan), rows.at<std::byte>(workspace.products), rows.product_counts(),
+                    rows.stream()),
+        metric_(task.shape.metric),
+        row_tile_(plan.row_tile),
+        keys_(rows.at<uint32_t>(workspace.keys)),
+        rows_(rows),
+        most_(most),
+        delivery_(delivery) {}
 
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
-    round_queries(queries, first, task_.wish.check_finite, piece);
+    round_queries(queries, first, shape_.check_finite, piece);
     RangeWindowTask window;
-    window.kind = kind_;
-    window.type = plan_.product.operands;
-    window.cols = task_.shape.cols;
+    window.kind = shape_.kind;
+    window.type = shape_.product.operands;
+    window.cols = shape_.cols;
     window.queries = queries.count;
     window.most = most_;
     window.query_facts = at<QueryFacts>(layout_.query_facts);
@@ -115,12 +122,11 @@ class RangeSearch : private ProductStep {
   // Every key of some queries; `numbers` are theirs in the batch. At most query_tile.
   void search_directly(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
     if (queries.count == 0) return;
-    auto* const keys = at<uint32_t>(layout_.keys);
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
-      launch_distance(task_.shape.metric, queries, tile.rows, task_.shape.cols, keys, plan_.row_tile, stream_);
+      launch_distance(metric_, queries, tile.rows, shape_.cols, keys_, row_tile_, stream_);
       RangeTileTask task;
-      task.keys = keys;
-      task.stride = plan_.row_tile;
+      task.keys = keys_;
+      task.stride = row_tile_;
       task.queries = queries.count;
       task.rows = tile.rows.count;
       task.first_row = static_cast<uint32_t>(tile.first_row);
@@ -145,8 +151,8 @@ class RangeSearch : private ProductStep {
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = limits;
     rerank.range = delivery_.target();
-    collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), plan_.product.capacity},
-            plan_.product.room, base, rerank);
+    collect({thresholds, at<uint32_t>(layout_.row_counts), at<uint32_t>(layout_.candidates), shape_.product.capacity},
+            shape_.product.room, base, rerank);
     launch_rerank(rerank, not_found, stream_);
   }
 
@@ -162,8 +168,8 @@ class RangeSearch : private ProductStep {
   void search_failed(int64_t count, const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
     std::vector<uint32_t> numbers = read_numbers(failed().queries, count);
     for (uint32_t& number : numbers) number += static_cast<uint32_t>(first_query);
-    for (int64_t first = 0; first < count; first += plan_.query_tile) {
-      const int64_t tile = std::min(plan_.query_tile, count - first);
+    for (int64_t first = 0; first < count; first += shape_.query_tile) {
+      const int64_t tile = std::min(shape_.query_tile, count - first);
       const DeviceRowsView gathered = gather_failed(queries, first, tile);
       search_slices(gathered, {numbers.begin() + first, numbers.begin() + first + tile}, piece);
     }
@@ -188,7 +194,10 @@ class RangeSearch : private ProductStep {
     }
   }
 
-  const RangeWorkspace& layout_;
+  const Metric metric_;
+  const int64_t row_tile_;
+  uint32_t* const keys_;
+  const SearchRows& rows_;
   const float most_;
   RangeDelivery& delivery_;
 };
@@ -212,7 +221,7 @@ class RangeCuda final : public RangeBackend {
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
     const DeviceGuard guard(plan_.device.index);
-    const bool products = plan_.engine == CudaEngine::product;
+    const bool products = plan_.products();
     const int64_t step = products ? plan_.product.queries : plan_.query_tile;
     rows_.for_each_piece(base, first_row, ready, meter, [&](const ProductBase& piece) {
       for (int64_t first = 0; first < queries_.count; first += step) {
@@ -250,8 +259,8 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned,
-                                              const KnnInput& input, float most, const Resources& results) {
+std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
+                                              float most, const Resources& results) {
   const DeviceGuard guard(batches_of(planned.plan).device.index);
   return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
 }

@@ -11,7 +11,7 @@
 #include "cuda/row_upload.hpp"
 #include "cuda/rows_ahead.hpp"
 #include "exact/knn_backend.hpp"
-#include "exact/product_base_cuda.hpp"
+#include "exact/product_step_cuda.hpp"
 #include "exact/search_workspace_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
@@ -52,6 +52,7 @@ class SearchRows {
     return reinterpret_cast<T*>(workspace_.data() + offset);
   }
   SearchStatus* status() const { return at<SearchStatus>(layout_.status); }
+  ProductCounts product_counts() const { return {&status()->bad_query, &status()->failed, &status()->left}; }
 
   // A batch of queries; resets the status.
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
@@ -67,7 +68,7 @@ class SearchRows {
 
  private:
   double* norms_at(int64_t offset) const { return task_.shape.metric == Metric::cosine ? at<double>(offset) : nullptr; }
-  bool products() const { return plan_.engine == CudaEngine::product; }
+  bool products() const { return plan_.products(); }
   bool checks_base() const;
   // The numbers of `count` kept rows, from a place among all of them on.
   const uint32_t* bring_numbers(int64_t place, int64_t count) const;

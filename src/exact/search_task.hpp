@@ -83,7 +83,8 @@ struct SearchTask {
   // Products choose rows: they are of no use where every key is wanted.
   bool wants_products() const { return wish.what != Wanted::all_keys && !wish.given_keys; }
   bool base_in_memory() const { return shape.base_in_memory && !gathers(); }
-  // What reading so many queries and rows of the base at a time takes on the host: of files, and of rows copied together.
+  // What reading so many queries and rows of the base at a time takes on the host: of files, and of rows copied
+  // together.
   int64_t read_bytes(int64_t queries, int64_t base_rows) const {
     int64_t bytes = shape.queries_in_memory ? 0 : FileSource::bytes_for(shape.query_info(), queries);
     if (gathers()) bytes += base_rows * shape.base_info().row_bytes();

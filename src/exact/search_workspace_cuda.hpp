@@ -6,7 +6,9 @@
 
 #include "core/byte_size.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "exact/knn_plan_cuda.hpp"
+#include "exact/cuda_search_plan.hpp"
+#include "exact/product_layout_cuda.hpp"
+#include "exact/search_task.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "rows/kept_rows.hpp"
@@ -28,9 +30,7 @@ struct SearchStatus {
 };
 
 // Rows of the base that come, or are made something of, at a time.
-inline int64_t piece_rows(const KnnCudaPlan& plan) {
-  return plan.engine == CudaEngine::product ? plan.product.rows : plan.row_tile;
-}
+inline int64_t piece_rows(const KnnCudaPlan& plan) { return plan.products() ? plan.product.rows : plan.row_tile; }
 
 // Whether a search reads the rows where they lie.
 inline bool rows_stay(const SearchTask& task) {
@@ -39,8 +39,19 @@ inline bool rows_stay(const SearchTask& task) {
 
 // Whether a piece comes while the one before it is searched, to a second place.
 inline bool rows_come_ahead(const SearchTask& task, const KnnCudaPlan& plan) {
-  const bool products = plan.engine == CudaEngine::product;
-  return products && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product.rows;
+  return plan.products() && !rows_stay(task) && task.base_in_memory() && task.scope.rows > plan.product.rows;
+}
+
+inline ProductShape product_shape(const SearchTask& task, const KnnCudaPlan& plan) {
+  ProductShape shape;
+  shape.kind = key_kind(task.shape.metric);
+  shape.cols = task.shape.cols;
+  shape.k = task.within() ? 0 : task.scope.k;
+  shape.query_dtype = task.shape.query_dtype;
+  shape.check_finite = task.wish.check_finite;
+  shape.query_tile = plan.query_tile;
+  shape.product = plan.product;
+  return shape;
 }
 
 struct SearchWorkspace : WorkspaceLayout {
@@ -55,31 +66,14 @@ struct SearchWorkspace : WorkspaceLayout {
   int64_t keys = 0;         // query_tile x row_tile, u32
   int64_t status = 0;       // a SearchStatus
 
-  // Of products. "Batch" is product.queries, "piece" product.rows.
-  int64_t base_operands = 0;   // of a piece
-  int64_t base_terms = 0;      // 4 bytes for each row of its tiles; where rows are masked, theirs
-  int64_t centre = 0;          // cols, f32
-  int64_t base_facts = 0;      // one
-  int64_t query_operands = 0;  // of a batch
-  int64_t query_facts = 0;     // batch
-  int64_t thresholds = 0;      // batch, f32
-  int64_t key_limits = 0;      // batch, u32
-  int64_t row_counts = 0;      // batch, u32
-  int64_t candidates = 0;      // batch x capacity, u32
-  int64_t failed = 0;          // batch, u32
-
-  // Of queries that have failed, query_tile at a time: a second try, and what it leaves.
-  int64_t failed_rows = 0;        // query_tile x cols, as they came
-  int64_t failed_norms = 0;       // double
-  int64_t failed_thresholds = 0;  // f32
-  int64_t failed_limits = 0;      // u32
-  int64_t failed_counts = 0;      // u32
-  int64_t left = 0;               // u32
-  int64_t left_rows = 0;          // query_tile x cols, as they came
-  int64_t left_norms = 0;         // double
+  // Of products: operands of a piece, product.rows, and what a batch of queries takes.
+  int64_t base_operands = 0;
+  int64_t base_terms = 0;  // 4 bytes for each row of its tiles; where rows are masked, theirs
+  int64_t centre = 0;      // cols, f32
+  int64_t base_facts = 0;  // one
+  int64_t products = 0;    // a ProductLayout
 
   SearchWorkspace(const SearchTask& task, const KnnCudaPlan& plan) {
-    const bool products = plan.engine == CudaEngine::product;
     const bool masked = task.scope.filter == FilterPath::mask;
     const bool listed = task.scope.filter == FilterPath::list;
     const int64_t norm_bytes = task.shape.metric == Metric::cosine ? 8 : 0;
@@ -98,35 +92,20 @@ struct SearchWorkspace : WorkspaceLayout {
     ranks = take(KeptRows::ranks_for(filtered_rows), 4);
     keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
     status = take(1, sizeof(SearchStatus));
-    if (products) take_products(task, plan, query_bytes, norm_bytes);
+    if (plan.products()) take_products(task, plan);
   }
 
  private:
-  void take_products(const SearchTask& task, const KnnCudaPlan& plan, int64_t query_bytes, int64_t norm_bytes) {
+  void take_products(const SearchTask& task, const KnnCudaPlan& plan) {
     const ProductPlan& product = plan.product;
-    const int64_t chunks = operand_chunks(task.shape.cols, operand_value_bytes(product.operands));
-    const int64_t batch = product.queries;
+    const ProductShape shape = product_shape(task, plan);
     const int64_t new_operands = product.operands_ready ? 0 : product.rows;
     const int64_t new_terms = task.scope.filter == FilterPath::mask ? product.rows : new_operands;
-    base_operands = take(operand_tiles(new_operands), saturating_multiply(chunks, kTileChunkBytes));
+    base_operands = take(operand_tiles(new_operands), saturating_multiply(shape.chunks(), kTileChunkBytes));
     base_terms = take(operand_tiles(new_terms) * kOperandTile, 4);
     centre = take(task.shape.cols, 4);
     base_facts = take(1, sizeof(BaseFacts));
-    query_operands = take(operand_tiles(batch), saturating_multiply(chunks, kTileChunkBytes));
-    query_facts = take(batch, sizeof(QueryFacts));
-    thresholds = take(batch, 4);
-    key_limits = take(batch, 4);
-    row_counts = take(batch, 4);
-    candidates = take(batch, saturating_multiply(product.capacity, 4));
-    failed = take(batch, 4);
-    failed_rows = take(plan.query_tile, query_bytes);
-    failed_norms = take(plan.query_tile, norm_bytes);
-    failed_thresholds = take(plan.query_tile, 4);
-    failed_limits = take(plan.query_tile, 4);
-    failed_counts = take(plan.query_tile, 4);
-    left = take(plan.query_tile, 4);
-    left_rows = take(plan.query_tile, query_bytes);
-    left_norms = take(plan.query_tile, norm_bytes);
+    products = take(1, ProductLayout(shape).bytes);
   }
 };
 

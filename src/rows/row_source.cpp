@@ -91,8 +91,7 @@ MatrixView FileSource::fetch(int64_t first, int64_t count) {
   return piece(used_, count);
 }
 
-void FileSource::gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
-                        const Resources& resources) {
+void FileSource::gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) {
   for (int64_t i = 0; i < count;) {
     int64_t run = 1;
     while (i + run < count && rows[i + run] == rows[i] + run) ++run;

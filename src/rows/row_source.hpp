@@ -1,8 +1,8 @@
 // Rows that can be had piece by piece, from memory or from a file: the queries and the base of a search, the data of
 // k-means. Whoever goes over rows goes over one of these.
 //
-// Files: after a fetch of a whole piece a thread reads the next one while the caller works, so that a pass over all rows
-// seldom waits. Gathered rows that follow each other are one read.
+// Files: after a fetch of a whole piece a thread reads the next one while the caller works, so that a pass over all
+// rows seldom waits. Gathered rows that follow each other are one read.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>

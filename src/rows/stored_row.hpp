@@ -3,7 +3,6 @@
 
 #include <kith/view.hpp>
 
-
 #include <cstdint>
 
 namespace kith {

@@ -50,8 +50,8 @@ TEST(KMeansPlusPlus, NeverTakesARowWithoutWeight) {
   for (size_t i = 100; i < 200; ++i) weights[i] = 2.0f;
   const Resources resources;
   ProgressMeter meter("test", 1, resources);
-  const auto chosen = KMeansPlusPlus(PanelFormat::f32, rows.view(), weights, 30, resources)
-                          .choose(CounterRng(3, 2), meter, resources);
+  const auto chosen =
+      KMeansPlusPlus(PanelFormat::f32, rows.view(), weights, 30, resources).choose(CounterRng(3, 2), meter, resources);
   for (const uint32_t row : chosen) EXPECT_TRUE(row >= 100 && row < 200) << row;
   EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 30u);
 }

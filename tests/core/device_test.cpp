@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace kith {
 namespace {
 
@@ -49,6 +53,21 @@ TEST(CpuTarget, ATargetHasItsExtensionsAndNoOthers) {
   }
   force_cpu_target("");
   EXPECT_EQ(cpu_targets().front(), cpu_target_name());
+}
+
+TEST(CpuTarget, EveryOneOfTheBuildIsTestedHere) {
+  const std::vector<std::string> here = cpu_targets();
+  std::string missing;
+  for (const std::string& name : built_cpu_targets()) {
+    if (std::find(here.begin(), here.end(), name) == here.end()) missing += " " + name;
+  }
+  for (const std::string& name : here) EXPECT_THAT(built_cpu_targets(), testing::Contains(name));
+  if (!missing.empty()) GTEST_SKIP() << "instruction sets that this machine lacks, not tested here:" << missing;
+}
+
+TEST(CpuTarget, AProcessorWithoutAnyIsRefused) {
+  EXPECT_THROW(require_cpu_target({}), Unsupported);
+  EXPECT_NO_THROW(require_cpu_target(cpu_targets()));
 }
 
 }  // namespace

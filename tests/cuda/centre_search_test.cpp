@@ -62,8 +62,8 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
       ASSERT_TRUE(plan.products);
       const auto context = std::make_shared<DeviceContext>(0);
       const DeviceArray memory(static_cast<size_t>(CentreSearchLayout(shape, plan).bytes));
-      CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f},
-                              static_cast<std::byte*>(memory.data()), context, resources);
+      CentreSearchCuda search(shape, plan, {std::vector<float>(24, 0.0f), 4.0f}, static_cast<std::byte*>(memory.data()),
+                              context, resources);
       const DeviceMatrix on_device(rows.view());
       const DeviceMatrix lists(centres.view());
       const DeviceArray labels(expected.labels.size() * sizeof(int32_t));

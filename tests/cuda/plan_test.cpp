@@ -1,5 +1,4 @@
 // Plans for a GPU, made and tested where there is none.
-#include "exact/coarse_plan_cuda.hpp"
 #include "exact/knn_plan_cuda.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
@@ -7,6 +6,7 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 #include "reference/h200.hpp"
 
@@ -62,7 +62,13 @@ void expect_sound(const SearchTask& problem, const KnnCudaPlan& plan, const Devi
       EXPECT_GE(product.capacity, 2 * problem.scope.k);
       EXPECT_GE(product.room, problem.scope.k);
     }
-    EXPECT_LE(product.room, product.capacity);
+    if (product.rows_per_minimum > 0) {
+      EXPECT_LE(part_count(product.rows, product.rows_per_minimum), kKthLongestRow);
+      EXPECT_GE(product.room, std::min(problem.scope.k, problem.scope.rows));
+      EXPECT_EQ(product.capacity, 0);
+    } else {
+      EXPECT_LE(product.room, product.capacity);
+    }
     EXPECT_GE(product.retry_capacity, 2048);
     EXPECT_GE(product.retry_room, product.room);
     EXPECT_LE(rerank_bytes(product.retry_room, problem.shape.cols), most_shared_bytes(device.compute_capability));
@@ -229,6 +235,23 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   EXPECT_EQ(plan_of(10000, 4096, 4096).engine, CudaEngine::direct);
 }
 
+TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
+  SearchTask problem = million();
+  problem.shape.queries = 700;
+  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.cols = 32;
+  problem.scope.k = problem.wish.k = 25;
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    problem.shape.metric = metric;
+    for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
+      const KnnCudaPlan plan = plan_within(problem, budget);
+      expect_sound(problem, plan);
+      EXPECT_LE(plan.device_bytes, budget);
+      EXPECT_GT(plan.product.rows_per_minimum, 0);
+    }
+  }
+}
+
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
     SearchTask problem = million();
@@ -343,13 +366,14 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
   problem.scope.k = problem.wish.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
+  const ProductLayout products(product_shape(problem, plan));
   const int64_t batch = plan.product.queries;
   const int64_t piece = plan.product.rows;
   std::vector<std::pair<int64_t, int64_t>> parts = {
       {layout.queries, plan.query_batch * 128 * 4},
       {layout.query_norms, plan.query_batch * 8},
       {layout.lists, plan.query_batch * 100 * 8},
-      {layout.bounds, plan.query_tile * 4},
+      {layout.products + products.left_bounds, plan.query_tile * 4},
       {layout.rows, piece * 128},
       {layout.row_norms, piece * 8},
       {layout.keys, plan.query_tile * plan.row_tile * 4},
@@ -358,23 +382,23 @@ TEST(CudaPlan, TheWorkspacePartsDoNotOverlap) {
       {layout.base_terms, piece * 4},
       {layout.centre, 128 * 4},
       {layout.base_facts, 16},
-      {layout.query_operands, batch * 128 * 2},
-      {layout.query_facts, batch * 32},
-      {layout.minima, batch * piece / 64 * 4},
-      {layout.kth, batch * 4},
-      {layout.selected, batch * 100 * 4},
-      {layout.groups, batch * 100 * 4},
-      {layout.select, plan.product.select_bytes},
-      {layout.thresholds, batch * 4},
-      {layout.key_limits, batch * 4},
-      {layout.group_counts, batch * 4},
-      {layout.row_counts, batch * 4},
-      {layout.candidates, batch * plan.product.capacity * 4},
+      {layout.products + products.query_operands, batch * 128 * 2},
+      {layout.products + products.query_facts, batch * 32},
+      {layout.products + products.minima, batch * piece / 64 * 4},
+      {layout.products + products.kth, batch * 4},
+      {layout.products + products.selected, batch * 100 * 4},
+      {layout.products + products.groups, batch * 100 * 4},
+      {layout.products + products.select, plan.product.select_bytes},
+      {layout.products + products.thresholds, batch * 4},
+      {layout.products + products.key_limits, batch * 4},
+      {layout.products + products.group_counts, batch * 4},
+      {layout.products + products.row_counts, batch * 4},
+      {layout.products + products.candidates, batch * plan.product.capacity * 4},
       {layout.found, batch * 100 * 8},
-      {layout.failed, batch * 4},
-      {layout.failed_rows, plan.query_tile * 128 * 4},
-      {layout.failed_norms, plan.query_tile * 8},
-      {layout.failed_lists, plan.query_tile * 100 * 8},
+      {layout.products + products.failed, batch * 4},
+      {layout.products + products.failed_rows, plan.query_tile * 128 * 4},
+      {layout.products + products.failed_norms, plan.query_tile * 8},
+      {layout.products + products.failed_lists, plan.query_tile * 100 * 8},
   };
   std::sort(parts.begin(), parts.end());
   int64_t end = 0;

@@ -24,8 +24,8 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
                            const KnnParams& params, const ProductsRun& run = {}) {
   const MatrixView q = queries.view();
   const MatrixView b = base.view();
-  const SearchTask task = search_of(check_knn(RowsInfo(q), RowsInfo(b), params),
-                                    {.k = params.k, .check_finite = params.check_finite});
+  const SearchTask task =
+      search_of(check_knn(RowsInfo(q), RowsInfo(b), params), {.k = params.k, .check_finite = params.check_finite});
   const DeviceInfo device = cuda_devices().front();
   const PlanBudget budget{kNoLimit, std::min(run.device_bytes, device.memory_free / 2), 1};
   const KnnCudaPlan plan = plan_knn_cuda(task, device, budget, choice);

@@ -139,8 +139,8 @@ TEST_F(CudaRange, FiltersIndexesAndDeviceMemory) {
         expect_same_bytes(expected, range_search(device_queries.view(), device_base.view(), params, Resources()));
         expect_same_bytes(expected, index.range_search(device_queries.view(),
                                                        {.radius = radius, .filter = filters.by_rows()}, on_cuda()));
-        const RangeNeighbors one = index.range_search(queries.view().slice(0, 1),
-                                                      {.radius = radius, .filter = filters.by_mask()}, on_cuda());
+        const RangeNeighbors one =
+            index.range_search(queries.view().slice(0, 1), {.radius = radius, .filter = filters.by_mask()}, on_cuda());
         ASSERT_EQ(one.size(), expected.offsets()[1]);
         for (int64_t i = 0; i < one.size(); ++i) ASSERT_EQ(one.ids()[i], expected.ids()[i]);
       }

@@ -4,11 +4,13 @@
 #include <kith/knn.hpp>
 #include <kith/range_search.hpp>
 
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
 namespace kith {
 
@@ -35,6 +37,19 @@ template <typename Q, typename X>
 void check(const reference::Matrix<Q>& queries, const reference::Matrix<X>& base, const KnnParams& params,
            const Resources& resources = on_cpu()) {
   expect_same(knn(queries.view(), base.view(), params, resources), reference::knn(queries, base, params));
+}
+
+// The same with every instruction set of this machine (under a sanitizer with one, in turn). The reference uses none of
+// them and is asked once.
+template <typename Q, typename X>
+void check_with_every_target(const reference::Matrix<Q>& queries, const reference::Matrix<X>& base,
+                             const KnnParams& params) {
+  const reference::Result truth = reference::knn(queries, base, params);
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    expect_same(knn(queries.view(), base.view(), params, on_cpu()), truth);
+  }
 }
 
 }  // namespace kith

@@ -69,19 +69,16 @@ TEST(KnnMetrics, TakesSignedBytes) { expect_every_metric<int8_t>(); }
 TEST(KnnMetrics, TakesUnsignedBytes) { expect_every_metric<uint8_t>(); }
 
 TEST(KnnMetrics, EveryInstructionSetGivesTheSame) {
-  for (const std::string& target : cpu_targets()) {
-    SCOPED_TRACE(target);
-    const ForcedTarget forced(target);
-    for (const Metric metric : kAll) {
-      const auto queries = without_sign(make_floats(Shape::gaussian, 19, 40, 1));
-      const auto base = without_sign(make_floats(Shape::gaussian, 300, 40, 2));
-      check(queries, base, {10, metric});
-      check(stored_as<Half>(queries), stored_as<BFloat16>(base), {10, metric});
-      check(stored_as<int8_t>(queries), stored_as<Half>(base), {10, metric});
-    }
-    check(make_bytes(19, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
-    check(make_bytes(2, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
+  const auto queries = without_sign(make_floats(Shape::gaussian, 19, 40, 1));
+  const auto base = without_sign(make_floats(Shape::gaussian, 300, 40, 2));
+  for (const Metric metric : kAll) {
+    SCOPED_TRACE(name_of(metric));
+    check_with_every_target(queries, base, {10, metric});
+    check_with_every_target(stored_as<Half>(queries), stored_as<BFloat16>(base), {10, metric});
+    check_with_every_target(stored_as<int8_t>(queries), stored_as<Half>(base), {10, metric});
   }
+  check_with_every_target(make_bytes(19, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
+  check_with_every_target(make_bytes(2, 50, 1), make_bytes(300, 50, 2), {10, Metric::hamming});
 }
 
 TEST(KnnMetrics, ANanIsFoundInEveryDtypeOrComesLast) {

@@ -63,20 +63,20 @@ TEST(Knn, TakesBytesAndMixedTypes) {
 }
 
 TEST(Knn, EqualsTheReferenceWithEveryInstructionSet) {
-  for (const std::string& target : cpu_targets()) {
-    SCOPED_TRACE(target);
-    const ForcedTarget forced(target);
-    for (const Metric metric : kMetrics) {
-      check(make_floats(Shape::gaussian, 30, 40, 1), make_floats(Shape::gaussian, 500, 40, 2), {10, metric});
-      check(make_floats(Shape::far_mean, 2, 40, 1), make_floats(Shape::far_mean, 500, 40, 2), {10, metric});
-      check(make_bytes(30, 40, 1), make_bytes(500, 40, 2), {10, metric});
-      check(make_bytes(70, 129, 1), make_bytes(1000, 129, 2), {33, metric});
-      check(make_bytes(40, 16, 1, 1), make_bytes(5000, 16, 2, 1), {20, metric});  // nearly all are ties
-      check(make_bytes(40, 16, 1, 0), make_bytes(5000, 16, 2, 0), {20, metric});  // all are
-      for (const Shape shape : reference::kAllShapes) {
-        SCOPED_TRACE(shape);
-        check(make_floats(shape, 40, 70, 1), make_floats(shape, 1000, 70, 2), {10, metric});
-      }
+  const auto check = [](const auto& queries, const auto& base, const KnnParams& params) {
+    check_with_every_target(queries, base, params);
+  };
+  for (const Metric metric : kMetrics) {
+    SCOPED_TRACE(name_of(metric));
+    check(make_floats(Shape::gaussian, 30, 40, 1), make_floats(Shape::gaussian, 500, 40, 2), {10, metric});
+    check(make_floats(Shape::far_mean, 2, 40, 1), make_floats(Shape::far_mean, 500, 40, 2), {10, metric});
+    check(make_bytes(30, 40, 1), make_bytes(500, 40, 2), {10, metric});
+    check(make_bytes(70, 129, 1), make_bytes(1000, 129, 2), {33, metric});
+    check(make_bytes(40, 16, 1, 1), make_bytes(5000, 16, 2, 1), {20, metric});  // nearly all are ties
+    check(make_bytes(40, 16, 1, 0), make_bytes(5000, 16, 2, 0), {20, metric});  // all are
+    for (const Shape shape : reference::kAllShapes) {
+      SCOPED_TRACE(shape);
+      check(make_floats(shape, 40, 70, 1), make_floats(shape, 1000, 70, 2), {10, metric});
     }
   }
 }

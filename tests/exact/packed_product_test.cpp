@@ -1,8 +1,8 @@
 // The bound of every pair, as the search itself computes it: packed, centred or normalised rows, packed queries, the
 // panel product of every instruction set, and the screen of bytes before it where there is one.
+#include "kernels/panels/packed_product.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
-#include "kernels/panels/packed_product.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>

@@ -119,50 +119,48 @@ Index make_index(const Matrix<float>& base, Metric metric, bool check_finite = t
 }
 
 void expect_hard_data_exact(const Matrix<float>& queries, const Matrix<float>& base, Metric metric) {
-  const Index index = make_index(base, metric);
   const auto truth = reference::knn(queries, base, {9, metric});
-  expect_same(index.search(queries.view(), {.k = 9}, on_cpu()), truth);
-  for (const int64_t few : {1, 3}) {
-    expect_same(index.search(queries.view().slice(0, few), {.k = 9}, on_cpu()), truth);
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    const Index index = make_index(base, metric);
+    expect_same(index.search(queries.view(), {.k = 9}, on_cpu()), truth);
+    for (const int64_t few : {1, 3}) {
+      expect_same(index.search(queries.view().slice(0, few), {.k = 9}, on_cpu()), truth);
+    }
   }
 }
 
 TEST(Screen, HardDataStaysExact) {
-  for (const std::string& target : cpu_targets()) {
-    const ForcedTarget forced(target);
-    SCOPED_TRACE(target);
-    for (const Metric metric : kMetrics) {
-      SCOPED_TRACE(name_of(metric));
-      for (const Shape shape : reference::kAllShapes) {
-        SCOPED_TRACE(shape);
-        expect_hard_data_exact(make_floats(shape, 20, 37, 1), make_floats(shape, 3000, 37, 2), metric);
-      }
-      expect_hard_data_exact(hidden_differences(20, 40, 1), hidden_differences(5000, 40, 2), metric);
+  for (const Metric metric : kMetrics) {
+    SCOPED_TRACE(name_of(metric));
+    for (const Shape shape : reference::kAllShapes) {
+      SCOPED_TRACE(shape);
+      expect_hard_data_exact(make_floats(shape, 20, 37, 1), make_floats(shape, 3000, 37, 2), metric);
     }
+    expect_hard_data_exact(hidden_differences(20, 40, 1), hidden_differences(5000, 40, 2), metric);
   }
 }
 
 TEST(Screen, IsMadeForOneSearchOfManyQueries) {
   const auto base = make_floats(Shape::gaussian, 5000, 33, 1);
   const auto queries = make_floats(Shape::gaussian, 200, 33, 2);
-  for (const std::string& target : cpu_targets()) {
-    const ForcedTarget forced(target);
-    SCOPED_TRACE(target);
-    check(queries, base, {10, Metric::l2});
-  }
+  check_with_every_target(queries, base, {10, Metric::l2});
 }
 
 TEST(Screen, OfAPreparedBaseServesAnyNumberOfQueries) {
   const auto base = make_floats(Shape::gaussian, 2500, 64, 3);
-  for (const std::string& target : cpu_targets()) {
-    const ForcedTarget forced(target);
-    SCOPED_TRACE(target);
-    for (const Metric metric : kMetrics) {
+  const auto queries = make_floats(Shape::gaussian, 70, 64, 4);
+  for (const Metric metric : kMetrics) {
+    SCOPED_TRACE(name_of(metric));
+    const auto truth = reference::knn(queries, base, {10, metric});
+    for (const std::string& target : cpu_targets()) {
+      SCOPED_TRACE(target);
+      const ForcedTarget forced(target);
       const Index index = make_index(base, metric);
       for (const int64_t count : {1, 2, 3, 4, 8, 9, 11, 17, 70}) {
         SCOPED_TRACE(count);
-        const auto queries = make_floats(Shape::gaussian, count, 64, 4);
-        expect_same(index.search(queries.view(), {.k = 10}, on_cpu()), reference::knn(queries, base, {10, metric}));
+        expect_same(index.search(queries.view().slice(0, count), {.k = 10}, on_cpu()), truth);
       }
     }
   }
@@ -179,15 +177,15 @@ TEST(Screen, UncheckedValuesThatAreNotFiniteCountAsWithoutIt) {
   queries.row(0)[2] = std::numeric_limits<float>::quiet_NaN();
   queries.row(17)[2] = kInfinity;
   queries.row(59)[0] = 2e30f;
-  for (const std::string& target : cpu_targets()) {
-    const ForcedTarget forced(target);
-    SCOPED_TRACE(target);
-    for (const Metric metric : kMetrics) {
-      SCOPED_TRACE(name_of(metric));
-      KnnParams params{2100, metric};
-      params.check_finite = false;
+  for (const Metric metric : kMetrics) {
+    SCOPED_TRACE(name_of(metric));
+    KnnParams params{2100, metric};
+    params.check_finite = false;
+    const auto truth = reference::knn(queries, base, params);
+    for (const std::string& target : targets_for_next_case()) {
+      SCOPED_TRACE(target);
+      const ForcedTarget forced(target);
       const Index index = make_index(base, metric, false);
-      const auto truth = reference::knn(queries, base, params);
       expect_same(index.search(queries.view(), {.k = 2100}, on_cpu()), truth);
       for (const int64_t query : {0, 1, 17, 59}) {
         const Neighbors found = index.search(queries.view().slice(query, 1), {.k = 2100}, on_cpu());

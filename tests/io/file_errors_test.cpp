@@ -130,8 +130,7 @@ TEST(FileErrors, AFileThatShrinksWhileItIsOpen) {
   std::filesystem::resize_file(path, 25);
   std::vector<float> row(6);
   file.read(0, MutableMatrixView(row.data(), 1, 3));
-  expect_corrupt([&] { file.read(0, MutableMatrixView(row.data(), 2, 3)); }, path, 25,
-                 "it was shortened while open");
+  expect_corrupt([&] { file.read(0, MutableMatrixView(row.data(), 2, 3)); }, path, 25, "it was shortened while open");
 }
 
 TEST(FileErrors, UnknownEndings) {

@@ -1,6 +1,6 @@
 // The bounds must hold for every pair, on data chosen to strain them: sums of equal signs, large offsets, mixed scales.
-#include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/panel_format.hpp"
 #include "reference/data.hpp"

@@ -3,7 +3,9 @@
 
 #include "core/cpu_target.hpp"
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace kith {
 
@@ -14,5 +16,17 @@ class ForcedTarget {
   ForcedTarget(const ForcedTarget&) = delete;
   ForcedTarget& operator=(const ForcedTarget&) = delete;
 };
+
+// The instruction sets to try the next of many cases with: every one of this machine; under a sanitizer, which makes
+// each ten times as slow, one of them in turn, so that all sets are tried, each with other cases.
+inline std::vector<std::string> targets_for_next_case() {
+  std::vector<std::string> targets = cpu_targets();
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static size_t turn = 0;
+  return {targets[turn++ % targets.size()]};
+#else
+  return targets;
+#endif
+}
 
 }  // namespace kith

@@ -7,9 +7,9 @@
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "reference/pair_distance.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -38,57 +38,27 @@ struct Matrix {
   MatrixView view() const { return {values.data(), dtype_of<T>(), {rows, cols, cols}}; }
 };
 
-// The distance in float64, written down from its definition.
+// The values of any dtype as f32, which holds them all: what is compared is compiled for floats alone.
+template <typename T>
+Matrix<float> widened(const Matrix<T>& m) {
+  Matrix<float> floats(m.rows, m.cols);
+  for (size_t i = 0; i < m.values.size(); ++i) floats.values[i] = static_cast<float>(m.values[i]);
+  return floats;
+}
+inline const Matrix<float>& widened(const Matrix<float>& m) { return m; }
+
 template <typename Q, typename X>
 double distance(Metric metric, const Q* q, const X* x, int64_t cols) {
-  double squares = 0, product = 0, qq = 0, xx = 0, absolute = 0, largest = 0, chi = 0, bits = 0;
-  for (int64_t i = 0; i < cols; ++i) {
-    const auto a = static_cast<double>(q[i]);
-    const auto b = static_cast<double>(x[i]);
-    squares += (a - b) * (a - b);
-    product += a * b;
-    qq += a * a;
-    xx += b * b;
-    absolute += std::abs(a - b);
-    largest = std::max(largest, std::abs(a - b));
-    if (a + b != 0) chi += (a - b) * (a - b) / (a + b);
-    if (metric == Metric::hamming)
-      bits += std::popcount(static_cast<unsigned>(static_cast<int>(a) ^ static_cast<int>(b)));
-  }
-  switch (metric) {
-    case Metric::l2: return std::sqrt(squares);
-    case Metric::sqeuclidean: return squares;
-    case Metric::inner_product: return product;
-    case Metric::cosine: return qq == 0 || xx == 0 ? 1.0 : 1.0 - product / std::sqrt(qq * xx);
-    case Metric::l1: return absolute;
-    case Metric::linf: return largest;
-    case Metric::chi_square: return chi;
-    case Metric::hamming: return bits;
-  }
-  return 0;
+  return distance(metric, std::vector<float>(q, q + cols).data(), std::vector<float>(x, x + cols).data(), cols);
 }
 
 template <typename Q, typename X>
 float canonical(Metric metric, const Q* q, const X* x, int64_t cols) {
-  return visit_kind(key_kind(metric), [&](auto tag) { return canonical_pair<tag.kind>(q, x, cols); });
+  return canonical(metric, std::vector<float>(q, q + cols).data(), std::vector<float>(x, x + cols).data(), cols);
 }
 
 // The rows that a filter keeps, ascending.
-inline std::vector<uint32_t> kept_rows(const RowFilter& filter, int64_t rows) {
-  std::vector<uint32_t> kept;
-  for (int64_t i = 0; i < rows; ++i) {
-    bool keep = true;
-    const auto* bytes = static_cast<const uint8_t*>(filter.data());
-    if (filter.form() == RowFilter::Form::mask) keep = bytes[i] != 0;
-    if (filter.form() == RowFilter::Form::bits) keep = bytes[i / 8] >> (i % 8) & 1;
-    if (filter.form() == RowFilter::Form::rows) {
-      const auto* listed = static_cast<const int64_t*>(filter.data());
-      keep = std::find(listed, listed + filter.size(), i) != listed + filter.size();
-    }
-    if (keep) kept.push_back(static_cast<uint32_t>(i));
-  }
-  return kept;
-}
+std::vector<uint32_t> kept_rows(const RowFilter& filter, int64_t rows);
 
 struct Result {
   std::vector<int64_t> ids;
@@ -96,31 +66,11 @@ struct Result {
 };
 
 // All rows by (canonical key, row), the first k of them, padded.
+Result knn_of_floats(const Matrix<float>& queries, const Matrix<float>& base, const KnnParams& params);
+
 template <typename Q, typename X>
 Result knn(const Matrix<Q>& queries, const Matrix<X>& base, const KnnParams& params) {
-  Result result;
-  const std::vector<uint32_t> rows = kept_rows(params.filter, base.rows);
-  const float nothing = params.metric == Metric::inner_product ? -INFINITY : INFINITY;
-  for (int64_t q = 0; q < queries.rows; ++q) {
-    std::vector<uint64_t> all;
-    for (const uint32_t i : rows) {
-      const float key = canonical(params.metric, queries.row(q), base.row(i), base.cols);
-      all.push_back(pack_neighbor(ordered_key(key), i));
-    }
-    std::sort(all.begin(), all.end());
-    for (int64_t i = 0; i < params.k; ++i) {
-      if (i >= static_cast<int64_t>(rows.size())) {
-        result.ids.push_back(-1);
-        result.distances.push_back(nothing);
-        continue;
-      }
-      const uint64_t neighbor = all[static_cast<size_t>(i)];
-      const float key = key_of_ordered(ordered_of(neighbor));
-      result.ids.push_back(row_of(neighbor));
-      result.distances.push_back(params.metric == Metric::inner_product ? 0.0f - key : key);
-    }
-  }
-  return result;
+  return knn_of_floats(widened(queries), widened(base), params);
 }
 
 struct RangeResult {
@@ -130,22 +80,11 @@ struct RangeResult {
 };
 
 // All rows within the radius, by (canonical key, row).
+RangeResult range_search_of_floats(const Matrix<float>& queries, const Matrix<float>& base, const RangeParams& params);
+
 template <typename Q, typename X>
 RangeResult range_search(const Matrix<Q>& queries, const Matrix<X>& base, const RangeParams& params) {
-  const Result all = knn(queries, base, {base.rows, params.metric, params.check_finite, params.filter});
-  RangeResult result;
-  result.offsets.push_back(0);
-  for (int64_t i = 0; i < queries.rows * base.rows; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const float distance = all.distances[at];
-    const bool inside = params.metric == Metric::inner_product ? distance >= params.radius : distance <= params.radius;
-    if (inside && all.ids[at] >= 0) {
-      result.ids.push_back(all.ids[at]);
-      result.distances.push_back(distance);
-    }
-    if ((i + 1) % base.rows == 0) result.offsets.push_back(static_cast<int64_t>(result.ids.size()));
-  }
-  return result;
+  return range_search_of_floats(widened(queries), widened(base), params);
 }
 
 }  // namespace kith::reference

@@ -20,11 +20,12 @@ struct Clustering {
 
 template <typename T>
 void assign(const Matrix<T>& rows, bool spherical, Clustering& c) {
+  const Matrix<float>& floats = widened(rows);
   for (int64_t i = 0; i < rows.rows; ++i) {
     uint64_t best = kPadding;
     for (int64_t k = 0; k < c.centres.rows; ++k) {
-      const float key = spherical ? canonical_pair<KeyKind::inner_product>(rows.row(i), c.centres.row(k), rows.cols)
-                                  : canonical_pair<KeyKind::squared_l2>(rows.row(i), c.centres.row(k), rows.cols);
+      const Metric metric = spherical ? Metric::inner_product : Metric::sqeuclidean;
+      const float key = canonical(metric, floats.row(i), c.centres.row(k), rows.cols);
       best = std::min(best, pack_neighbor(ordered_key(key), static_cast<uint32_t>(k)));
     }
     c.labels[static_cast<size_t>(i)] = static_cast<int32_t>(row_of(best));

@@ -2,7 +2,8 @@
 // of the dataset has no end.
 #pragma once
 
-#include "io/hdf5/chunk_index.hpp"
+#include "io/hdf5/block_cache.hpp"
+#include "io/hdf5/chunking.hpp"
 
 namespace kith {
 

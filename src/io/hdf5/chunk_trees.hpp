@@ -1,7 +1,8 @@
 // Chunks found by B-trees: sorted by where they lie in the dataset, rows first.
 #pragma once
 
-#include "io/hdf5/chunk_index.hpp"
+#include "io/hdf5/block_cache.hpp"
+#include "io/hdf5/chunking.hpp"
 
 namespace kith {
 

@@ -1,6 +1,6 @@
 // A thread for each narrow row; four for each wide one, so that its values are read together, each with four lanes of
-// the canonical sum (kernels/distance/row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an atomic
-// minimum, the same in whatever order the threads come. Bound by the read of the rows.
+// the canonical sum (kernels/distance/row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an
+// atomic minimum, the same in whatever order the threads come. Bound by the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include "core/dtype_visit.hpp"

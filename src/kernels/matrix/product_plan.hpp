@@ -56,10 +56,10 @@ struct ProductItem {
 // with the queries running fastest, so that blocks that run at a time share rows in the L2 cache; a list is best
 // ordered so too.
 struct ProductSchedule {
-  int query_tiles = 0;     // of kQueryTile queries
-  int base_tiles = 0;      // of kOperandTile rows
-  int tiles_per_item = 0;  // even
-  int items = 0;           // of a list whose length is on the device, the most there can be
+  int query_tiles = 0;                  // of kQueryTile queries
+  int base_tiles = 0;                   // of kOperandTile rows
+  int tiles_per_item = 0;               // even
+  int items = 0;                        // of a list whose length is on the device, the most there can be
   const ProductItem* list = nullptr;    // on the device; null: all
   const int32_t* list_count = nullptr;  // on the device; null: `items`
 

@@ -25,8 +25,7 @@ __global__ void __launch_bounds__(kThreads) range_windows_kernel(RangeWindowTask
 
 void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
-  range_windows_kernel<<<static_cast<unsigned>(divide_up(task.queries, kThreads)), kThreads, 0, stream>>>(
-      task);
+  range_windows_kernel<<<static_cast<unsigned>(divide_up(task.queries, kThreads)), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("range_windows_kernel");
 }
 

@@ -118,9 +118,9 @@ void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t cou
     QueryBounds bounds;
     if (i < count) {
       const double squared = move_vector(kind_, origin, queries + i * cols_, moved);
-      offsets_.as<float>()[first + i] = differences                 ? static_cast<float>(squared)
+      offsets_.as<float>()[first + i] = differences                ? static_cast<float>(squared)
                                         : kind_ == KeyKind::cosine ? 1.0f
-                                                                    : 0.0f;
+                                                                   : 0.0f;
       if (has_screen(format_)) screen_.put(first + i, moved, squared, differences);
       if (has_bounds(format_)) {
         bounds = bounds_of(kind_, format_, squared, cols_);

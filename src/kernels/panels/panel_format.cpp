@@ -74,9 +74,7 @@ int64_t packed_bytes(PanelFormat format, int64_t cols) {
   return array_bytes<uint32_t>(units_per_part(format, cols) * parts_of(format));
 }
 
-int64_t screen_bytes(PanelFormat format, int64_t cols) {
-  return has_screen(format) ? rounded_words(cols) * 4 : 0;
-}
+int64_t screen_bytes(PanelFormat format, int64_t cols) { return has_screen(format) ? rounded_words(cols) * 4 : 0; }
 
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out) {
   if (holds_f32(format)) {

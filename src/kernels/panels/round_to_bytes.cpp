@@ -19,6 +19,7 @@ using I32 = hn::RebindToSigned<F32>;
 using U32 = hn::RebindToUnsigned<F32>;
 using Vec = hn::Vec<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
+static_assert(kFloats % 4 == 0, "bytes are stored in words of four columns, which a vector must fill");
 
 // Below this squares lose their digits; such a vector is rounded to nothing.
 constexpr float kSmallestLargest = 1e-15f;

@@ -70,8 +70,8 @@ int64_t QueryScreen::bytes_for(int64_t count, int64_t cols) {
 
 void QueryScreen::put(int64_t query, const float* moved, double squared_norm, bool differences) {
   const int64_t panel_first = query / width_ * width_;
-  const RoundedVector rounded = round_query(
-      moved, cols_, width_, bytes_.data() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
+  const RoundedVector rounded =
+      round_query(moved, cols_, width_, bytes_.data() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
   const double norm = std::sqrt(squared_norm);
   // A product of bytes has fewer roundings than one of floats; eight more stand for its scales and conversions.
   ErrorBound bound = differences ? squared_l2_product_bound(norm, cols_ + 8) : inner_product_bound(norm, cols_ + 8);

@@ -21,6 +21,7 @@ constexpr int64_t kWarpRoom = 1024;     // up to so many candidates
 constexpr int kSteps = 8;               // of sixteen columns that a query in registers has
 constexpr int kResidentCols = kSteps * kCanonicalLanes;
 constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // of shared memory, which need no asking for
+constexpr int kMarkLoads = 2;                            // of marks that are under way at a time
 constexpr unsigned kWarp = 0xFFFFFFFFu;
 
 // The columns of a query that one of the four threads multiplies.
@@ -55,12 +56,17 @@ __device__ int list_marked(const uint32_t* marks, int words, uint64_t* list, int
   if (threadIdx.x == 0) *count = 0;
   __syncthreads();
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (int first = 0; first < words; first += 4 * static_cast<int>(blockDim.x)) {
-    const int word = first + 4 * static_cast<int>(threadIdx.x);
-    uint4 four = {0, 0, 0, 0};
-    if (word < words) four = *reinterpret_cast<const uint4*>(marks + word);
-    const uint32_t mine[4] = {four.x, four.y, four.z, four.w};
-    const int marked = __popc(four.x) + __popc(four.y) + __popc(four.z) + __popc(four.w);
+  const int step = 4 * static_cast<int>(blockDim.x);  // words of one load
+  for (int first = 4 * static_cast<int>(threadIdx.x); first - 4 * static_cast<int>(threadIdx.x) < words;
+       first += kMarkLoads * step) {
+    uint4 fours[kMarkLoads] = {};
+    KITH_UNROLL
+    for (int load = 0; load < kMarkLoads; ++load) {
+      if (first + load * step < words) fours[load] = *reinterpret_cast<const uint4*>(marks + first + load * step);
+    }
+    int marked = 0;
+    KITH_UNROLL
+    for (const uint4& four : fours) marked += __popc(four.x) + __popc(four.y) + __popc(four.z) + __popc(four.w);
     int before = marked;
     KITH_UNROLL
     for (int apart = 1; apart < 32; apart *= 2) {
@@ -71,12 +77,13 @@ __device__ int list_marked(const uint32_t* marks, int words, uint64_t* list, int
     if (lane == 31 && before > 0) start = atomicAdd(count, before);
     int place = __shfl_sync(kWarp, start, 31) + before - marked;
     KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      uint32_t bits = mine[i];
+    for (int i = 0; i < 4 * kMarkLoads; ++i) {
+      const uint4& four = fours[i / 4];
+      uint32_t bits = i % 4 == 0 ? four.x : i % 4 == 1 ? four.y : i % 4 == 2 ? four.z : four.w;
       while (bits != 0) {
         const int bit = __ffs(static_cast<int>(bits)) - 1;
         bits &= bits - 1;
-        if (place < room) list[place] = static_cast<uint64_t>(marked_row(word + i, bit));
+        if (place < room) list[place] = static_cast<uint64_t>(marked_row(first + i / 4 * step + i % 4, bit));
         ++place;
       }
     }

@@ -1,12 +1,12 @@
-// How a GPU searches few rows for many queries: the coarse step of an index, the centres of a clustering.
+// How the nearest of few rows are found for many queries: the coarse step of an index, the centres of a clustering.
+// Pure functions, so that any machine can plan, and test plans, for any GPU.
 //
-//   1. the product, of which the minima of groups of rows are written: small groups, so that the k-th smallest of
-//      their minima, with its error bound, is hardly more than the k-th smallest of all
-//   2. a second product marks the rows that do not exceed it, a bit for each
-//   3. canonical keys of the marked rows, sorted
-// Two products of few rows cost less than re-ranking whole groups, or than writing every value.
+// The k-th smallest of the minima of groups of rows is a threshold that at least k rows do not exceed. With few rows
+// the groups must be small, or far more than k rows would be looked at; with many they must be large, or the minima
+// would not stay in the L2 cache.
 #pragma once
 
+#include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <algorithm>
@@ -40,10 +40,19 @@ inline bool suits_coarse(int64_t k, int64_t rows) {
   return plan_coarse(k, rows).likely <= static_cast<double>(rows) / 4;
 }
 
-// Candidates that re-ranking has room for: near rows may share groups more often than by chance.
+// Candidates that re-ranking has room for, at most `most`: near rows may share groups more often than by chance.
 inline int64_t coarse_room(int64_t k, int64_t rows, int64_t most) {
   const auto likely = static_cast<int64_t>(std::min(plan_coarse(k, rows).likely, static_cast<double>(rows)));
   return std::min(2 * std::max(likely, k) + 192, most);
+}
+
+// Device memory for so many queries.
+constexpr int64_t coarse_minima_bytes(int64_t rows, int rows_per_minimum) {
+  return part_count(rows, rows_per_minimum) * static_cast<int64_t>(sizeof(float));
+}
+constexpr int64_t coarse_bytes(int64_t queries, int64_t rows, int rows_per_minimum) {
+  constexpr auto kMarkBytes = static_cast<int64_t>(sizeof(uint32_t));
+  return queries * (coarse_minima_bytes(rows, rows_per_minimum) + mark_words(rows) * kMarkBytes);
 }
 
 }  // namespace kith

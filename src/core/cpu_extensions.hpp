@@ -1,0 +1,12 @@
+// What a processor has beyond Highway's targets. Plain data, so that a plan can be made for any processor.
+#pragma once
+
+namespace kith {
+
+struct CpuExtensions {
+  bool dotprod = false;  // NEON with dot products of bytes
+  bool vnni = false;     // AVX-512 with dot products of bytes
+  bool amx = false;      // tiles: matrix products of bytes and of bf16
+};
+
+}  // namespace kith

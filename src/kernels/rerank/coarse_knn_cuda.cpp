@@ -1,0 +1,43 @@
+#include "kernels/rerank/coarse_knn_cuda.hpp"
+
+#include "kernels/select/kth_windows_cuda.hpp"
+
+namespace kith {
+
+void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream) {
+  const ProductOperands& operands = task.operands;
+  const int64_t rows = operands.row_count;
+  const int each = task.rows_per_minimum;
+  // The marks first: their words are a multiple of 32 bytes for each query.
+  auto* const marks = reinterpret_cast<uint32_t*>(memory);
+  auto* const minima = reinterpret_cast<float*>(marks + operands.query_count * mark_words(rows));
+  const ProductSchedule schedule = schedule_product(operands.query_count, rows, task.multiprocessors);
+  const int64_t groups = part_count(rows, each);
+  if (each >= kGroupRowsPerTile) {
+    launch_product_minima(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
+  } else {
+    launch_product_parts(task.engine, operands, schedule, {minima, each}, stream);
+  }
+
+  KnnWindowTask window;
+  window.kind = task.rerank.kind;
+  window.type = operands.type;
+  window.cols = task.rerank.cols;
+  window.queries = operands.query_count;
+  window.k = task.rerank.k;
+  window.minima = minima;
+  window.groups = groups;
+  window.query_facts = task.query_facts;
+  window.base_facts = task.base_facts;
+  window.thresholds = task.thresholds;
+  window.key_limits = task.key_limits;
+  launch_kth_windows(window, stream);
+
+  launch_product_marks(task.engine, operands, schedule, {task.thresholds, marks}, stream);
+  RerankTask rerank = task.rerank;
+  rerank.key_limits = task.key_limits;
+  rerank.marks = marks;
+  launch_rerank(rerank, failed, stream);
+}
+
+}  // namespace kith

@@ -1,0 +1,37 @@
+// The k nearest of few rows for many queries, from operands to sorted neighbours: four launches, nothing that waits.
+//
+//   1. the product, of which the minima of groups of rows are written (coarse_plan.hpp)
+//   2. the k-th smallest minimum, with its error bound, is a threshold
+//   3. a second product marks the rows that do not exceed it, a bit for each
+//   4. canonical keys of the marked rows, sorted
+// Two products of few rows cost less than re-ranking whole groups, or than writing every value.
+#pragma once
+
+#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+#include "kernels/rerank/coarse_plan.hpp"
+#include "kernels/rerank/rerank_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace kith {
+
+struct CoarseKnnTask {
+  ProductEngine engine = ProductEngine::automatic;  // one that the device runs
+  int multiprocessors = 0;
+  ProductOperands operands;
+  const QueryFacts* query_facts = nullptr;
+  const BaseFacts* base_facts = nullptr;
+  int rows_per_minimum = 8;        // 64, 32, 8 or 2, as plan_coarse says
+  float* thresholds = nullptr;     // one for each query, written: what another try goes by
+  uint32_t* key_limits = nullptr;  // likewise
+  RerankTask rerank;               // kind, queries, base, cols, k, numbers, room and neighbours; the rest is set here
+};
+
+// With coarse_bytes() of memory, aligned to 16 bytes. Queries with windows that are not sure or have more candidates
+// than there is room for fail. Enqueues and returns.
+void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream);
+
+}  // namespace kith
