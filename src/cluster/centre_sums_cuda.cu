@@ -1,11 +1,9 @@
 #include "cluster/centre_sums_cuda.hpp"
 
-#include "core/divide.hpp"
-
 #include <kith/error.hpp>
 
 #include "cluster/centre_sums.hpp"
-#include "cluster/run_sums_cuda.hpp"
+#include "core/divide.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 

@@ -6,47 +6,14 @@
 // run, of which there are one for each 64 rows or so.
 #pragma once
 
-#include "kernels/distance/distance_cuda.hpp"
+#include "cluster/run_sums_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
 #include <cstdint>
 
 namespace kith {
 
-// Totals, and what a block that has not ended has so far: clusters x cols sums, then a weight for each centre.
-struct DeviceSums {
-  double* totals = nullptr;
-  double* open = nullptr;
-};
-
-struct RunSums {
-  uint32_t* keys[2] = {};  // both as long as the piece
-  uint32_t* rows[2] = {};
-  void* sort = nullptr;
-  int64_t sort_bytes = 0;
-  uint32_t* starts = nullptr;  // runs + 1
-  double* sums = nullptr;      // runs x cols
-  double* weights = nullptr;   // runs
-};
-
-struct SumsTask {
-  DeviceRowsView rows;
-  int64_t cols = 0;
-  int64_t clusters = 0;
-  int64_t first = 0;  // the number of the piece's first row
-  bool last = false;  // no more rows come
-  const int32_t* labels = nullptr;
-  const float* weights = nullptr;  // or null
-  RunSums runs;
-  DeviceSums sums;
-  // Where keys are wanted too, each row's squared distance to its label's centre: without weights, and of up to
-  // kMostKeyCols columns.
-  float* keys = nullptr;
-  const float* centres = nullptr;
-};
-inline constexpr int64_t kMostKeyCols = 784;
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
 // The bytes that sorting so many rows by so many bits of (block, centre) takes on the current device: no more than the

@@ -75,14 +75,16 @@ class NearestCentre::Block final : public PanelHits {
     const float bound = product_.bound(i, panel);
     const int64_t first = panel * packed_.rows_per_panel();
     const int64_t count = std::min(packed_.rows_per_panel(), packed_.rows() - first);
+    float most = limits_[i] + bound;
     for (int64_t j = 0; j < count; ++j) {
       const float value = values[j];
-      if (value > limits_[i] + bound) continue;  // a NaN is no reason to drop
+      if (value > most) continue;  // a NaN is no reason to drop
       const auto centre = static_cast<uint32_t>(first + j);
       if (centre == row_of(own_.best_[i])) continue;
       if (own_.candidate_count_[i] == kCandidates) make_room(i);
       candidates(i)[own_.candidate_count_[i]++] = {value - bound, centre};
       limits_[i] = std::min(limits_[i], value + bound);
+      most = limits_[i] + bound;
     }
   }
 
