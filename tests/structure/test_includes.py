@@ -1,0 +1,110 @@
+"""The folders of src/ keep their order, and no components include each other in a circle.
+
+A folder includes only itself and folders before it in ORDER. A component is a file's path without its extension, so that
+x.hpp, x.cpp and x.cu are one; a circle of components cannot be understood, tested or moved piece by piece.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+PUBLIC = ROOT / "include"
+ORDER = "core cuda io rows kernels exact cluster quantize ivf graph index interop distributed".split()
+ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
+
+Includes = dict[str, list[str]]
+"""The includes of each file; both are paths as an #include writes them."""
+
+
+def includes_under(root: Path) -> Includes:
+    files = sorted(path for path in root.rglob("*") if path.suffix in ENDINGS)
+    return {str(path.relative_to(root)): [a or b for a, b in INCLUDE.findall(path.read_text("utf-8"))] for path in files}
+
+
+def against_the_order(includes: Includes) -> list[str]:
+    """Every include of a later folder, or of a file that no folder of src/ holds."""
+    found = []
+    for file, included in includes.items():
+        for other in included:
+            if other.startswith("kith/"):
+                continue
+            folder = other.split("/")[0]
+            if other not in includes:
+                found.append(f"{file} includes {other}, which is not a path from src/")
+            elif folder not in ORDER or ORDER.index(folder) > ORDER.index(file.split("/")[0]):
+                found.append(f"{file} includes the later {other}")
+    return found
+
+
+def component_of(file: str) -> str:
+    """A .cuh, which the caller's own CUDA code is compiled with, is a component of its own."""
+    return file if file.endswith(".cuh") else str(Path(file).with_suffix(""))
+
+
+def circles(includes: Includes) -> list[str]:
+    """The groups of components that reach each other (Tarjan's algorithm), each with its includes."""
+    graph: dict[str, set[str]] = {component_of(file): set() for file in includes}
+    for file, included in includes.items():
+        graph[component_of(file)] |= {component_of(other) for other in included if other in includes}
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[str] = []
+
+    def visit(component: str) -> None:
+        index[component] = low[component] = len(index)
+        stack.append(component)
+        for other in sorted(graph[component]):
+            if other not in index:
+                visit(other)
+                low[component] = min(low[component], low[other])
+            elif other in stack:
+                low[component] = min(low[component], index[other])
+        if low[component] == index[component]:
+            at = stack.index(component)
+            group = stack[at:]
+            del stack[at:]
+            if len(group) > 1:
+                inside = (f"{a} -> {b}" for a in sorted(group) for b in sorted(graph[a] & set(group) - {a}))
+                found.append("; ".join(inside))
+
+    for component in graph:
+        if component not in index:
+            visit(component)
+    return found
+
+
+def test_the_order_names_every_folder() -> None:
+    assert {path.name for path in SOURCE.iterdir() if path.is_dir()} <= set(ORDER)
+
+
+def test_no_folder_includes_a_later_one() -> None:
+    found = against_the_order(includes_under(SOURCE))
+    assert not found, "\n".join(found)
+
+
+def test_no_components_include_each_other_in_a_circle() -> None:
+    found = circles(includes_under(SOURCE))
+    assert not found, "\n".join(found)
+
+
+def test_public_headers_stand_alone() -> None:
+    headers = includes_under(PUBLIC)
+    assert headers
+    missing = [f"{file} includes {other}" for file, included in headers.items() for other in included if other not in headers]
+    assert missing == []
+    assert circles(headers) == []
+
+
+def test_what_is_wrong_is_found() -> None:
+    assert against_the_order({"core/a.hpp": ["io/b.hpp"], "io/b.hpp": ["core/a.hpp", "kith/view.hpp"]}) == [
+        "core/a.hpp includes the later io/b.hpp"
+    ]
+    assert against_the_order({"core/a.hpp": ["b.hpp"]}) == ["core/a.hpp includes b.hpp, which is not a path from src/"]
+    chain = {"io/a.cpp": ["io/a.hpp", "io/b.hpp"], "io/a.hpp": [], "io/b.hpp": ["io/c.hpp"], "io/c.hpp": []}
+    assert circles(chain) == []
+    assert circles({**chain, "io/c.hpp": ["io/a.hpp"]}) == ["io/a -> io/b; io/b -> io/c; io/c -> io/a"]
