@@ -19,6 +19,7 @@
 #include "kernels/select/write_neighbors_cuda.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace kith {
@@ -46,6 +47,7 @@ class KnnCuda final : public KnnBackend {
     queries_ = rows_.load_queries(queries, first_query);
     first_query_ = first_query;
     rows_seen_ = 0;
+    unsettled_.reset();
     if (products()) return;  // which write every list
     const size_t list_bytes = static_cast<size_t>(queries.rows() * task_.scope.k * 8);
     KITH_CUDA_CHECK(cudaMemsetAsync(rows_.at<uint64_t>(layout_.lists), 0xFF, list_bytes, rows_.stream()));  // padding
@@ -67,19 +69,27 @@ class KnnCuda final : public KnnBackend {
     const DeviceGuard guard(device());
     const DeviceLists lists = sorted_lists();
     const size_t bytes = static_cast<size_t>(lists.queries * lists.k * 8);
-    if (bytes > 0) {
+    const auto copy = [&] {
+      if (bytes == 0) return;
       KITH_CUDA_CHECK(cudaMemcpyAsync(neighbors, lists.neighbors, bytes, cudaMemcpyDeviceToHost, rows_.stream()));
-    }
+    };
+    copy();
+    if (settle_last()) copy();
     rows_.context().synchronize();
   }
 
   void finish_on_device(const NeighborsView& out) override {
     const DeviceGuard guard(device());
-    if (task_.wish.without_self) {
-      launch_write_others(task_.shape.metric, sorted_lists(), first_query_, out, rows_.stream());
-    } else {
-      launch_write_neighbors(task_.shape.metric, sorted_lists(), out, rows_.stream());
-    }
+    const DeviceLists lists = sorted_lists();
+    const auto write = [&] {
+      if (task_.wish.without_self) {
+        launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
+      } else {
+        launch_write_neighbors(task_.shape.metric, lists, out, rows_.stream());
+      }
+    };
+    write();
+    if (settle_last()) write();
     if (rows_seen_ == 0)
       (void)rows_.read_status(nullptr);  // a search of nothing has looked at its queries all the same
   }
@@ -99,25 +109,47 @@ class KnnCuda final : public KnnBackend {
             count, task_.scope.k};
   }
 
-  void search_products(const ProductBase& piece, ProgressMeter& meter) const {
+  void search_products(const ProductBase& piece, ProgressMeter& meter) {
     for (int64_t first = 0; first < queries_.count; first += plan_.product.queries) {
       const DeviceRowsView batch = slice_rows(queries_, first, std::min(plan_.product.queries, queries_.count - first));
       uint64_t* const lists = lists_of(first, batch.count).neighbors;
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at<uint64_t>(layout_.found);
       products_.search(batch, first, piece, found);
-      const SearchStatus done = rows_.read_status(&piece);
-      if (done.failed > 0) {
-        const int64_t directly = products_.search_failed(
-            done.failed, batch, piece, found,
-            [&](const DeviceRowsView& queries, const DeviceLists& some) { search_every_key(queries, piece, some); });
-        resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
-                                           " queries have many rows that are about as near: " +
-                                           std::to_string(directly) + " were searched directly");
+      if (is_all(batch, piece)) {
+        unsettled_ = piece;
+      } else {
+        settle(batch, piece, found);
       }
       if (found != lists) launch_merge_lists(found, lists, batch.count, task_.scope.k, rows_.stream());
       meter.add(batch.count * piece.rows.count);
       meter.poll();
     }
+  }
+
+  // Whether nothing comes after it, and its rows stay where they are: then results are on their way before the host
+  // looks at how the search went.
+  bool is_all(const DeviceRowsView& batch, const ProductBase& piece) const {
+    return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.scope.rows;
+  }
+
+  bool settle_last() {
+    if (!unsettled_) return false;
+    const ProductBase piece = *unsettled_;
+    unsettled_.reset();
+    return settle(queries_, piece, lists_of(0, queries_.count).neighbors);
+  }
+
+  // Waits, and searches again for the queries that products are not sure of; false where there are none.
+  bool settle(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
+    const SearchStatus done = rows_.read_status(&piece);
+    if (done.failed == 0) return false;
+    const int64_t directly = products_.search_failed(
+        done.failed, batch, piece, found,
+        [&](const DeviceRowsView& queries, const DeviceLists& some) { search_every_key(queries, piece, some); });
+    resources_.log(LogLevel::info, std::to_string(done.failed) + " of " + std::to_string(batch.count) +
+                                       " queries have many rows that are about as near: " + std::to_string(directly) +
+                                       " were searched directly");
+    return true;
   }
 
   // What products have left: at most query_tile queries.
@@ -169,6 +201,7 @@ class KnnCuda final : public KnnBackend {
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
+  std::optional<ProductBase> unsettled_;  // the one piece of a search that nobody has looked at yet
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "core/ordered_key.hpp"
 #include "kernels/matrix/candidate_window.hpp"
-#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/matrix/knn_window_task.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Re-ranking of candidates that are marked by bits (operand_layout.hpp): for many queries with a few hundred each.
 #pragma once
 
-#include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/rerank/rerank_task.hpp"
 
 #include <cuda_runtime_api.h>
 

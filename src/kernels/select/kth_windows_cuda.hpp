@@ -5,7 +5,7 @@
 // k. For short rows, where two launches and what passes between them would take as long as the work.
 #pragma once
 
-#include "kernels/matrix/knn_windows_cuda.hpp"
+#include "kernels/matrix/knn_window_task.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,12 @@
 // The kernels behind select_rows_cuda.hpp, one launcher for each path of select_plan.hpp. They enqueue and return.
 #pragma once
 
-#include "kernels/select/select_rows_cuda.hpp"
+#include "kernels/select/select_arrays.hpp"
+#include "kernels/select/select_plan.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
 
 namespace kith {
 

@@ -5,6 +5,7 @@
 // canonical one. The result is the same bytes on every run and every path.
 #pragma once
 
+#include "kernels/select/select_arrays.hpp"
 #include "kernels/select/select_plan.hpp"
 
 #include <cuda_runtime_api.h>
@@ -12,21 +13,6 @@
 #include <cstdint>
 
 namespace kith {
-
-struct SelectInput {
-  const float* values = nullptr;  // on the device
-  int64_t rows = 0;
-  int64_t cols = 0;  // below 2^31
-  int64_t row_stride = 0;
-  const int32_t* lengths = nullptr;  // of each row, on the device, at most cols; null: all are cols
-  const int64_t* ids = nullptr;      // laid out as the values; null: columns are asked for
-};
-
-struct SelectOutput {
-  float* values = nullptr;     // rows x k
-  int32_t* columns = nullptr;  // rows x k
-  int64_t* ids = nullptr;      // rows x k; where the input has ids, in the place of columns. Ties go to the smaller id.
-};
 
 SelectProblem problem_of(const SelectInput& input, int64_t k, SelectOrder order);
 

@@ -1,0 +1,44 @@
+// What re-ranking is given: queries, rows, and which rows of each query are candidates.
+#pragma once
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/device_rows.hpp"
+#include "kernels/rerank/range_target.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Queries whose neighbours could not be shown to be the nearest. Their numbers are in no order.
+struct FailedQueries {
+  uint32_t* count = nullptr;    // zeroed before
+  uint32_t* queries = nullptr;  // room for all
+};
+
+// The rows of each query that may be its nearest: all rows of the first group_counts[q] groups of `groups`, or
+// row_counts[q] rows of `rows`, or those that `marks` has bits for.
+struct RerankTask {
+  KeyKind kind = KeyKind::l2;
+  DeviceRowsView queries;  // with inverse norms for cosine
+  DeviceRowsView base;
+  int64_t cols = 0;
+  int64_t k = 0;
+  uint32_t first_row = 0;             // the number of the base's first row
+  const uint32_t* numbers = nullptr;  // of all its rows, where they are not first_row, first_row + 1, ...
+  const uint64_t* kept = nullptr;     // bits of a filter, in these numbers
+  const uint32_t* key_limits = nullptr;
+  const int32_t* group_counts = nullptr;
+  const int32_t* groups = nullptr;  // queries x group_stride
+  int64_t group_stride = 0;
+  int tiles_per_group = 2;
+  const uint32_t* row_counts = nullptr;  // null: groups
+  const uint32_t* rows = nullptr;        // queries x capacity
+  int64_t capacity = 0;
+  const uint32_t* marks = nullptr;  // queries x mark_words(base.count), not for ranges; null: one of the others
+  int64_t room = 0;                 // rows of a query within its limit (of marks: all); more fail; at most rerank_room
+  bool pads = false;                // a query with fewer than k rows gets padding behind them; else it fails
+  uint64_t* neighbors = nullptr;    // queries x k, sorted
+  RangeTarget range;                // in the place of neighbours: all rows within the limits, sorted
+};
+
+}  // namespace kith
