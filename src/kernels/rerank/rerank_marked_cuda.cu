@@ -8,6 +8,7 @@
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/sorted_run_cuda.hpp"
