@@ -4,6 +4,7 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ std::byte* take(int64_t bytes) {
     madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: refusal costs speed alone
     return static_cast<std::byte*>(memory);
   }
-  const int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
   return static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(rounded)));
 }
 

@@ -1,5 +1,6 @@
 #include "cuda/row_upload.hpp"
 
+#include "core/divide.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
 
@@ -156,7 +157,7 @@ void RowUpload::fill(const MatrixView& rows, const RowPicks& picks, std::byte* t
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   const int64_t task_rows = std::max<int64_t>(kTaskBytes / row_bytes, 1);
   const bool whole = picks.list == nullptr && rows.row_stride() == rows.cols();
-  parallel_for((picks.count + task_rows - 1) / task_rows, meter, resources_, [&](int64_t task, int) {
+  parallel_for(divide_up(picks.count, task_rows), meter, resources_, [&](int64_t task, int) {
     const int64_t begin = task * task_rows;
     const int64_t end = std::min(begin + task_rows, picks.count);
     if (whole) {

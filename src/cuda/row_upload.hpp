@@ -37,7 +37,7 @@ struct RowPicks {
 class RowUpload {
  public:
   // With kPinnedBytes of pinned memory, or without; then picked rows need gather_bytes of ordinary memory, one row at
-  // least. OutOfMemory where the limit has not that much left.
+  // least. OutOfMemory where the limit allows no more.
   RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes = 0);
   ~RowUpload();
   RowUpload(const RowUpload&) = delete;

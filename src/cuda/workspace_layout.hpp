@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/byte_size.hpp"
+#include "core/divide.hpp"
 
 #include <cstdint>
 
@@ -17,8 +18,7 @@ struct WorkspaceLayout {
     constexpr int64_t kAlignment = 256;
     const int64_t start = bytes;
     const int64_t size = saturating_multiply(count, bytes_each);
-    bytes =
-        size > INT64_MAX - kAlignment - start ? INT64_MAX : (start + size + kAlignment - 1) / kAlignment * kAlignment;
+    bytes = size > INT64_MAX - kAlignment - start ? INT64_MAX : round_up(start + size, kAlignment);
     return start;
   }
 };

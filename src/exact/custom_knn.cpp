@@ -7,6 +7,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
@@ -153,7 +154,7 @@ Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const Matrix
     refuse_not_finite("base", base, {0, nullptr, kept.leaves_some_out() ? kept.bits(resources) : nullptr}, quiet);
   }
   const int64_t k = std::min(params.k, kept.count());
-  const int64_t blocks = (queries.rows() + kQueryBlock - 1) / kQueryBlock;
+  const int64_t blocks = divide_up(queries.rows(), kQueryBlock);
   const int64_t most_splits = std::max<int64_t>(1, kept.count() / std::max(kRowsPerSplit, 4 * k));
   const int64_t splits = std::clamp<int64_t>(4 * resources.threads() / blocks, 1, most_splits);
   const Problem problem{metric,       queries, base,  kept.leaves_some_out() ? kept.list(resources) : nullptr,

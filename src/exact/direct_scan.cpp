@@ -1,5 +1,6 @@
 #include "exact/direct_scan.hpp"
 
+#include "core/host_array.hpp"
 #include "exact/screened_tile_scan.hpp"
 #include "exact/tile_scan.hpp"
 #include "rows/finite_check.hpp"
@@ -13,18 +14,17 @@ void direct_scan(const ScanContext& context, const PackedRows* ready, bool check
   const MatrixView& base = context.base;
   const int64_t cols = base.cols();
   // Cosine scans with normalised queries, which keeps their products clear of underflow.
-  const HostBuffer normalised(
-      context.kind == KeyKind::cosine ? context.queries.size() * cols * static_cast<int64_t>(sizeof(float)) : 0,
-      "the normalised queries", context.resources);
+  const HostArray<float> normalised(context.kind == KeyKind::cosine ? context.queries.size() * cols : 0,
+                                    "the normalised queries", context.resources);
   const float* queries = context.queries.row(0);
   if (context.kind == KeyKind::cosine) {
     for (int64_t q = 0; q < context.queries.size(); ++q) {
       const CanonicalQuery query = context.queries.canonical(q);
       for (int64_t c = 0; c < cols; ++c) {
-        normalised.as<float>()[q * cols + c] = static_cast<float>(query.values[c] * query.inverse_norm);
+        normalised[q * cols + c] = static_cast<float>(query.values[c] * query.inverse_norm);
       }
     }
-    queries = normalised.as<float>();
+    queries = normalised.data();
   }
 
   const int64_t splits = context.plan.row_splits;

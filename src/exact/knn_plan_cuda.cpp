@@ -8,6 +8,8 @@
 // that works.
 #include "exact/knn_plan_cuda.hpp"
 
+#include "core/host_array.hpp"
+
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
@@ -193,8 +195,7 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
   product.select_bytes = 0;
   if (product.selected == 0) return;
   // Batches of few queries are cut into slices, no more than about two for each multiprocessor, and merged.
-  const int64_t sliced =
-      int64_t{4} * product.multiprocessors * product.selected * static_cast<int64_t>(sizeof(uint64_t));
+  const int64_t sliced = array_bytes<uint64_t>(int64_t{4} * product.multiprocessors * product.selected);
   const int64_t full =
       plan_select({product.queries, groups, product.selected}, product.multiprocessors).workspace_bytes;
   product.select_bytes = std::max(sliced, full);

@@ -3,7 +3,9 @@
 #include <kith/error.hpp>
 
 #include "core/dispatch.hpp"
+#include "core/divide.hpp"
 #include "core/float_mode.hpp"
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
@@ -42,10 +44,9 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const HostBuffer scratch(resources.threads() * cols * static_cast<int64_t>(sizeof(float)), "a widened row",
-                           resources);
-  const int64_t row_blocks = (y.rows() + kBlockRows - 1) / kBlockRows;
-  const int64_t query_blocks = (x.rows() + kBlockQueries - 1) / kBlockQueries;
+  const HostArray<float> scratch(resources.threads() * cols, "a widened row", resources);
+  const int64_t row_blocks = divide_up(y.rows(), kBlockRows);
+  const int64_t query_blocks = divide_up(x.rows(), kBlockQueries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
   parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task % row_blocks * kBlockRows;
@@ -53,7 +54,7 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
     const MatrixView rows = y.slice(first, count);
     uint32_t numbers[kBlockRows];
     std::iota(numbers, numbers + count, 0u);
-    float* const query = scratch.as<float>() + slot * cols;
+    float* const query = scratch.data() + slot * cols;
     const int64_t first_query = task / row_blocks * kBlockQueries;
     for (int64_t i = first_query; i < std::min(first_query + kBlockQueries, x.rows()); ++i) {
       widen_row(x, i, query);

@@ -1,5 +1,6 @@
 #include "exact/product_scan.hpp"
 
+#include "core/divide.hpp"
 #include "exact/block_scan.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace {
 void scan_packed(const ScanContext& context, const PackedRows& packed, int64_t first_row) {
   const int64_t block = context.plan.query_block;
   const int64_t splits = context.plan.row_splits;
-  const int64_t blocks = (context.queries.size() + block - 1) / block;
+  const int64_t blocks = divide_up(context.queries.size(), block);
   const auto scan_block = holds_bytes(packed.format()) ? scan_byte_block : scan_float_block;
   parallel_for(blocks * splits, context.meter, context.resources, [&](int64_t task, int slot) {
     // Rows first: when a query's later rows come, its earlier ones have lowered its threshold.

@@ -66,7 +66,7 @@ class RangeDelivery {
     if (part == nullptr) return missing;
     // The runs lie one after the other, in the order in which their places were taken.
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
-    auto* run = part->runs.as<RangeRuns::Run>();
+    auto* run = part->runs.data();
     for (const uint32_t i : order) *run++ = {numbers[i], counts[i]};
     copy(part->neighbors.data(), target().hits, static_cast<size_t>(found) * 8);
     rows_.context().synchronize();

@@ -13,16 +13,15 @@ constexpr int64_t kLargestSegment = 1 << 16;
 }  // namespace
 
 CollectedHits::CollectedHits(int64_t queries, const Resources& resources)
-    : offsets_((queries + 1) * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources),
-      queries_(queries) {
+    : offsets_(queries + 1, "the ranges' offsets", resources), queries_(queries) {
   std::fill_n(offsets(), queries + 1, int64_t{0});
 }
 
-HostBuffer CollectedHits::make_room(const Resources& resources) {
+HostArray<int64_t> CollectedHits::make_room(const Resources& resources) {
   for (int64_t q = 0; q < queries_; ++q) offsets()[q + 1] += offsets()[q];
-  neighbors_ = HostBuffer(size() * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources);
-  HostBuffer places(queries_ * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources);
-  std::copy_n(offsets(), queries_, places.as<int64_t>());
+  neighbors_ = HostArray<uint64_t>(size(), "the rows in range", resources);
+  HostArray<int64_t> places(queries_, "the ranges' offsets", resources);
+  std::copy_n(offsets(), queries_, places.data());
   return places;
 }
 
@@ -31,16 +30,16 @@ RangeHits::RangeHits(const Resources& resources)
 
 bool RangeHits::grow(Segments* segments) {
   const int64_t capacity = std::clamp(2 * segments->capacity, kFirstSegment, kLargestSegment);
-  HostBuffer next;
+  HostArray<Hit> next;
   try {
-    next = HostBuffer(capacity * static_cast<int64_t>(sizeof(Hit)), "the rows in range", resources_);
+    next = HostArray<Hit>(capacity, "the rows in range", resources_);
   } catch (const OutOfMemory&) {
     overflowed_ = true;
     return false;
   }
   if (segments->capacity > 0) segments->full.push_back(std::move(segments->last));
   segments->last = std::move(next);
-  segments->end = segments->last.as<Hit>();
+  segments->end = segments->last.data();
   segments->used = 0;
   segments->capacity = capacity;
   return true;
@@ -59,10 +58,7 @@ void RangeHits::clear() {
 
 template <typename Use>
 void RangeHits::for_each(const Segments& segments, const Use& use) {
-  for (const HostBuffer& segment : segments.full) {
-    const Hit* hits = segment.as<Hit>();
-    std::for_each(hits, hits + segment.bytes() / static_cast<int64_t>(sizeof(Hit)), use);
-  }
+  for (const HostArray<Hit>& segment : segments.full) std::for_each(segment.begin(), segment.end(), use);
   std::for_each(segments.end, segments.end + segments.used, use);
 }
 
@@ -72,8 +68,8 @@ CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
   for (const Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { ++offsets[hit.query + 1]; });
   }
-  const HostBuffer places = collected.make_room(resources_);
-  auto* const next = places.as<int64_t>();
+  const HostArray<int64_t> places = collected.make_room(resources_);
+  auto* const next = places.data();
   uint64_t* const neighbors = collected.neighbors();
   for (Segments& segments : slots_) {
     for_each(segments, [&](const Hit& hit) { neighbors[next[hit.query]++] = hit.neighbor; });

@@ -5,8 +5,7 @@
 // Memory: 16 bytes for each row found, and 8 more while it is collected; 16 for each query.
 #pragma once
 
-#include <kith/host_buffer.hpp>
-
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 
 #include <atomic>
@@ -24,18 +23,18 @@ class CollectedHits {
 
   int64_t queries() const { return queries_; }
   int64_t size() const { return offsets()[queries_]; }
-  int64_t* offsets() const { return offsets_.as<int64_t>(); }  // queries + 1
-  uint64_t* neighbors() const { return neighbors_.as<uint64_t>(); }
+  int64_t* offsets() const { return offsets_.data(); }  // queries + 1
+  uint64_t* neighbors() const { return neighbors_.data(); }
 
  private:
   friend class RangeHits;
   friend class RangeRuns;
   // Where offsets()[q + 1] counts the rows of query q: turns counts into offsets and makes room for the rows. Returns,
   // for each query, the place of its first.
-  HostBuffer make_room(const Resources& resources);
+  HostArray<int64_t> make_room(const Resources& resources);
 
-  HostBuffer offsets_;
-  HostBuffer neighbors_;
+  HostArray<int64_t> offsets_;
+  HostArray<uint64_t> neighbors_;
   int64_t queries_ = 0;
 };
 
@@ -70,8 +69,8 @@ class RangeHits {
   };
   struct alignas(64) Segments {
     int64_t counted = 0;
-    std::vector<HostBuffer> full;
-    HostBuffer last;
+    std::vector<HostArray<Hit>> full;
+    HostArray<Hit> last;
     Hit* end = nullptr;  // of `last`
     int64_t used = 0;
     int64_t capacity = 0;

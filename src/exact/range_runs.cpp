@@ -1,5 +1,7 @@
 #include "exact/range_runs.hpp"
 
+#include "core/divide.hpp"
+
 #include <kith/error.hpp>
 
 #include <algorithm>
@@ -16,8 +18,8 @@ RangeRuns::Part* RangeRuns::add(int64_t runs, int64_t rows) {
   if (overflowed_ || rows == 0) return nullptr;
   Part part;
   try {
-    part.runs = HostBuffer(runs * static_cast<int64_t>(sizeof(Run)), "the rows in range", resources_);
-    part.neighbors = HostBuffer(rows * static_cast<int64_t>(sizeof(uint64_t)), "the rows in range", resources_);
+    part.runs = HostArray<Run>(runs, "the rows in range", resources_);
+    part.neighbors = HostArray<uint64_t>(rows, "the rows in range", resources_);
   } catch (const OutOfMemory&) {
     overflowed_ = true;
     return nullptr;
@@ -37,16 +39,15 @@ CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
   CollectedHits collected(queries, resources_);
   int64_t* const offsets = collected.offsets();
   for (const Part& part : parts_) {
-    for (int64_t i = 0; i < part.run_count; ++i)
-      offsets[part.runs.as<Run>()[i].query + 1] += part.runs.as<Run>()[i].count;
+    for (int64_t i = 0; i < part.run_count; ++i) offsets[part.runs[i].query + 1] += part.runs[i].count;
   }
-  const HostBuffer places = collected.make_room(resources_);
-  auto* const next = places.as<int64_t>();
+  const HostArray<int64_t> places = collected.make_room(resources_);
+  auto* const next = places.data();
   uint64_t* const neighbors = collected.neighbors();
   for (Part& part : parts_) {
-    const Run* const runs = part.runs.as<Run>();
-    std::vector<const uint64_t*> starts(static_cast<size_t>((part.run_count + kRunsPerTask - 1) / kRunsPerTask));
-    const uint64_t* from = part.neighbors.as<uint64_t>();
+    const Run* const runs = part.runs.data();
+    std::vector<const uint64_t*> starts(static_cast<size_t>(divide_up(part.run_count, kRunsPerTask)));
+    const uint64_t* from = part.neighbors.data();
     for (int64_t i = 0; i < part.run_count; ++i) {
       if (i % kRunsPerTask == 0) starts[static_cast<size_t>(i / kRunsPerTask)] = from;
       from += runs[i].count;

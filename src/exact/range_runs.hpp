@@ -4,8 +4,7 @@
 // Memory: 8 bytes for each row found and 8 for each run; 8 more a row while they are put together.
 #pragma once
 
-#include <kith/host_buffer.hpp>
-
+#include "core/host_array.hpp"
 #include "exact/range_hits.hpp"
 
 #include <cstdint>
@@ -21,8 +20,8 @@ class RangeRuns {
   };
   // Of a part: its runs one after the other.
   struct Part {
-    HostBuffer runs;
-    HostBuffer neighbors;
+    HostArray<Run> runs;
+    HostArray<uint64_t> neighbors;
     int64_t run_count = 0;
   };
 

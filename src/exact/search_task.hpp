@@ -53,7 +53,7 @@ struct SearchWish {
   bool without_self = false;  // the queries are the base's rows, and none is its own neighbour
   bool given_keys = false;    // code of the caller's computes the keys
   bool check_finite = true;
-  MemorySpace result_space;
+  MemorySpace result_space = {};
   bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
 };
 

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
@@ -19,7 +20,7 @@ template <typename Test>
 int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& resources, const Test& is_bad) {
   const auto counts = [&](int64_t i) { return numbers.kept == nullptr || keeps(numbers.kept, numbers[i]); };
   constexpr int64_t kRowsPerTask = 1024;
-  const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
+  const int64_t tasks = divide_up(rows, kRowsPerTask);
   std::vector<int64_t> bad(static_cast<size_t>(tasks), -1);
   ProgressMeter meter("check", rows, resources);
   parallel_for(tasks, meter, resources, [&](int64_t task, int) {

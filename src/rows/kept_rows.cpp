@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 
 #include <fmt/format.h>
@@ -121,7 +122,7 @@ const uint32_t* KeptRows::list(const Resources& resources) {
   list_ = HostBuffer(count_ * 4, "the filter's rows", resources);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("filter", rows_, quiet);
-  parallel_for((ranks_for(rows_) + kRanksPerTask - 1) / kRanksPerTask, meter, resources, [&](int64_t task, int) {
+  parallel_for(divide_up(ranks_for(rows_), kRanksPerTask), meter, resources, [&](int64_t task, int) {
     const int64_t first = task * kRanksPerTask * (kRankRows / 64);
     const int64_t end = std::min(first + kRanksPerTask * (kRankRows / 64), words_for(rows_));
     uint32_t* out = list_.as<uint32_t>() + ranks()[task * kRanksPerTask];

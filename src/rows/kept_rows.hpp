@@ -8,6 +8,7 @@
 
 #include <kith/host_buffer.hpp>
 #include <kith/row_filter.hpp>
+#include "core/divide.hpp"
 
 #include <cstdint>
 
@@ -32,7 +33,7 @@ class KeptRows {
 
   static constexpr int64_t kRankRows = 4096;
   static int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
-  static int64_t ranks_for(int64_t rows) { return (rows + kRankRows - 1) / kRankRows; }
+  static int64_t ranks_for(int64_t rows) { return divide_up(rows, kRankRows); }
   // Of rows kRankRows * i: how many are kept before. There where the bits have been made first.
   const uint32_t* ranks() const { return ranks_.as<uint32_t>(); }
 

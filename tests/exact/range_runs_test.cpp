@@ -1,5 +1,4 @@
 #include "exact/range_runs.hpp"
-
 #include "exact/exact_check.hpp"
 
 #include <gtest/gtest.h>
@@ -19,8 +18,8 @@ void add(RangeRuns& runs, const std::vector<Found>& found) {
   for (const Found& run : found) rows += static_cast<int64_t>(run.neighbors.size());
   RangeRuns::Part* const part = runs.add(static_cast<int64_t>(found.size()), rows);
   if (part == nullptr) return;
-  auto* run = part->runs.as<RangeRuns::Run>();
-  auto* neighbor = part->neighbors.as<uint64_t>();
+  auto* run = part->runs.data();
+  auto* neighbor = part->neighbors.data();
   for (const Found& one : found) {
     *run++ = {one.query, static_cast<uint32_t>(one.neighbors.size())};
     neighbor = std::copy(one.neighbors.begin(), one.neighbors.end(), neighbor);

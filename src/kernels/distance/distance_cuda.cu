@@ -4,6 +4,7 @@
 // where the tile's traffic from L2 is 48 values for each 512 of them.
 #include "kernels/distance/distance_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
 
@@ -30,8 +31,8 @@ __global__ void __launch_bounds__(kTileThreads, 3)
 void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols,
                      uint32_t* keys, int64_t key_stride, cudaStream_t stream) {
   if (queries.count == 0 || rows.count == 0) return;
-  const dim3 grid(static_cast<unsigned>((rows.count + kTileRows - 1) / kTileRows),
-                  static_cast<unsigned>((queries.count + kTileQueries - 1) / kTileQueries));
+  const dim3 grid(static_cast<unsigned>(divide_up(rows.count, kTileRows)),
+                  static_cast<unsigned>(divide_up(queries.count, kTileQueries)));
   visit_kind(key_kind(metric), [&](auto tag) {
     distance_kernel<tag.kind><<<grid, kTileThreads, 0, stream>>>(queries, rows, cols, keys, key_stride);
   });

@@ -3,6 +3,7 @@
 // minimum, the same in whatever order the threads come. Bound by the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/error.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
   if (rows.count == 0) return;
   const int64_t threads = rows.count * (cols < kWideCols ? 1 : kRowThreads);
-  const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+  const auto blocks = static_cast<unsigned>(divide_up(threads, kThreads));
   visit_dtype(rows.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
     const auto kernel = cols < kWideCols                    ? inspect_rows_kernel<T>

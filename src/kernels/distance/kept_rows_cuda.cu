@@ -1,6 +1,7 @@
 // A thread for each row, or for each word of bits.
 #include "kernels/distance/kept_rows_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "cuda/error.hpp"
 
 namespace kith {
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
+unsigned blocks_for(int64_t count) { return static_cast<unsigned>(divide_up(count, kThreads)); }
 
 constexpr int kRankWords = kKeptRankRows / 64;
 

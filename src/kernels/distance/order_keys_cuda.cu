@@ -1,5 +1,6 @@
 #include "kernels/distance/order_keys_cuda.hpp"
 
+#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 
@@ -34,7 +35,7 @@ template <typename Change>
 void launch_change(const KeyTile& tile, const Change& change, cudaStream_t stream) {
   if (tile.queries == 0 || tile.rows == 0) return;
   constexpr int64_t kMostQueries = 1024;
-  const dim3 grid(static_cast<unsigned>((tile.rows + kThreads - 1) / kThreads),
+  const dim3 grid(static_cast<unsigned>(divide_up(tile.rows, kThreads)),
                   static_cast<unsigned>(tile.queries < kMostQueries ? tile.queries : kMostQueries));
   change_tile_kernel<<<grid, kThreads, 0, stream>>>(tile, change);
   KITH_CUDA_CHECK_LAUNCH("change_tile_kernel");

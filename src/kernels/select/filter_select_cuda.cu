@@ -6,13 +6,13 @@
 // misled (too few passed, or more than there is room for) or the cut is a NaN, the slice is selected by radix instead:
 // five more reads, the same result. Slices of one row are merged by a second kernel.
 // On chip: 16 values in registers and 128 bytes of shared memory for each thread.
-#include "kernels/select/select_paths_cuda.hpp"
-
+#include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "kernels/select/cuda_block.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/filter_sample.hpp"
 #include "kernels/select/key_cut.hpp"
+#include "kernels/select/select_paths_cuda.hpp"
 #include "kernels/select/select_value_cuda.hpp"
 #include "kernels/select/sort_entries_cuda.hpp"
 
@@ -361,7 +361,7 @@ void launch_filter_select(const SelectCall& call, cudaStream_t stream) {
   uint64_t* to = call.workspace + call.input.rows * call.plan.slices * call.k;
   const int64_t fan = kMergeCapacity / call.k;
   for (int64_t lists = call.plan.slices; lists > 1;) {
-    const int64_t groups = (lists + fan - 1) / fan;
+    const int64_t groups = divide_up(lists, fan);
     ListTarget level = target;
     level.lists = groups > 1 ? to : nullptr;
     merge_kernel<<<static_cast<unsigned>(call.input.rows * groups), kMergeThreads, 0, stream>>>(from, lists, groups,

@@ -1,12 +1,12 @@
 // Selection in short rows: a warp reads a row into registers, finds the cut by bisection, collects what it keeps in
 // shared memory and sorts that with the odd-size network. One read of the row, about 12 rounds of 32 comparisons for
 // random values, a sort of k rounded up to a power of two; the order of the values makes no difference to the time.
-#include "kernels/select/select_paths_cuda.hpp"
-
+#include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
 #include "kernels/select/lane_array.hpp"
+#include "kernels/select/select_paths_cuda.hpp"
 #include "kernels/select/select_value_cuda.hpp"
 
 namespace kith {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_ker
 
 template <int kItems, int kSort>
 void launch(const SelectCall& call, cudaStream_t stream) {
-  const int64_t blocks = (call.input.rows + kWarps - 1) / kWarps;
+  const int64_t blocks = divide_up(call.input.rows, kWarps);
   registers_kernel<kItems, kSort><<<static_cast<unsigned>(blocks), 32 * kWarps, 0, stream>>>(call);
   KITH_CUDA_CHECK_LAUNCH("registers_kernel");
 }

@@ -5,6 +5,7 @@
 // Section 4.2 of the 2019 paper.
 #pragma once
 
+#include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/select_paths_cuda.hpp"
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(32 * kQueueWarps) warp_queue_kernel(SelectCall
 template <typename Entry, int kQueue>
 void launch_warp_queue(const SelectCall& call, cudaStream_t stream) {
   const int warps_per_row = call.input.cols <= kOneWarpLongestRow ? 1 : kQueueWarps;
-  const int64_t blocks = (call.input.rows * warps_per_row + kQueueWarps - 1) / kQueueWarps;
+  const int64_t blocks = divide_up(call.input.rows * warps_per_row, kQueueWarps);
   warp_queue_kernel<Entry, kQueue><<<static_cast<unsigned>(blocks), 32 * kQueueWarps, 0, stream>>>(call, warps_per_row);
   KITH_CUDA_CHECK_LAUNCH("warp_queue_kernel");
 }
