@@ -56,8 +56,6 @@ class KITH_EXPORT Index {
  public:
   // Throws InvalidArgument for a factory string that it does not know.
   explicit Index(std::string_view factory, IndexParams params = {});
-  // For Kith's own use: of these kinds.
-  Index(const IndexKinds& kinds, std::string_view factory, IndexParams params = {});
 
   // Rows get the numbers size(), size() + 1, ... The first add fixes dimension, dtype and place: on the host, or in the
   // memory of one CUDA device, where rows are read in the order of resources.stream. Returns when they are in. Calls at
@@ -83,6 +81,9 @@ class KITH_EXPORT Index {
   const IndexParams& params() const;
 
  private:
+  friend Index make_index(const IndexKinds& kinds, std::string_view factory, IndexParams params);
+  Index(const IndexKinds& kinds, std::string_view factory, IndexParams params);
+
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

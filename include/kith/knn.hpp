@@ -6,7 +6,8 @@
 //
 // Queries, base and results may lie in host memory or, each for itself, in that of the CUDA device that searches. The
 // call waits for the device and returns when the result is complete; where results lie on the device and
-// resources.stream is set, when they are complete in the order of that stream.
+// resources.stream is set, when they are complete in the order of that stream. After an exception the caller's result
+// arrays may hold anything.
 #pragma once
 
 #include <kith/export.hpp>

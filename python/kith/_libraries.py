@@ -206,7 +206,7 @@ class Cupy(Library):
 
 
 class Jax(Library):
-    """jax tells nobody its streams: what is read is waited for, and Kith works on a stream of its own, to the end."""
+    """jax does not expose its streams: what is read is waited for, and Kith works on a stream of its own, to the end."""
 
     writable = False
 

@@ -39,11 +39,13 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
   PlanBudget left = budget;
+  // Such rows have many centres about as near: more candidates than the coarse path has room for.
+  const CudaChoice choice{.coarse = CoarsePath::never};
   try {
-    plan.exact = plan_knn_cuda(search, device, left);
+    plan.exact = plan_knn_cuda(search, device, left, choice);
   } catch (const OutOfMemory& error) {
     left.device = error.bytes_needed();
-    plan.exact = plan_knn_cuda(search, device, left);
+    plan.exact = plan_knn_cuda(search, device, left, choice);
   }
   return plan;
 }

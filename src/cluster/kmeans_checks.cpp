@@ -83,7 +83,7 @@ void check_kmeans_input(const KMeansParams& params, const RowsInfo& rows, const 
   if (input.weights.data != nullptr) {
     if (!input.weights.space.host_readable()) {
       throw Unsupported(
-          fmt::format("the weights lie in the memory of cuda:{}; copy them to the host", input.weights.space.device));
+          fmt::format("the weights are in the memory of cuda:{}; copy them to the host", input.weights.space.device));
     }
     if (input.weights.size != rows.rows) {
       throw InvalidArgument(fmt::format("{} weights for {} rows; give one for each", input.weights.size, rows.rows));

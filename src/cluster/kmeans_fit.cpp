@@ -185,8 +185,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const
                               : fit_all_rows(params, rows, input, resources);
   if (!std::isfinite(model.objective)) {
     resources.log(LogLevel::warning,
-                  "k-means: squared distances are beyond the range of f32, so rows are not told apart well; scale the "
-                  "data down");
+                  "k-means: squared distances overflow f32, so assignments are unreliable; scale the data down");
   }
   return model;
 }

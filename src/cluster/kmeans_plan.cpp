@@ -24,7 +24,7 @@ int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansP
   const int64_t piece = plan.piece_rows;
   int64_t bytes = PackedRows::bytes_for(format, shape.clusters, shape.cols, threads) +
                   threads * NearestCentre::bytes_for(format, shape.cols);
-  if (!shape.in_memory) bytes += FileSource::bytes_for(shape, piece);
+  bytes += shape.read_bytes(piece);
   if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
   const int64_t work = CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
                        array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);

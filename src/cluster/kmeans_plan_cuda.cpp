@@ -35,7 +35,7 @@ int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMean
   const KMeansCudaPlan& cuda = plan.cuda;
   const int64_t piece = std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1));
   int64_t bytes = cuda.pinned_bytes + cuda.search.exact.host_bytes + array_bytes<uint64_t>(cuda.search.unsettled_rows);
-  if (!shape.in_memory) bytes += FileSource::bytes_for(shape, piece);
+  bytes += shape.read_bytes(piece);
   bytes += array_bytes<double>(shape.cols + shape.rows / kSumBlock + 1);  // the origin, the objective's blocks
   if (!wish.moves_centres) return bytes + piece * 8;                      // labels and keys
   const int64_t surveyed = shape.space.host_readable() ? piece : 0;
@@ -128,7 +128,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   }
   if (!found) {
     throw OutOfMemory(
-        fmt::format("k-means of {} x {} vectors to {} centres needs at least {} of device memory, and {} are left; "
+        fmt::format("k-means of {} x {} vectors to {} centres needs at least {} of device memory, and {} is free; "
                     "raise the limit, free memory or lower the clusters",
                     shape.rows, shape.cols, shape.clusters, format_bytes(plan.device_bytes),
                     format_bytes(std::max<int64_t>(budget.device, 0))),

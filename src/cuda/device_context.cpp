@@ -20,6 +20,7 @@ struct DeviceCache {
   std::vector<std::unique_ptr<Stream>> idle;
   std::shared_ptr<const DeviceContext> allocation;
   std::shared_ptr<const DeviceContext> freeing;
+  std::shared_ptr<const DeviceContext> after_default;
 };
 
 struct Cache {
@@ -73,7 +74,7 @@ DeviceContext::~DeviceContext() {
 namespace {
 
 // A context on a stream that lives as long as the process: memory may be given back at any time.
-std::shared_ptr<const DeviceContext> lasting_context(int device,
+std::shared_ptr<const DeviceContext> lasting_context(int device, unsigned flags,
                                                      std::shared_ptr<const DeviceContext> DeviceCache::*kind) {
   Cache& shared = cache();
   {
@@ -82,7 +83,7 @@ std::shared_ptr<const DeviceContext> lasting_context(int device,
   }
   const DeviceGuard guard(device);
   cudaStream_t stream = nullptr;
-  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));  // holds up no default stream
+  KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, flags));
   auto made = std::make_shared<const DeviceContext>(device, stream);
   const std::lock_guard lock(shared.mutex);
   auto& known = shared.of(device).*kind;
@@ -93,11 +94,15 @@ std::shared_ptr<const DeviceContext> lasting_context(int device,
 }  // namespace
 
 std::shared_ptr<const DeviceContext> allocation_context(int device) {
-  return lasting_context(device, &DeviceCache::allocation);
+  return lasting_context(device, cudaStreamNonBlocking, &DeviceCache::allocation);
 }
 
 std::shared_ptr<const DeviceContext> freeing_context(int device) {
-  return lasting_context(device, &DeviceCache::freeing);
+  return lasting_context(device, cudaStreamNonBlocking, &DeviceCache::freeing);
+}
+
+std::shared_ptr<const DeviceContext> after_default_context(int device) {
+  return lasting_context(device, cudaStreamDefault, &DeviceCache::after_default);
 }
 
 int64_t idle_pool_bytes(int device) {

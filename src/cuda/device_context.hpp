@@ -45,4 +45,7 @@ std::shared_ptr<const DeviceContext> allocation_context(int device);
 // Nothing else is enqueued there; nobody waits for it.
 std::shared_ptr<const DeviceContext> freeing_context(int device);
 
+// The context in whose order memory is freed that work on the default stream may still use: its stream waits for that.
+std::shared_ptr<const DeviceContext> after_default_context(int device);
+
 }  // namespace kith

@@ -24,6 +24,7 @@ std::shared_ptr<DeviceBuffer> allocate(int64_t bytes, std::string_view purpose, 
 std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
                                               const Resources& resources) {
   const std::shared_ptr<DeviceBuffer> buffer = allocate(bytes, purpose, device, resources);
+  buffer->free_in_order_of(after_default_context(device));
   return {buffer, buffer->data()};
 }
 
@@ -53,7 +54,8 @@ void copy_to_host(const void* from, int64_t bytes, int device, void* to) {
 
 void wait_for_stream(int device, const Resources& resources) {
   const DeviceGuard guard(device);
-  DeviceContext(device, resources.options().stream).synchronize();
+  const auto stream = static_cast<cudaStream_t>(resources.options().stream);
+  KITH_CUDA_CHECK(cudaStreamSynchronize(stream == nullptr ? cudaStreamLegacy : stream));
 }
 
 void wait_for_device(int device) {

@@ -14,7 +14,11 @@ class Event {
 
   void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
   // Whether it has come. What cannot be told, of a device that is gone, has.
-  bool passed() const { return cudaEventQuery(event_) != cudaErrorNotReady; }
+  bool passed() const {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state != cudaSuccess) (void)cudaGetLastError();  // else the next launch would report it
+    return state != cudaErrorNotReady;
+  }
   // An event that was never recorded is done.
   void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
   // Where nothing can be thrown.

@@ -13,9 +13,9 @@ Device resolve_device(const DeviceRequest& request, const Resources& resources) 
     const Device there = Device::cuda(space.device);
     if (device.kind == DeviceKind::automatic) device = there;
     if (device == there) continue;
-    const std::string text =
-        fmt::format("data in the memory of cuda:{} was given to {} on {}; run it there, or copy the data to the host",
-                    space.device, request.job, name_of(device));
+    const std::string text = fmt::format(
+        "data in the memory of cuda:{0} was given to {1} on {2}; run it on cuda:{0}, or copy the data to the host",
+        space.device, request.job, name_of(device));
     if (device == Device::cpu()) throw Unsupported(text);
     throw InvalidArgument(text);
   }

@@ -11,6 +11,7 @@ class StreamMark {
   // Under a guard of the device.
   StreamMark(int device, cudaStream_t stream) : device_(device) { event_.record(stream); }
   bool passed() const { return event_.passed(); }
+  void wait_quietly() const { event_.wait_quietly(); }
   void hold_up_freeing() const { event_.hold_up(freeing_context(device_)->stream()); }
 
  private:
@@ -39,11 +40,15 @@ StreamMarks::~StreamMarks() {
   }
 }
 
-void StreamMarks::add(std::shared_ptr<const StreamMark> mark) {
+void StreamMarks::add(const std::shared_ptr<const StreamMark>& mark) noexcept {
   if (mark == nullptr) return;
-  const std::lock_guard lock(mutex_);
-  std::erase_if(marks_, [&](const auto& other) { return other->passed(); });
-  marks_.push_back(std::move(mark));
+  try {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(marks_, [&](const auto& other) { return other->passed(); });
+    marks_.push_back(mark);
+  } catch (...) {  // no memory to remember it by
+    mark->wait_quietly();
+  }
 }
 
 }  // namespace kith

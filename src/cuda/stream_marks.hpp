@@ -28,7 +28,7 @@ class StreamMarks {
   StreamMarks& operator=(const StreamMarks&) = delete;
 
   // In place of those that have been passed. As a search waits for its stream on the way, few are left. Null is none.
-  void add(std::shared_ptr<const StreamMark> mark);
+  void add(const std::shared_ptr<const StreamMark>& mark) noexcept;
 
  private:
   std::mutex mutex_;

@@ -12,8 +12,8 @@ namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
-double mask_from(const SearchTask& task) {
-  if (cpu_engine(task, cpu_extensions()) == CpuEngine::panels) return 0.6;
+double mask_from(const SearchTask& task, const CpuExtensions& cpu) {
+  if (cpu_engine(task, cpu) == CpuEngine::panels) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
   constexpr double kCopy = 10;
   const auto queries = static_cast<double>(task.shape.queries);
@@ -35,7 +35,7 @@ bool keeps_more(double share, int64_t kept, int64_t rows) {
 
 }  // namespace
 
-FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared) {
+FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared, const CpuExtensions& cpu) {
   if (kept == task.shape.rows) return FilterPath::none;
   if (!task.shape.base_in_memory) return FilterPath::gather;
   if (device.kind == DeviceKind::cuda) {
@@ -43,8 +43,9 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
     return prepared && most ? FilterPath::mask : FilterPath::list;
   }
   // What is not prepared is packed for the search anyway: better only those rows that count.
-  const bool scans_as_it_lies = prepared || cpu_engine(task, cpu_extensions()) == CpuEngine::direct;
-  return scans_as_it_lies && keeps_more(mask_from(task), kept, task.shape.rows) ? FilterPath::mask : FilterPath::gather;
+  const bool scans_as_it_lies = prepared || cpu_engine(task, cpu) == CpuEngine::direct;
+  return scans_as_it_lies && keeps_more(mask_from(task, cpu), kept, task.shape.rows) ? FilterPath::mask
+                                                                                     : FilterPath::gather;
 }
 
 SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
@@ -58,7 +59,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   // A GPU goes by what there is; what is there for the CPU is made where it will be used.
   bool prepared = cuda && prepare();
   const bool can_be = cuda ? prepared : layouts != nullptr && layouts->can_prepare();
-  const FilterPath path = filter_path(task_, kept_.count(), device, can_be);
+  const FilterPath path = filter_path(task_, kept_.count(), device, can_be, cpu_extensions());
   if (!cuda && (path == FilterPath::none || path == FilterPath::mask)) prepared = prepare();
   plan(path, prepared, device, resources);
   if (!cuda || path != FilterPath::mask) return;

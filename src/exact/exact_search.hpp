@@ -21,8 +21,9 @@ struct SearchInput {
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
                 const Resources& resources);
 
-// How a filter that keeps so many rows is applied. `prepared`: the base has, or would have, a layout for the device.
-FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared);
+// How a filter that keeps so many rows is applied. `prepared`: the base has, or would have, a layout for the device;
+// `cpu` is what searches where that is the CPU.
+FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared, const CpuExtensions& cpu);
 
 // A search whose filter, device and plan are settled. What is referred to must outlive it.
 class SettledSearch {

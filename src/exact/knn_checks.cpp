@@ -65,7 +65,7 @@ void check_result_size(int64_t queries, int64_t k) {
 void check_host_readable(std::string_view what, const MatrixView& view) {
   if (!view.space().host_readable()) {
     throw Unsupported(
-        fmt::format("the {} lie in the memory of cuda:{}; copy them to the host", what, view.space().device));
+        fmt::format("the {} are in the memory of cuda:{}; copy them to the host", what, view.space().device));
   }
 }
 

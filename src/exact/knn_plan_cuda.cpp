@@ -83,7 +83,7 @@ int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
 
 [[noreturn]] void throw_too_small(std::string_view which, int64_t needed, int64_t budget) {
   throw OutOfMemory(
-      fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} are left; "
+      fmt::format("an exact search with these columns and k needs at least {} of {} memory, and {} is free; "
                   "raise the limit, free memory or lower k",
                   format_bytes(needed), which, format_bytes(std::max<int64_t>(budget, 0))),
       needed);
@@ -163,8 +163,8 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
 
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
-  if (task.within()) return false;
-  if (choice.coarse) return true;
+  if (task.within() || choice.coarse == CoarsePath::never) return false;
+  if (choice.coarse == CoarsePath::always) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
          coarse_room(task.scope.k, task.scope.rows, room) >=

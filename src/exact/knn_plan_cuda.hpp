@@ -13,12 +13,14 @@
 
 namespace kith {
 
-// For tests: what a plan would otherwise choose itself.
+enum class CoarsePath : uint8_t { automatic, always, never };
+
+// What a plan would otherwise choose itself.
 struct CudaChoice {
   CudaEngine engine = CudaEngine::automatic;
   ProductEngine product = ProductEngine::automatic;
   bool second_product = false;  // also for small k
-  bool coarse = false;          // the coarse path, whatever the shape
+  CoarsePath coarse = CoarsePath::automatic;
 };
 
 // Throws OutOfMemory with the bytes of the smallest plan when nothing fits.

@@ -17,7 +17,7 @@ bool lies_on(const MatrixView& matrix, int device) { return matrix.space() == Me
 
 void check_on_device(const MatrixView& matrix, std::string_view what, int device) {
   if (matrix.space().kind == MemoryKind::cuda && !lies_on(matrix, device)) {
-    throw InvalidArgument("the " + std::string(what) + " lies on cuda:" + std::to_string(matrix.space().device) +
+    throw InvalidArgument("the " + std::string(what) + " is on cuda:" + std::to_string(matrix.space().device) +
                           " and the search runs on cuda:" + std::to_string(device) +
                           "; search there, or hand it over in host memory");
   }

@@ -6,7 +6,6 @@
 #include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 
-#include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 
 #include <algorithm>
@@ -86,10 +85,9 @@ struct SearchTask {
   // What reading so many queries and rows of the base at a time takes on the host: of files, and of rows copied
   // together.
   int64_t read_bytes(int64_t queries, int64_t base_rows) const {
-    int64_t bytes = shape.queries_in_memory ? 0 : FileSource::bytes_for(shape.query_info(), queries);
-    if (gathers()) bytes += base_rows * shape.base_info().row_bytes();
-    if (!shape.base_in_memory && !gathers()) bytes += FileSource::bytes_for(shape.base_info(), base_rows);
-    return bytes;
+    const RowsInfo base = shape.base_info();
+    return shape.query_info().read_bytes(queries) +
+           (gathers() ? base_rows * base.row_bytes() : base.read_bytes(base_rows));
   }
   // Gathered rows are looked at where their numbers are known.
   bool base_checked() const { return shape.base_checked || gathers(); }

@@ -8,7 +8,7 @@
 #include <kith/device.hpp>
 
 #include "cuda/stream_marks.hpp"
-#include "exact/knn_backend.hpp"
+#include "exact/prepared_base.hpp"
 #include "index/index_state.hpp"
 
 #include <memory>

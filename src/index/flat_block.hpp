@@ -6,7 +6,7 @@
 #include <kith/index.hpp>
 #include <kith/matrix_buffer.hpp>
 
-#include "exact/knn_backend.hpp"
+#include "exact/prepared_base.hpp"
 #include "index/device_layouts.hpp"
 
 #include <cstddef>

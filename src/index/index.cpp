@@ -35,6 +35,10 @@ Index::Index(std::string_view factory, IndexParams params) : Index(IndexKinds::b
 Index::Index(const IndexKinds& kinds, std::string_view factory, IndexParams params)
     : impl_(std::make_shared<Impl>(kinds, factory, params)) {}
 
+Index make_index(const IndexKinds& kinds, std::string_view factory, IndexParams params) {
+  return Index(kinds, factory, params);
+}
+
 void Index::add(const MatrixView& rows, Ownership ownership, const Resources& resources) {
   const auto fits = [&](const IndexState* current) {
     check_added(current, rows, impl_->params.metric, resources.device());

@@ -24,7 +24,7 @@ void check_device_rows(const MatrixView& rows, Device asked) {
   if (rows.space().host_readable()) return;
   if (asked.kind != DeviceKind::automatic && asked != Device::cuda(rows.space().device)) {
     throw InvalidArgument(
-        fmt::format("the added vectors lie in {} and the index searches on {}; add them from there, or from the host",
+        fmt::format("the added vectors are in {} and the index searches on {}; add them from there, or from the host",
                     place(rows.space()), name_of(asked)));
   }
   if (!built_with_cuda()) throw_no_cuda();
@@ -44,8 +44,9 @@ void check_added(const IndexState* current, const MatrixView& rows, Metric metri
                                       name_of(before.dtype), before.cols, name_of(rows.dtype()), rows.cols()));
   }
   if (current != nullptr && !same_place(before.space, rows.space())) {
-    throw InvalidArgument(fmt::format("the index holds vectors in {}; those added lie in {}: an index keeps to one",
-                                      place(before.space), place(rows.space())));
+    throw InvalidArgument(
+        fmt::format("the index holds vectors in {}, the added ones are in {}; an index keeps all in one place",
+                    place(before.space), place(rows.space())));
   }
   if (rows.rows() > kMostRows - before.rows) {
     throw Unsupported(

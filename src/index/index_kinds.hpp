@@ -4,6 +4,8 @@
 // the numbers 4096 and 32. A kind is registered by its form and is made from the numbers.
 #pragma once
 
+#include <kith/index.hpp>
+
 #include "index/index_kind.hpp"
 
 #include <cstdint>
@@ -31,5 +33,8 @@ class IndexKinds {
  private:
   std::vector<std::pair<std::string, Make>> kinds_;
 };
+
+// An Index of one of these kinds; Index's own constructor knows those of the library.
+KITH_EXPORT Index make_index(const IndexKinds& kinds, std::string_view factory, IndexParams params = {});
 
 }  // namespace kith

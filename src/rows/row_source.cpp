@@ -48,10 +48,9 @@ void BlockSource::gather(const uint32_t* rows, int64_t count, const MutableMatri
 }
 
 void FileSource::open(int64_t most, const Resources& resources) {
-  most_ = most;
-  const bool all_at_once = most >= file_.rows();
-  for (int i = 0; i < (all_at_once ? 1 : 2); ++i) {
-    buffers_[i] = MatrixBuffer(file_.dtype(), most, file_.cols(), "rows read from a file", resources);
+  most_ = std::min(most, file_.rows());
+  for (int i = 0; i < (most_ < file_.rows() ? 2 : 1); ++i) {
+    buffers_[i] = MatrixBuffer(file_.dtype(), most_, file_.cols(), "rows read from a file", resources);
   }
 }
 

@@ -26,7 +26,7 @@ class RowSource {
 
   // How many rows, from `first` on, one fetch may bring.
   virtual int64_t together(int64_t first) const { return rows() - first; }
-  // Before the first fetch: up to `most` rows will be fetched at a time.
+  // Before the first fetch: up to `most` rows will be fetched at a time. Takes info().read_bytes(most).
   virtual void open(int64_t, const Resources&) {}
   // What is returned stays valid until the next fetch.
   virtual MatrixView fetch(int64_t first, int64_t count) = 0;
@@ -67,10 +67,6 @@ class ViewSource final : public BlockSource {
 class FileSource final : public RowSource {
  public:
   explicit FileSource(const VectorFile& file) : file_(file) {}
-  // What open() takes: room for two pieces, or for one where that holds all rows.
-  static int64_t bytes_for(const RowsInfo& info, int64_t most) {
-    return info.row_bytes() * (most < info.rows ? 2 * most : most);
-  }
 
   RowsInfo info() const override { return RowsInfo(file_); }
   void open(int64_t most, const Resources& resources) override;

@@ -23,6 +23,11 @@ struct RowsInfo {
   explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) { in_memory = false; }
 
   int64_t row_bytes() const { return cols * size_of(dtype); }
+  // What reading up to `most` rows at a time takes on the host: of a file two pieces, or one that holds all rows.
+  int64_t read_bytes(int64_t most) const {
+    if (in_memory) return 0;
+    return row_bytes() * (most < rows ? 2 * most : rows);
+  }
 };
 
 }  // namespace kith

@@ -29,7 +29,7 @@ void expect_coarse_parity(const Vectors& queries, const Vectors& base, const Knn
   const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
   for (const ProductEngine engine : engines_here()) {
     SCOPED_TRACE(engine == ProductEngine::mma ? "mma" : "wgmma");
-    const CudaChoice choice{.engine = CudaEngine::product, .product = engine, .coarse = true};
+    const CudaChoice choice{.engine = CudaEngine::product, .product = engine, .coarse = CoarsePath::always};
     expect_same_bytes(expected, search_as(choice, queries, base, params, run));
   }
 }
@@ -41,8 +41,9 @@ std::string coarse_said(const Vectors& queries, const Vectors& base, const KnnPa
   options.log = [&](LogLevel, std::string_view line) { text += line; };
   ProductsRun run;
   run.resources = Resources(options);
-  expect_same_bytes(knn(queries.view(), base.view(), params, on_cpu()),
-                    search_as({.engine = CudaEngine::product, .coarse = true}, queries, base, params, run));
+  expect_same_bytes(
+      knn(queries.view(), base.view(), params, on_cpu()),
+      search_as({.engine = CudaEngine::product, .coarse = CoarsePath::always}, queries, base, params, run));
   return text;
 }
 

@@ -98,7 +98,7 @@ TEST_F(CudaIndexSmall, MemoryIsFreedAfterTheStreamsThatAreMarked) {
     KITH_CUDA_CHECK(cudaMemsetAsync(others.back().get(), 0xFF, kBytes, context.stream()));
     context.synchronize();
   }
-  (void)stopped.let_go();
+  EXPECT_TRUE(stopped.let_go()) << "freeing or taking memory waited for the stream";
   stopped.stream().synchronize();
   std::vector<uint8_t> bytes(kBytes);
   copy.read(bytes.data());

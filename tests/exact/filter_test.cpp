@@ -208,20 +208,20 @@ TEST(Filter, FewRowsAreGatheredAndMostAreMasked) {
   problem.shape.queries = 1000;
   problem.shape.rows = problem.scope.rows = 1000000;
   problem.shape.cols = 128;
-  EXPECT_EQ(filter_path(problem, 1000000, Device::cpu(), true), FilterPath::none);
-  EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true), FilterPath::gather);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true), FilterPath::mask);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::gather);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true), FilterPath::mask);
-  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::list);
-  EXPECT_EQ(filter_path(problem, 500000, Device::cuda(0), true), FilterPath::list);
+  EXPECT_EQ(filter_path(problem, 1000000, Device::cpu(), true, cpu_extensions()), FilterPath::none);
+  EXPECT_EQ(filter_path(problem, 1000, Device::cpu(), true, cpu_extensions()), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), true, cpu_extensions()), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false, cpu_extensions()), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), true, cpu_extensions()), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false, cpu_extensions()), FilterPath::list);
+  EXPECT_EQ(filter_path(problem, 500000, Device::cuda(0), true, cpu_extensions()), FilterPath::list);
   problem.shape.base_in_memory = false;  // from a file
-  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cuda(0), false, cpu_extensions()), FilterPath::gather);
   problem.shape.base_in_memory = true;
   problem.shape.queries = 1;  // copying a row costs more than passing over it once
-  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false), FilterPath::mask);
-  EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false), FilterPath::mask);
-  EXPECT_EQ(filter_path(problem, 50000, Device::cpu(), false), FilterPath::gather);
+  EXPECT_EQ(filter_path(problem, 990000, Device::cpu(), false, cpu_extensions()), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 300000, Device::cpu(), false, cpu_extensions()), FilterPath::mask);
+  EXPECT_EQ(filter_path(problem, 50000, Device::cpu(), false, cpu_extensions()), FilterPath::gather);
 }
 
 RC_GTEST_PROP(Filter, FilteringIsSearchingTheKeptRowsAlone, ()) {

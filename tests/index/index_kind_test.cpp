@@ -1,6 +1,5 @@
 // A new kind of index through Index: what a kind brings (prefix_index.hpp) and what every kind gets.
 #include "index/prefix_index.hpp"
-
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -51,7 +50,7 @@ TEST(IndexKind, AToyIsSearchedAndGrows) {
   const int64_t kept[] = {3, 400, 77, 8};
   const RowFilter filter = RowFilter::rows(kept, 4);
   for (const int64_t cols : {1, 5, 12}) {
-    Index index(kinds(), "Prefix" + std::to_string(cols), {.metric = Metric::l2});
+    Index index = make_index(kinds(), "Prefix" + std::to_string(cols), {.metric = Metric::l2});
     for (int64_t at = 0; at < 500; at += 125) index.add(base.view().slice(at, 125), Ownership::copy, on_cpu());
     EXPECT_EQ(index.size(), 500);
     EXPECT_EQ(index.dimension(), 12);
@@ -74,7 +73,7 @@ TEST(IndexKind, AToyIsSearchedAndGrows) {
 
 TEST(IndexKind, AToyHasVersions) {
   const auto base = make_floats(Shape::gaussian, 300, 4, 1);
-  Index index(kinds(), "Prefix2");
+  Index index = make_index(kinds(), "Prefix2");
   const Index copy = index;
   EXPECT_EQ(copy.search(base.view().slice(0, 1), {.k = 1}, on_cpu()).ids()[0], -1);
   EXPECT_EQ(copy.range_search(base.view().slice(0, 2), {.radius = 9}, on_cpu()).size(), 0);
@@ -96,7 +95,7 @@ TEST(IndexKind, AToyHasVersions) {
 
 TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
   const auto base = make_floats(Shape::gaussian, 50, 8, 1);
-  Index index(kinds(), "Prefix3");
+  Index index = make_index(kinds(), "Prefix3");
   index.add(base.view(), Ownership::copy, on_cpu());
   const auto refused = [&](const MatrixView& rows) {
     return text_of<InvalidArgument>([&] { index.add(rows, Ownership::copy, on_cpu()); });
@@ -111,7 +110,7 @@ TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
               testing::HasSubstr("5 columns and the index has 8"));
   EXPECT_THROW(index.search(base.view(), {.k = 0}, on_cpu()), InvalidArgument);
   EXPECT_THROW(index.range_search(base.view(), {.radius = NAN}, on_cpu()), InvalidArgument);
-  Index longer(kinds(), "Prefix9");
+  Index longer = make_index(kinds(), "Prefix9");
   EXPECT_THAT(text_of<InvalidArgument>([&] { longer.add(base.view(), Ownership::copy, on_cpu()); }),
               testing::HasSubstr("shorter than the prefix"));
   EXPECT_EQ(longer.size(), 0);
@@ -119,7 +118,7 @@ TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
 
 TEST(IndexKind, AnUnknownFactoryStringNamesTheKnownOnes) {
   const auto refused = [](const IndexKinds& known, std::string_view factory) {
-    return text_of<InvalidArgument>([&] { const Index index(known, factory); });
+    return text_of<InvalidArgument>([&] { (void)make_index(known, factory); });
   };
   EXPECT_EQ(refused(IndexKinds::builtin(), "Falt"), "unknown index 'Falt'; known are: Flat");
   EXPECT_EQ(refused(kinds(), "Prefix"), "unknown index 'Prefix'; known are: Flat, Prefix# (# is a number)");
@@ -128,7 +127,7 @@ TEST(IndexKind, AnUnknownFactoryStringNamesTheKnownOnes) {
   }
   EXPECT_THAT(refused(kinds(), "Prefix99999999999999999999"), testing::HasSubstr("too large"));
   EXPECT_THAT(refused(kinds(), "Prefix0"), testing::HasSubstr("no columns"));
-  EXPECT_EQ(Index(kinds(), "Prefix12").factory(), "Prefix12");
+  EXPECT_EQ(make_index(kinds(), "Prefix12").factory(), "Prefix12");
 }
 
 }  // namespace

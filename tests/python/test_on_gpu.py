@@ -130,7 +130,7 @@ def test_index(kind, vectors):
             assert len(index) == 12000
             same(kind, index.search(given, k=6), true)
             assert (index.search(queries, k=6).ids == true.ids).all()
-    with pytest.raises(ValueError, match="keeps to one"):
+    with pytest.raises(ValueError, match="keeps all in one place"):
         index.add(base[:10])
     host = kith.Index()
     host.add(base)

@@ -22,6 +22,7 @@ Includes = dict[str, list[str]]
 
 def includes_under(root: Path) -> Includes:
     files = sorted(path for path in root.rglob("*") if path.suffix in ENDINGS)
+    assert files, root
     return {str(path.relative_to(root)): [a or b for a, b in INCLUDE.findall(path.read_text("utf-8"))] for path in files}
 
 

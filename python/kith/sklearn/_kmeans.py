@@ -1,4 +1,4 @@
-"""k-means with the face of sklearn.cluster.KMeans."""
+"""k-means with the interface of sklearn.cluster.KMeans."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     init : {"k-means++", "random"} or array_like (n_clusters, features), default "k-means++"
         Where to begin.
     n_init : int or "auto", default "auto"
-        Runs from different starts, of which the best is kept. ``"auto"`` is 10 for ``init="random"``, else 1.
+        Keeps the best of so many runs; time grows with it. ``"auto"`` is 10 for ``init="random"``, else 1.
     max_iter : int, default 300
         The most iterations of a run.
     tol : float, default 1e-4

@@ -1,4 +1,4 @@
-"""Nearest neighbours with the face of sklearn.neighbors.NearestNeighbors."""
+"""Nearest neighbours with the interface of sklearn.neighbors.NearestNeighbors."""
 
 from __future__ import annotations
 
