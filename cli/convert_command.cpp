@@ -94,7 +94,7 @@ void check_contents(const ConvertOptions& options, FileContent content) {
         fmt::format("--dtype {} is for vectors, and {} holds ids", name_of(*options.dtype), options.input));
   }
   // Without a file of that name yet, its ending may say what it would hold.
-  const std::optional<FileContent> target = content_by_ending(options.output);
+  const std::optional<FileContent> target = content_by_extension(options.output);
   if (!target || *target == content) return;
   throw InvalidArgument(content == FileContent::ids
                             ? fmt::format("{} holds ids and {} would hold vectors; write ids to .ibin, .ivecs, .npy or "

@@ -23,13 +23,13 @@ struct FileInfo {
 
 KITH_EXPORT FileInfo file_info(const std::string& path);
 
-// "vectors" or "ids" by the ending, or by the dtype in an .npy or HDF5 file.
+// "vectors" or "ids" by the extension, or by the dtype in an .npy or HDF5 file.
 KITH_EXPORT FileContent content_of(const std::string& path);
 
-// What the ending alone says; nothing where a file of this name may hold either. There need be no file.
-KITH_EXPORT std::optional<FileContent> content_by_ending(const std::string& path);
+// What the extension alone says; nothing where a file of this name may hold either. There need be no file.
+KITH_EXPORT std::optional<FileContent> content_by_extension(const std::string& path);
 
-// The dtype in which a file of this name holds vectors: what its ending says, else the one given.
+// The dtype in which a file of this name holds vectors: what its extension says, else the one given.
 KITH_EXPORT DType dtype_in(const std::string& path, DType otherwise);
 
 // The path without the dataset that may stand behind an HDF5 file's name. Takes any path.

@@ -111,7 +111,7 @@ nb::object map(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t
 std::string stored_dtype(const nb::bytes& path) { return file_info(path_of(path)).dtype; }
 
 std::optional<bool> holds_ids(const nb::bytes& path) {
-  const std::optional<FileContent> content = content_by_ending(path_of(path));
+  const std::optional<FileContent> content = content_by_extension(path_of(path));
   return content ? std::optional(*content == FileContent::ids) : std::nullopt;
 }
 

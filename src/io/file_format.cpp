@@ -61,7 +61,7 @@ constexpr std::string_view kDatasetMark = "::";
 
 const FormatTraits& traits_of(FileFormat format) { return kFormats[static_cast<size_t>(format)]; }
 
-std::optional<FileFormat> format_by_ending(std::string_view file) {
+std::optional<FileFormat> format_by_extension(std::string_view file) {
   for (const Ending& ending : kEndings) {
     if (file.ends_with(ending.text)) return ending.format;
   }
@@ -82,7 +82,7 @@ FileName parse_file_name(const std::string& path) {
   // A file may have "::" in its name, and so may a dataset: the first behind the ending of an HDF5 file is the mark.
   for (size_t mark = 0; (mark = path.find(kDatasetMark, mark)) != std::string::npos; ++mark) {
     const std::string file = path.substr(0, mark);
-    if (format_by_ending(file) == FileFormat::hdf5) {
+    if (format_by_extension(file) == FileFormat::hdf5) {
       const std::string dataset = path.substr(mark + kDatasetMark.size());
       if (dataset.empty()) {
         throw InvalidArgument(fmt::format("'{}' names no dataset after '{}'; write {}{}{}, for instance", path,
@@ -91,7 +91,7 @@ FileName parse_file_name(const std::string& path) {
       return {path, file, FileFormat::hdf5, dataset};
     }
   }
-  const std::optional<FileFormat> format = format_by_ending(path);
+  const std::optional<FileFormat> format = format_by_extension(path);
   if (!format) throw_unknown_ending(path);
   return {path, path, *format, *format == FileFormat::hdf5 ? std::string(kDefaultDataset) : ""};
 }

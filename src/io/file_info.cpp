@@ -27,7 +27,7 @@ FileInfo file_info(const std::string& path) {
           file.file_bytes()};
 }
 
-std::optional<FileContent> content_by_ending(const std::string& path) {
+std::optional<FileContent> content_by_extension(const std::string& path) {
   const FileFormat format = parse_file_name(path).format;
   if (format == FileFormat::idx) return FileContent::vectors;
   const std::optional<ElementType> element = element_of(format);
@@ -35,7 +35,7 @@ std::optional<FileContent> content_by_ending(const std::string& path) {
 }
 
 FileContent content_of(const std::string& path) {
-  const std::optional<FileContent> content = content_by_ending(path);
+  const std::optional<FileContent> content = content_by_extension(path);
   return content ? *content : content_of_element(MatrixFile(path).layout().element);
 }
 

@@ -62,12 +62,12 @@ TEST(FileInfo, FileOfTakesAnyPath) {
 }
 
 TEST(FileInfo, EndingsSayWhatAFileWouldHold) {
-  EXPECT_EQ(content_by_ending("a.ivecs"), FileContent::ids);
-  EXPECT_EQ(content_by_ending("a.ibin"), FileContent::ids);
-  EXPECT_EQ(content_by_ending("a.bvecs"), FileContent::vectors);
-  EXPECT_EQ(content_by_ending("a-idx3-ubyte.gz"), FileContent::vectors);
-  EXPECT_EQ(content_by_ending("a.npy"), std::nullopt);
-  EXPECT_EQ(content_by_ending("a.hdf5::neighbors"), std::nullopt);
+  EXPECT_EQ(content_by_extension("a.ivecs"), FileContent::ids);
+  EXPECT_EQ(content_by_extension("a.ibin"), FileContent::ids);
+  EXPECT_EQ(content_by_extension("a.bvecs"), FileContent::vectors);
+  EXPECT_EQ(content_by_extension("a-idx3-ubyte.gz"), FileContent::vectors);
+  EXPECT_EQ(content_by_extension("a.npy"), std::nullopt);
+  EXPECT_EQ(content_by_extension("a.hdf5::neighbors"), std::nullopt);
   EXPECT_EQ(dtype_in("a.fvecs", DType::u8), DType::f32);
   EXPECT_EQ(dtype_in("a.bf16bin", DType::u8), DType::bf16);
   EXPECT_EQ(dtype_in("a.npy", DType::i8), DType::i8);
