@@ -4,6 +4,7 @@
 
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
 #include "cuda/row_upload.hpp"
 
 namespace kith {
@@ -59,6 +60,7 @@ void wait_for_stream(int device, const Resources& resources) {
 }
 
 void wait_for_device(int device) {
+  if (cuda_device_when_idle(device).device.kind != DeviceKind::cuda) return;
   const DeviceGuard guard(device);
   KITH_CUDA_CHECK(cudaDeviceSynchronize());
 }

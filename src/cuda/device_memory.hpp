@@ -29,7 +29,7 @@ void copy_to_device(const MatrixView& from, std::byte* to, int device, const Res
 void copy_to_host(const void* from, int64_t bytes, int device, void* to);
 
 // Until all that was enqueued on the resources' stream of that device, on any stream of it, is done. The latter is for
-// memory of others that do not tell their streams.
+// memory of others that do not expose their streams; where there is no such device there is nothing to wait for.
 void wait_for_stream(int device, const Resources& resources);
 void wait_for_device(int device);
 
