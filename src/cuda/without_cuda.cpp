@@ -24,6 +24,6 @@ int device_of(const void*) { throw_no_cuda(); }
 
 std::shared_ptr<const StreamMark> mark_stream(int, const Resources&) noexcept { return nullptr; }
 StreamMarks::~StreamMarks() = default;
-void StreamMarks::add(std::shared_ptr<const StreamMark>) {}
+void StreamMarks::add(const std::shared_ptr<const StreamMark>&) noexcept {}
 
 }  // namespace kith
