@@ -10,6 +10,7 @@
 #include <kith/custom_metric_cuda.hpp>
 
 #include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/product_search_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
@@ -218,6 +219,7 @@ void write_nothing_cuda(Metric metric, const NeighborsView& out, const Resources
 
 std::shared_ptr<PreparedBase> prepare_base_cuda(int device, const MatrixView& base, const PrepareOptions& options,
                                                 const Resources& resources) {
+  (void)usable_gpu_when_idle(Device::cuda(device));  // or says that there is none
   const DeviceGuard guard(device);
   check_on_device(base, "base", device);
   return std::make_shared<PreparedBaseCuda>(device, base, options, resources);

@@ -43,6 +43,7 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
   const auto fits = [&](const IndexState* current) {
     check_added(current, rows, impl_->params.metric, resources.device());
   };
+  const IndexPublisher::Writer writer(impl_->versions);
   fits(impl_->versions.state().get());  // before the long look at values, for which nobody else should wait
   if (rows.rows() == 0) return;
   check_added_values(rows, impl_->params, resources);
@@ -50,6 +51,7 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
   impl_->versions.publish(
+      writer,
       [&](const IndexState* current) {
         fits(current);
         return impl_->kind->added(current, rows, ownership, resources);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace kith {
 
@@ -23,15 +24,30 @@ class IndexPublisher {
   // Null before the first is published.
   std::shared_ptr<const IndexState> state() const;
 
+  // Of a thread that is about to write, from before its first sink is called: InvalidState where it writes already.
+  class Writer {
+   public:
+    explicit Writer(IndexPublisher& publisher);
+    ~Writer();
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+
+   private:
+    IndexPublisher& publisher_;
+  };
+
   // Waits for its turn, in which the resources' cancellation is heeded. Where `next` throws, nothing changes.
-  void publish(const Next& next, const Resources& resources);
+  void publish(const Writer& writer, const Next& next, const Resources& resources);
+  void publish(const Next& next, const Resources& resources) { publish(Writer(*this), next, resources); }
 
  private:
   class Turn;
 
   mutable std::mutex mutex_;  // held for moments only: never while a state is made or destroyed
   std::condition_variable turn_over_;
-  std::thread::id writer_;  // whose turn it is; none's at first
+  std::vector<std::thread::id> writers_;
+  int turn_of_ =
+      0;  // the process that a writer has its turn in, else 0: a forked child has none of its parent's threads
   std::shared_ptr<const IndexState> state_;
 };
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
+import signal
 import threading
+import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -247,3 +250,64 @@ def test_a_progress_callback_may_search_but_not_add(vectors):
 
     index.add(base[100:], progress=tell)
     assert seen and set(seen) == {(100, 7)} and len(index) == 300
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_sink_cannot_add(vectors, copies):
+    x = vectors(60_000, 32)
+    index = kith.Index()
+    index.add(x[:10])
+    outcomes = []
+
+    def progress(*_):
+        with pytest.raises(RuntimeError, match="a sink may search it only"):
+            index.add(x[:7])
+        outcomes.append(len(index.search(x[:2], 3).ids))
+
+    index.add(x, copy=copies, progress=progress)
+    assert outcomes and len(index) == 60_010
+
+
+def test_a_sink_that_raises_in_its_last_report_adds_nothing(vectors):
+    x = vectors(60_000, 32)
+    stages = []
+    kith.Index().add(x, progress=lambda stage, done, total: stages.append(stage))
+    for wanted in set(stages):
+        index = kith.Index()
+        index.add(x[:100])
+
+        def progress(stage, done, total, wanted=wanted):
+            if stage == wanted and done == total:
+                raise KeyError(stage)
+
+        with pytest.raises(KeyError):
+            index.add(x, progress=progress)
+        assert len(index) == 100
+
+
+def test_a_forked_child_may_add_while_its_parent_does(vectors):
+    x = vectors(60_000, 32)
+    index = kith.Index()
+    index.add(x[:1000])
+    begun, go_on = threading.Event(), threading.Event()
+
+    def progress(*_):
+        begun.set()
+        go_on.wait(30)
+
+    adding = threading.Thread(target=lambda: index.add(x, progress=progress))
+    adding.start()
+    assert begun.wait(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits for ever
+        try:
+            index.add(x[:10])
+        finally:
+            os._exit(0 if len(index) == 1010 else 1)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    adding.join()
+    assert os.waitstatus_to_exitcode(status) == 0 and len(index) == 61_000
