@@ -20,14 +20,14 @@ namespace {
 // The packed neighbours of queries first_query, first_query + 1, ...
 void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
                      const NeighborsView& out) {
-  const ResultExit exit(task.shape.metric, numbers);
+  const ResultExit result(task.shape.metric, numbers);
   for (int64_t q = 0; q < out.queries; ++q) {
     const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
     OtherNeighbors others{neighbors + q * task.scope.k, task.scope.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
       const uint64_t neighbor = others.next();
-      out.ids[q * out.k + i] = exit.id(neighbor);
-      out.distances[q * out.k + i] = exit.distance(neighbor);
+      out.ids[q * out.k + i] = result.id(neighbor);
+      out.distances[q * out.k + i] = result.distance(neighbor);
     }
   }
 }

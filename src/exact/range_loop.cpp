@@ -96,11 +96,11 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
   const uint64_t* const neighbors = hits.neighbors();
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("write", hits.size(), quiet);
-  const ResultExit exit(metric, numbers);
+  const ResultExit result(metric, numbers);
   parallel_for(divide_up(hits.size(), kHitsPerTask), meter, resources, [&](int64_t task, int) {
     for (int64_t i = task * kHitsPerTask; i < std::min((task + 1) * kHitsPerTask, hits.size()); ++i) {
-      ids[i] = exit.id(neighbors[i]);
-      distances[i] = exit.distance(neighbors[i]);
+      ids[i] = result.id(neighbors[i]);
+      distances[i] = result.distance(neighbors[i]);
     }
   });
 }
