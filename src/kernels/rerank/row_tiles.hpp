@@ -1,0 +1,54 @@
+// How rows are cut into tiles that stay in the shared memory of a multiprocessor each, for re-ranking many queries
+// (rerank_tiles_cuda.hpp). Pure functions, so that any machine can plan, and test plans, for any GPU.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "core/divide.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kRowTileWarps = 20;        // of a block: what its registers suffice for
+inline constexpr int kRowTileUnitCols = 32;     // columns are padded to a multiple of these
+inline constexpr int kRowTileMostUnits = 4;     // of a row: a query's share of each thread stays in registers
+inline constexpr int kRowTileMostRoom = 512;    // candidates of a query, which a warp sorts in its registers
+inline constexpr int kRowTileMostOperands = 8;  // operand tiles: their marks are a word for each lane
+
+// Of a block's shared memory, for a warp: the values of its query, and the places of 32 candidates in the tile.
+constexpr int64_t row_tile_warp_bytes(int row_values) {
+  return row_values * static_cast<int64_t>(sizeof(float)) + 32 * static_cast<int64_t>(sizeof(uint16_t));
+}
+
+struct RowTiles {
+  int units = 0;          // of kRowTileUnitCols columns: 2 or 4
+  int operand_tiles = 0;  // of kOperandTile rows, in a tile; 0: rows do not fit
+  int count = 0;          // tiles
+  int query_groups = 0;   // each tile is in the memory of so many multiprocessors, which share the queries
+
+  KITH_HOST_DEVICE int rows() const { return operand_tiles * kOperandTile; }
+  KITH_HOST_DEVICE int row_values() const { return units * kRowTileUnitCols; }
+  int64_t shared_bytes() const {
+    return int64_t{rows()} * row_values() * static_cast<int64_t>(sizeof(float)) +
+           kRowTileWarps * row_tile_warp_bytes(row_values());
+  }
+};
+
+// The largest tiles that a block's shared memory has room for, all about as large.
+inline RowTiles cut_row_tiles(int64_t rows, int64_t cols, int64_t shared_bytes, int multiprocessors) {
+  RowTiles tiles;
+  tiles.units = cols <= 2 * kRowTileUnitCols ? 2 : kRowTileMostUnits;
+  const int64_t operand_bytes = int64_t{kOperandTile} * tiles.row_values() * static_cast<int64_t>(sizeof(float));
+  const int64_t room = (shared_bytes - kRowTileWarps * row_tile_warp_bytes(tiles.row_values())) / operand_bytes;
+  if (room <= 0 || cols > kRowTileMostUnits * kRowTileUnitCols) return tiles;
+  const int64_t all = std::max<int64_t>(divide_up(rows, kOperandTile), 1);
+  tiles.count = static_cast<int>(divide_up(all, std::min<int64_t>(room, kRowTileMostOperands)));
+  tiles.operand_tiles = static_cast<int>(divide_up(all, tiles.count));
+  tiles.query_groups = std::max(multiprocessors / tiles.count, 1);
+  return tiles;
+}
+
+}  // namespace kith
