@@ -1,5 +1,5 @@
-// PTX that every GPU from compute capability 8.0 on has: asynchronous copies, matrix loads and matrix products of a
-// warp. Kernels call these and hold no assembly themselves.
+// PTX that every GPU from compute capability 8.0 on has, or where it says so 9.0: asynchronous copies, matrix loads and
+// matrix products of a warp. Kernels call these and hold no assembly themselves.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,11 @@
 #define KITH_PTX_80(...) asm volatile(__VA_ARGS__)
 #else
 #define KITH_PTX_80(...) __trap()
+#endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define KITH_PTX_90(...) asm volatile(__VA_ARGS__)
+#else
+#define KITH_PTX_90(...) __trap()
 #endif
 
 namespace kith::ptx {
@@ -64,6 +69,19 @@ __device__ inline void multiply_add(int32_t* d, const uint32_t (&a)[4], const ui
   KITH_PTX_80("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// d (16 x 8) += a (16 x 16) b (8 x 16, transposed), doubles, from compute capability 9.0 on. Lane 4 g + t holds rows g
+// and g + 8 of a, in turn, and row g of b, at columns t, t + 4, ...; of d rows g and g + 8, columns 2 t and 2 t + 1.
+// Any order of the columns will do that a and b share.
+__device__ inline void multiply_add(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
+  KITH_PTX_90(
+      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, "
+      "{%12,%13,%14,%15}, "
+      "{%0,%1,%2,%3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
+        "d"(b[2]), "d"(b[3]));
 }
 
 }  // namespace kith::ptx

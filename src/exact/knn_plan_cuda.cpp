@@ -29,6 +29,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kQueryTileDirect = 1024;
+constexpr int64_t kQueryTileInPlace = 65536;         // where keys are written to the result: no tile holds them
 constexpr int64_t kTileKeys = int64_t{1} << 24;      // 64 MiB of keys
 constexpr int64_t kPieceBytes = int64_t{256} << 20;  // rows on the device at a time, unless k asks for more
 constexpr int64_t kGoodRowTile = 1024;               // below this selection spends its time on its lists
@@ -109,13 +110,17 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   KnnCudaPlan plan;
   plan.device = device.device;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
-  plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
+  plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : kQueryTileDirect);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
   const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
-  plan.row_tile = std::min({wanted, affordable, rows});
-  plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
+  if (task.keys_in_place()) {
+    plan.row_tile = rows_stay(task) ? rows : std::min(affordable, rows);
+  } else {
+    plan.row_tile = std::min({wanted, affordable, rows});
+    plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
+  }
 
   const int64_t smallest_row_tile = std::min(rows, kSmallestRowTile);
   const auto shrink_rows = [&] { plan.row_tile = std::max(divide_up(plan.row_tile, 2), smallest_row_tile); };
