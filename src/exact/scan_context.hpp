@@ -58,12 +58,17 @@ struct ScanContext {
   CandidateList& list(int64_t query, int64_t split) const { return lists[query * plan.row_splits + split]; }
   bool keeps_row(int64_t row) const { return kept == nullptr || keeps(kept, first_row + row); }
 
-  void make_room(int64_t query, int64_t split, int slot) const {
-    user.make_room(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query));
+  // Returns how many keys were computed for it.
+  int64_t make_room(int64_t query, int64_t split, int slot) const {
+    int64_t scored = 0;
+    user.make_room(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query, &scored));
+    return scored;
   }
-  RowScorer scorer(int64_t query) const {
-    return [this, query](const uint32_t* rows, int64_t count, float* keys) {
+  // `scored`, where it is given, counts the keys.
+  RowScorer scorer(int64_t query, int64_t* scored = nullptr) const {
+    return [this, query, scored](const uint32_t* rows, int64_t count, float* keys) {
       canonical_keys_cpu(kind, queries.canonical(query), base, rows, count, keys);
+      if (scored != nullptr) *scored += count;
     };
   }
 };
