@@ -38,7 +38,7 @@ void launch_chained(const LaunchShape& shape, const void* kernel, void** argumen
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.blockDim = shape.threads;
   config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
   config.stream = shape.stream;
   config.attrs = &early;

@@ -17,7 +17,7 @@ namespace kith {
 
 struct LaunchShape {
   int64_t blocks = 0;
-  int threads = 0;
+  dim3 threads;  // of a block
   int64_t shared_bytes = 0;
   cudaStream_t stream = nullptr;
 };

@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   }
 }
 
-int marked_threads(const RerankTask& task) {
+unsigned marked_threads(const RerankTask& task) {
   return task.queries.count >= kManyQueries && task.room <= kWarpRoom ? 32 : kMostThreads;
 }
 

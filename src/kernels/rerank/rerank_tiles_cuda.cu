@@ -80,11 +80,11 @@ template <int kUnits>
 __device__ void copy_values(float* to, const float* from, int cols) {
   const int lane = lane_index();
   const uint32_t place = ptx::shared_address(to) + static_cast<uint32_t>(lane % 8 * 16 + lane / 8 * 4);
+  const float* const mine = from + lane;
   KITH_UNROLL
   for (int unit = 0; unit < kUnits; ++unit) {
-    const int col = unit * kRowTileUnitCols + lane;
-    const bool there = col < cols;
-    ptx::copy_async_4(place + static_cast<uint32_t>(unit * kRowTileUnitCols * 4), from + (there ? col : 0), there);
+    ptx::copy_async_4(place + static_cast<uint32_t>(unit * kRowTileUnitCols * 4), mine + unit * kRowTileUnitCols,
+                      unit * kRowTileUnitCols + lane < cols);
   }
 }
 
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int cols = static_cast<int>(task.cols);
   float* const rows = shared;
   float* const values = shared + tiles.rows() * kRowValues + warp * kRowValues;
-  auto* const places = reinterpret_cast<uint16_t*>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * 32;
+  auto* const places =
+      reinterpret_cast<uint16_t*>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.rows();
 
   const int tile = static_cast<int>(blockIdx.x) % tiles.count;
   const int64_t group = blockIdx.x / static_cast<unsigned>(tiles.count);
@@ -118,18 +119,23 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   const int end = static_cast<int>((group + 1) * task.queries.count / tiles.query_groups);
   const int words = static_cast<int>(mark_words(task.base.count));
-  const int word = first_operand / 2 * 8 + lane;
+  // A word for each lane; half a word where these are few, so that no lane has many marks.
+  const int first_word = first_operand / 2 * 8;
+  const bool halves = divide_up(first_operand + tiles.operand_tiles, 2) * 8 - first_word <= 16;
+  const int word = first_word + (halves ? lane % 16 : lane);
+  const uint32_t bits_here = !halves ? 0xFFFFFFFFu : lane < 16 ? 0xFFFFu : 0xFFFF0000u;
   const int word_operand = word / 8 * 2 + word % 2;
   const bool has_word =
       word < words && word_operand >= first_operand && word_operand < first_operand + tiles.operand_tiles;
-  const int word_row = static_cast<int>(marked_row(word, 0) - first_row);
+  const auto word_row = static_cast<uint32_t>(marked_row(word, 0) - first_row);
+  const uint32_t lanes_before = (1u << lane) - 1;
   QueryMarks next;
   const auto fetch = [&](int query) {
     next = {};
     if (query < end) {
       copy_values<kUnits>(values, static_cast<const float*>(task.queries.data) + query * task.queries.stride, cols);
       next.limit = task.key_limits[query];
-      if (has_word) next.word = task.marks[int64_t{query} * words + word];
+      if (has_word) next.word = task.marks[int64_t{query} * words + word] & bits_here;
     }
     ptx::copy_async_commit();
   };
@@ -162,30 +168,24 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncwarp();
     fetch(query + kRowTileWarps);
 
-    const int mine = __popc(marks);
-    int before = mine;
-    KITH_UNROLL
-    for (int apart = 1; apart < 32; apart *= 2) {
-      const int other = __shfl_up_sync(kAllLanes, before, static_cast<unsigned>(apart));
-      if (lane >= apart) before += other;
+    int count = 0;
+    for (uint32_t bits = marks; const unsigned lanes = __ballot_sync(kAllLanes, bits != 0); bits &= bits - 1) {
+      const auto bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1;
+      if (bits != 0) {
+        places[count + __popc(lanes & lanes_before)] = static_cast<uint16_t>(word_row + (bit & 30) * 4 + (bit & 1));
+      }
+      count += __popc(lanes);
     }
-    const int count = __shfl_sync(kAllLanes, before, 31);
-    before -= mine;
     if (count == 0) continue;
     uint32_t start = 0;
     if (lane == 0) start = atomicAdd(&lists.counts[query], static_cast<uint32_t>(count));
+    __syncwarp();
     for (int first = 0; first < count; first += 32) {
-      int place = before - first;
-      for (uint32_t bits = marks; bits != 0; bits &= bits - 1, ++place) {
-        const int bit = __ffs(static_cast<int>(bits)) - 1;
-        if (place >= 0 && place < 32) places[place] = static_cast<uint16_t>(word_row + bit / 2 * 8 + bit % 2);
-      }
-      __syncwarp();
       const int here = min(count - first, 32);
       double sum = 0;
       for (int step = 0; step * kKeysAtATime < here; ++step) {
         const int i = step * kKeysAtATime + lane / kKeyThreads;
-        const int row = places[i < here ? i : 0];
+        const int row = places[first + (i < here ? i : 0)];
         double inverse_x = 1.0;
         if constexpr (kSum == Sum::unit_differences) {
           inverse_x = task.base.inverse_norms[min(first_row + row, task.base.count - 1)];
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int i = lane % kKeyThreads * kKeysAtATime + lane / kKeyThreads;  // whose sum that is
       const uint32_t at = __shfl_sync(kAllLanes, start, 0) + static_cast<uint32_t>(first + i);
       if (i < here && at < static_cast<uint32_t>(task.room)) {
-        const int64_t row = first_row + places[i];
+        const int64_t row = first_row + places[first + i];
         uint64_t entry = kPadding;
         if (row < task.base.count) {
           const double inverse_x = kSum == Sum::unit_differences ? task.base.inverse_norms[row] : 1.0;

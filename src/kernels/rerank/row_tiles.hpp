@@ -18,11 +18,6 @@ inline constexpr int kRowTileMostUnits = 4;     // of a row: a query's share of 
 inline constexpr int kRowTileMostRoom = 512;    // candidates of a query, which a warp sorts in its registers
 inline constexpr int kRowTileMostOperands = 8;  // operand tiles: their marks are a word for each lane
 
-// Of a block's shared memory, for a warp: the values of its query, and the places of 32 candidates in the tile.
-constexpr int64_t row_tile_warp_bytes(int row_values) {
-  return row_values * static_cast<int64_t>(sizeof(float)) + 32 * static_cast<int64_t>(sizeof(uint16_t));
-}
-
 struct RowTiles {
   int units = 0;          // of kRowTileUnitCols columns: 2 or 4
   int operand_tiles = 0;  // of kOperandTile rows, in a tile; 0: rows do not fit
@@ -31,9 +26,10 @@ struct RowTiles {
 
   KITH_HOST_DEVICE int rows() const { return operand_tiles * kOperandTile; }
   KITH_HOST_DEVICE int row_values() const { return units * kRowTileUnitCols; }
+  // Of a block: the tile, and for each warp the values of its query and the places of its candidates in the tile.
   int64_t shared_bytes() const {
-    return int64_t{rows()} * row_values() * static_cast<int64_t>(sizeof(float)) +
-           kRowTileWarps * row_tile_warp_bytes(row_values());
+    return int64_t{rows() + kRowTileWarps} * row_values() * static_cast<int64_t>(sizeof(float)) +
+           int64_t{rows()} * kRowTileWarps * static_cast<int64_t>(sizeof(uint16_t));
   }
 };
 
@@ -41,9 +37,13 @@ struct RowTiles {
 inline RowTiles cut_row_tiles(int64_t rows, int64_t cols, int64_t shared_bytes, int multiprocessors) {
   RowTiles tiles;
   tiles.units = cols <= 2 * kRowTileUnitCols ? 2 : kRowTileMostUnits;
-  const int64_t operand_bytes = int64_t{kOperandTile} * tiles.row_values() * static_cast<int64_t>(sizeof(float));
-  const int64_t room = (shared_bytes - kRowTileWarps * row_tile_warp_bytes(tiles.row_values())) / operand_bytes;
-  if (room <= 0 || cols > kRowTileMostUnits * kRowTileUnitCols) return tiles;
+  if (cols > kRowTileMostUnits * kRowTileUnitCols) return tiles;
+  const int64_t of_none = tiles.shared_bytes();
+  tiles.operand_tiles = 1;
+  const int64_t of_one = tiles.shared_bytes();
+  const int64_t room = (shared_bytes - of_none) / (of_one - of_none);
+  tiles.operand_tiles = 0;
+  if (room <= 0) return tiles;
   const int64_t all = std::max<int64_t>(divide_up(rows, kOperandTile), 1);
   tiles.count = static_cast<int>(divide_up(all, std::min<int64_t>(room, kRowTileMostOperands)));
   tiles.operand_tiles = static_cast<int>(divide_up(all, tiles.count));
