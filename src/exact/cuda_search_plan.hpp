@@ -41,6 +41,7 @@ struct KnnCudaPlan : SearchBatches {
   CudaEngine engine = CudaEngine::direct;
   int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
+  int multiprocessors = 0;
   int64_t hits = 0;  // range search: rows found that the device holds at a time
   ProductPlan product;
 

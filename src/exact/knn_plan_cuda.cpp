@@ -39,6 +39,9 @@ constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
 
+constexpr int64_t kDirectQueries = 64;  // so few need no operands, with a data centre's GPU
+constexpr int64_t kDirectCols = 16;     // or with so few columns
+
 // Products.
 constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
 constexpr int64_t kProductFewRows = 512;                // unless queries are many: from so few rows on,
@@ -56,6 +59,7 @@ constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
+constexpr int64_t kWideCandidates = 1024;   // at least, of very wide rows, whose windows are wide too
 constexpr double kLikelyCandidates = 1.2;   // these must be so many times what is likely
 constexpr int64_t kRetryCandidates = 2048;  // at least; for large k
 constexpr int64_t kRetryCandidatesPerNeighbor = 8;
@@ -109,14 +113,15 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
 
   KnnCudaPlan plan;
   plan.device = device.device;
+  plan.multiprocessors = device.multiprocessors;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
   plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : kQueryTileDirect);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
   const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
-  const int64_t affordable = std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
+  const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   if (task.keys_in_place()) {
-    plan.row_tile = rows_stay(task) ? rows : std::min(affordable, rows);
+    plan.row_tile = std::min(affordable, rows);
   } else {
     plan.row_tile = std::min({wanted, affordable, rows});
     plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
@@ -159,6 +164,7 @@ bool enough_groups(int64_t k, int64_t rows, int64_t room) {
 void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& product) {
   const int64_t most = rerank_room(task.shape.cols, most_shared);
   product.capacity = kCandidatesPerNeighbor * task.scope.k + kSpareCandidates;
+  if (task.shape.cols > kWindowMostCols) product.capacity = std::max(product.capacity, kWideCandidates);
   product.room = std::min(product.capacity, most);
   product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
   product.retry_room = std::min(product.retry_capacity, most);
@@ -194,7 +200,8 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
-  const bool whole_groups = task.scope.k <= kGroupsLargestK && !choice.second_product;
+  const bool whole_groups =
+      task.scope.k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
   product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * task.scope.k ? 2 : 1;
   const int64_t groups = group_count(product.rows, product.tiles_per_group);
@@ -211,6 +218,19 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
   product.select_bytes = std::max(sliced, full);
 }
 
+// Whether the double-precision units are as many as a data centre's GPU has.
+bool has_fast_doubles(const DeviceInfo& device) {
+  return device.compute_capability == 80 || device.compute_capability == 90 || device.compute_capability == 100;
+}
+
+// Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
+// take another, and a write.
+bool is_quick_directly(const SearchTask& task, const DeviceInfo& device) {
+  const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
+  return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
+         task.scope.k <= kFilterLargestK && (has_fast_doubles(device) || task.shape.cols <= kDirectCols);
+}
+
 // Products; false where they do not suit the task or do not fit.
 bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget, const CudaChoice& choice,
                   KnnCudaPlan& plan) {
@@ -222,6 +242,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
+  if (!forced && choice.coarse != CoarsePath::always && !choice.second_product && is_quick_directly(task, device)) {
+    return false;
+  }
   const bool few_groups =
       !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs = task.scope.rows >= kProductFewRows &&
@@ -232,6 +255,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const KeyKind kind = key_kind(task.shape.metric);
   plan = KnnCudaPlan();
   plan.device = device.device;
+  plan.multiprocessors = device.multiprocessors;
   plan.engine = CudaEngine::product;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
   ProductPlan& product = plan.product;
@@ -249,7 +273,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
   product.rows = std::min(rows, piece);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
-  plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
+  plan.row_tile = std::min(rows, kTileKeys / plan.query_tile);
   const int64_t k = task.within() ? 1 : task.scope.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
@@ -284,7 +308,7 @@ bool has_operands(Metric metric, int64_t cols) {
     case Metric::l2:
     case Metric::sqeuclidean:
     case Metric::inner_product:
-    case Metric::cosine: return cols <= kWindowMostCols;
+    case Metric::cosine: return cols <= kWindowMostHalfCols;
     default: return false;
   }
 }

@@ -48,7 +48,7 @@ void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const Matr
       for (int64_t first = 0; first < count; first += plan.query_tile) {
         const DeviceRowsView part = slice_rows(queries, first, std::min(plan.query_tile, count - first));
         DistanceTask distances{part, piece.rows, task.shape.cols, key_kind(task.shape.metric)};
-        distances.distances = true;
+        distances.form = KeyForm::distance;
         if (task.keys_in_place()) {
           distances.keys = reinterpret_cast<uint32_t*>(out.row(batch + first)) + piece.first_row;
           distances.stride = out.row_stride();

@@ -39,7 +39,7 @@ void expect_same_distances(const MatrixView& x, const MatrixView& y, Metric metr
   task.kind = key_kind(metric);
   task.keys = static_cast<uint32_t*>(keys.data());
   task.stride = stride;
-  task.distances = true;
+  task.form = KeyForm::distance;
   if (metric == Metric::cosine) {
     task.queries.inverse_norms = static_cast<double*>(query_norms.data());
     task.rows.inverse_norms = static_cast<double*>(row_norms.data());

@@ -10,6 +10,13 @@
 
 namespace kith {
 
+// What is written of a key.
+enum class KeyForm : uint8_t {
+  ordered,   // core/ordered_key.hpp
+  plain,     // the f32 itself, smaller is nearer
+  distance,  // the f32 distance in the metric's unit
+};
+
 // The keys of all queries and rows go to keys[query * stride + row].
 struct DistanceTask {
   DeviceRowsView queries;
@@ -18,7 +25,7 @@ struct DistanceTask {
   KeyKind kind = KeyKind::l2;
   uint32_t* keys = nullptr;
   int64_t stride = 0;
-  bool distances = false;  // f32 distances in the metric's unit instead of ordered keys
+  KeyForm form = KeyForm::ordered;
 };
 
 // What one element does to a lane: scaled vectors leave cosine the step of squared_l2, and l2 has the same until its
@@ -51,8 +58,9 @@ KITH_HOST_DEVICE inline float key_of_sum(const DistanceTask& task, double sum, i
 }
 
 KITH_HOST_DEVICE inline uint32_t written_key(const DistanceTask& task, float key) {
+  if (task.form == KeyForm::plain) return bits_of_float(key);
   const uint32_t ordered = ordered_key(key);
-  if (!task.distances) return ordered;
+  if (task.form == KeyForm::ordered) return ordered;
   const float plain = key_of_ordered(ordered);
   return bits_of_float(task.kind == KeyKind::inner_product ? 0.0f - plain : plain);  // never -0
 }

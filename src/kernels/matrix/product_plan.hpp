@@ -17,7 +17,7 @@ enum class OperandType : uint8_t { half, bytes };
 // Whether bytes will do, for both sides: sums of products, norms and terms must fit 31 bits.
 constexpr OperandType operand_type(KeyKind kind, DType queries, DType base, int64_t cols) {
   const bool both_bytes = queries == base && (base == DType::u8 || base == DType::i8);
-  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 16384;
+  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 8000;
   return both_bytes && fits ? OperandType::bytes : OperandType::half;
 }
 constexpr int64_t operand_value_bytes(OperandType type) { return type == OperandType::bytes ? 1 : 2; }
