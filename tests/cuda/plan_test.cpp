@@ -268,17 +268,17 @@ TEST(RowTiles, CoverTheRowsAndFitSharedMemory) {
         const RowTiles tiles = cut_row_tiles(rows, cols, shared, 132);
         SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", " << compute_capability);
         ASSERT_GT(tiles.operand_tiles, 0);
-        EXPECT_LE(tiles.operand_tiles, kRowTileMostOperands);
         EXPECT_GE(int64_t{tiles.count} * tiles.rows(), rows);
         EXPECT_LT(int64_t{tiles.count - 1} * tiles.rows(), rows);  // none is empty
         EXPECT_GE(tiles.row_values(), cols);
         EXPECT_LE(tiles.shared_bytes(), shared);
         EXPECT_GE(tiles.query_groups, 1);
         EXPECT_LE(int64_t{tiles.count} * tiles.query_groups, std::max(132, tiles.count));
-        // The marks of a tile are a word for each lane, wherever it begins.
+        EXPECT_LE(tiles.rows() + 8, tiles.places());
+        // A thread holds all words of a tile, wherever it begins.
         for (int tile = 0; tile < tiles.count; ++tile) {
           const int first = tile * tiles.operand_tiles;
-          EXPECT_LT(mark_word(first + tiles.operand_tiles - 1, 3) - first / 2 * 8, 32);
+          EXPECT_LT(mark_word(first + tiles.operand_tiles - 1, 3) - first / 2 * 8, row_tile_words(tiles.units));
         }
       }
     }

@@ -14,8 +14,8 @@
 #include "cuda/chained_launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "kernels/distance/canonical.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
-#include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 #include "kernels/select/lane_array.hpp"
 
@@ -23,9 +23,10 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = kRowTileWarps * 32;
-constexpr int kKeyThreads = 8;                  // that compute a key
-constexpr int kKeysAtATime = 32 / kKeyThreads;  // of a warp
-constexpr int kUnitValues = 4;                  // that a thread has of a unit: two lanes of two steps
+constexpr int kKeyThreads = 8;                   // that compute a key
+constexpr int kKeysAtATime = 32 / kKeyThreads;   // of a warp
+constexpr int kUnitValues = 4;                   // that a thread has of a unit: two lanes of two steps
+constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // that are read
 constexpr int kSortThreads = 256;
 
 enum class Sum { differences, unit_differences, products };
@@ -75,24 +76,82 @@ __device__ double resident_row_sum(const double (&query)[kUnits * kUnitValues], 
   return sum;
 }
 
-// Copies up to 128 columns, padded with zeros: column 32 u + 8 i + t to value i of thread t in unit u.
+template <Sum kSum>
+__device__ float key_of_sum(KeyKind kind, double sum, double inverse_q, double inverse_x) {
+  if constexpr (kSum == Sum::products) return canonical_key<KeyKind::inner_product>(sum, 0, 0);
+  if constexpr (kSum == Sum::unit_differences) return canonical_key<KeyKind::cosine>(sum, inverse_q, inverse_x);
+  return kind == KeyKind::l2 ? canonical_key<KeyKind::l2>(sum, 0, 0) : canonical_key<KeyKind::squared_l2>(sum, 0, 0);
+}
+
+// Copies up to 128 columns, padded with zeros: column 32 u + 8 i + t to value i of thread t in unit u. `from` is this
+// lane's first column.
 template <int kUnits>
 __device__ void copy_values(float* to, const float* from, int cols) {
   const int lane = lane_index();
   const uint32_t place = ptx::shared_address(to) + static_cast<uint32_t>(lane % 8 * 16 + lane / 8 * 4);
-  const float* const mine = from + lane;
   KITH_UNROLL
   for (int unit = 0; unit < kUnits; ++unit) {
-    ptx::copy_async_4(place + static_cast<uint32_t>(unit * kRowTileUnitCols * 4), mine + unit * kRowTileUnitCols,
+    ptx::copy_async_4(place + static_cast<uint32_t>(unit * kRowTileUnitCols * 4), from + unit * kRowTileUnitCols,
                       unit * kRowTileUnitCols + lane < cols);
   }
 }
 
-// A query's marks in the tile, a word for each lane, and what goes with them.
-struct QueryMarks {
-  uint32_t word = 0;
-  uint32_t limit = 0;
+// The marks of one query in a tile, a word for every two columns in eight of an operand tile.
+template <int kWords>
+struct TileMarks {
+  uint32_t words[kWords];
+
+  // From the words of the pairs of operand tiles that the tile has a part of; other tiles' are left out.
+  __device__ void load(const uint32_t* from, int pairs, int first_operand, int operand_tiles) {
+    KITH_UNROLL
+    for (int i = 0; i < kWords; i += 4) {
+      uint4 four = {};
+      if (i < pairs * 8) four = *reinterpret_cast<const uint4*>(from + i);
+      const int operand = first_operand / 2 * 2 + i / 8 * 2;
+      const bool even = operand >= first_operand && operand < first_operand + operand_tiles;
+      const bool odd = operand + 1 >= first_operand && operand + 1 < first_operand + operand_tiles;
+      words[i] = even ? four.x : 0;
+      words[i + 1] = odd ? four.y : 0;
+      words[i + 2] = even ? four.z : 0;
+      words[i + 3] = odd ? four.w : 0;
+    }
+  }
+  __device__ int count() const {
+    int sum = 0;
+    KITH_UNROLL
+    for (const uint32_t word : words) sum += __popc(word);
+    return sum;
+  }
+  // `first_place` is that of the first pair's first row in the tile; it may be negative.
+  __device__ void list(int first_place, uint16_t* places) const {
+    KITH_UNROLL
+    for (int i = 0; i < kWords; ++i) {
+      const int place = first_place + static_cast<int>(marked_row(i, 0));
+      for (uint32_t bits = words[i]; bits != 0; bits &= bits - 1) {
+        const int bit = __ffs(static_cast<int>(bits)) - 1;
+        *places++ = static_cast<uint16_t>(place + (bit & 30) * 4 + (bit & 1));
+      }
+    }
+  }
 };
+
+// The values of a query that one of eight threads multiplies, widened.
+template <Sum kSum, int kUnits>
+__device__ void widen_values(const float* values, double inverse_norm, double (&resident)[kUnits * kUnitValues]) {
+  KITH_UNROLL
+  for (int unit = 0; unit < kUnits; ++unit) {
+    const float4 four = reinterpret_cast<const float4*>(values)[unit * kKeyThreads + lane_index() % kKeyThreads];
+    const float stored[kUnitValues] = {four.x, four.y, four.z, four.w};
+    KITH_UNROLL
+    for (int i = 0; i < kUnitValues; ++i) {
+      double q = i % 2 == 0 ? shifted_float(stored[i]) * two_to_896() : static_cast<double>(stored[i]);
+      if (kSum == Sum::unit_differences) q *= inverse_norm;
+      if (kSum == Sum::products && by_integers<kSum>(i)) q *= two_to_896();
+      ptx::keep_in_registers(q);  // else it would be widened anew for each candidate
+      resident[unit * kUnitValues + i] = q;
+    }
+  }
+}
 
 template <Sum kSum, int kUnits>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -102,115 +161,118 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int lane = lane_index();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int cols = static_cast<int>(task.cols);
+  const int row_count = static_cast<int>(task.base.count);
   float* const rows = shared;
-  float* const values = shared + tiles.rows() * kRowValues + warp * kRowValues;
+  float* const values = shared + (tiles.rows() + warp) * kRowValues;
   auto* const places =
-      reinterpret_cast<uint16_t*>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.rows();
+      reinterpret_cast<uint16_t*>(shared + (tiles.rows() + kRowTileWarps) * kRowValues) + warp * tiles.places();
 
-  const int tile = static_cast<int>(blockIdx.x) % tiles.count;
-  const int64_t group = blockIdx.x / static_cast<unsigned>(tiles.count);
-  const int first_operand = tile * tiles.operand_tiles;
-  const int64_t first_row = int64_t{first_operand} * kOperandTile;
+  const int first_operand = static_cast<int>(blockIdx.x) % tiles.count * tiles.operand_tiles;
+  const int first_row = first_operand * kOperandTile;
   for (int i = warp; i < tiles.rows(); i += kRowTileWarps) {
-    const bool there = first_row + i < task.base.count;
-    copy_values<kUnits>(rows + i * kRowValues, task.base.row<float>(there ? first_row + i : 0), there ? cols : 0);
+    const bool there = first_row + i < row_count;
+    copy_values<kUnits>(rows + i * kRowValues, task.base.row<float>(there ? first_row + i : 0) + lane,
+                        there ? cols : 0);
   }
   ptx::copy_async_commit();
 
-  const int end = static_cast<int>((group + 1) * task.queries.count / tiles.query_groups);
+  // A block's queries are cut into a run for each warp.
+  const int64_t runs = int64_t{tiles.query_groups} * kRowTileWarps;
+  const int64_t run = int64_t{blockIdx.x} / tiles.count * kRowTileWarps + warp;
+  const int end = static_cast<int>((run + 1) * task.queries.count / runs);
   const int words = static_cast<int>(mark_words(task.base.count));
-  // A word for each lane; half a word where these are few, so that no lane has many marks.
-  const int first_word = first_operand / 2 * 8;
-  const bool halves = divide_up(first_operand + tiles.operand_tiles, 2) * 8 - first_word <= 16;
-  const int word = first_word + (halves ? lane % 16 : lane);
-  const uint32_t bits_here = !halves ? 0xFFFFFFFFu : lane < 16 ? 0xFFFFu : 0xFFFF0000u;
-  const int word_operand = word / 8 * 2 + word % 2;
-  const bool has_word =
-      word < words && word_operand >= first_operand && word_operand < first_operand + tiles.operand_tiles;
-  const auto word_row = static_cast<uint32_t>(marked_row(word, 0) - first_row);
-  const uint32_t lanes_before = (1u << lane) - 1;
-  QueryMarks next;
-  const auto fetch = [&](int query) {
-    next = {};
-    if (query < end) {
-      copy_values<kUnits>(values, static_cast<const float*>(task.queries.data) + query * task.queries.stride, cols);
-      next.limit = task.key_limits[query];
-      if (has_word) next.word = task.marks[int64_t{query} * words + word] & bits_here;
-    }
+  const int pairs = min((first_operand + tiles.operand_tiles + 1) / 2, words / 8) - first_operand / 2;
+  int begin = static_cast<int>(run * task.queries.count / runs);
+  const float* next_values = static_cast<const float*>(task.queries.data) + begin * task.queries.stride + lane;
+  uint64_t* list = lists.entries + begin * task.room;
+  const auto fetch_next = [&] {
+    copy_values<kUnits>(values, next_values, cols);
+    next_values += task.queries.stride;
     ptx::copy_async_commit();
   };
 
+  for (int i = lane; i < tiles.places(); i += 32) places[i] = 0;  // none is ever beyond the tile
+  ptx::copy_async_wait<0>();
   ptx::wait_for_kernel_before();
-  int query = static_cast<int>(group * task.queries.count / tiles.query_groups) + warp;
-  fetch(query);
-  ptx::copy_async_wait<1>();
   __syncthreads();  // the tile has come for all
-  for (; query < end; query += kRowTileWarps) {
-    const uint32_t limit = next.limit;
-    const uint32_t marks = limit == 0 ? 0 : next.word;
-    const double inverse_q = kSum == Sum::unit_differences ? task.queries.inverse_norms[query] : 1.0;
-    ptx::copy_async_wait<0>();
-    __syncwarp();
-    double resident[kUnits * kUnitValues];
+  int taken = 0;
+  for (; begin < end; begin += taken) {
+    fetch_next();
+    // A lane lists the places of a query's candidates; queries that too few places are left for come next time.
+    TileMarks<row_tile_words(kUnits)> marks = {};
+    const int own_query = begin + lane;
+    uint32_t own_limit = 0;
+    if (own_query < end) own_limit = task.key_limits[own_query];
+    if (own_limit != 0) {
+      marks.load(task.marks + int64_t{own_query} * words + first_operand / 2 * 8, pairs, first_operand,
+                 tiles.operand_tiles);
+    }
+    const int own_count = marks.count();
+    int own_end = own_count;
     KITH_UNROLL
-    for (int unit = 0; unit < kUnits; ++unit) {
-      const float4 four = reinterpret_cast<const float4*>(values)[unit * kKeyThreads + lane % kKeyThreads];
-      const float stored[kUnitValues] = {four.x, four.y, four.z, four.w};
-      KITH_UNROLL
-      for (int i = 0; i < kUnitValues; ++i) {
-        double q = static_cast<double>(stored[i]);
-        if (kSum == Sum::unit_differences) q *= inverse_q;
-        if (kSum == Sum::products && by_integers<kSum>(i)) q *= two_to_896();
-        ptx::keep_in_registers(q);  // else it would be widened anew for each candidate
-        resident[unit * kUnitValues + i] = q;
-      }
+    for (int apart = 1; apart < 32; apart *= 2) {
+      const int other = __shfl_up_sync(kAllLanes, own_end, static_cast<unsigned>(apart));
+      if (lane >= apart) own_end += other;
+    }
+    const bool fits = own_query < end && own_end <= tiles.places() - kPlacesBeyond;
+    taken = __popc(__ballot_sync(kAllLanes, fits));
+    uint32_t own_start = 0;
+    if (fits && own_count > 0) {
+      own_start = atomicAdd(&lists.counts[own_query], static_cast<uint32_t>(own_count));
+      marks.list(-(first_operand % 2) * kOperandTile, places + own_end - own_count);
     }
     __syncwarp();
-    fetch(query + kRowTileWarps);
 
-    int count = 0;
-    for (uint32_t bits = marks; const unsigned lanes = __ballot_sync(kAllLanes, bits != 0); bits &= bits - 1) {
-      const auto bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1;
-      if (bits != 0) {
-        places[count + __popc(lanes & lanes_before)] = static_cast<uint16_t>(word_row + (bit & 30) * 4 + (bit & 1));
-      }
-      count += __popc(lanes);
-    }
-    if (count == 0) continue;
-    uint32_t start = 0;
-    if (lane == 0) start = atomicAdd(&lists.counts[query], static_cast<uint32_t>(count));
-    __syncwarp();
-    for (int first = 0; first < count; first += 32) {
-      const int here = min(count - first, 32);
-      double sum = 0;
-      for (int step = 0; step * kKeysAtATime < here; ++step) {
-        const int i = step * kKeysAtATime + lane / kKeyThreads;
-        const int row = places[first + (i < here ? i : 0)];
-        double inverse_x = 1.0;
-        if constexpr (kSum == Sum::unit_differences) {
-          inverse_x = task.base.inverse_norms[min(first_row + row, task.base.count - 1)];
-        }
-        const auto* const row_values = reinterpret_cast<const float4*>(rows + row * kRowValues) + lane % kKeyThreads;
-        const double found = resident_row_sum<kSum, kUnits>(resident, row_values, inverse_x);
-        if (lane % kKeyThreads == step) sum = found;
-      }
-      const int i = lane % kKeyThreads * kKeysAtATime + lane / kKeyThreads;  // whose sum that is
-      const uint32_t at = __shfl_sync(kAllLanes, start, 0) + static_cast<uint32_t>(first + i);
-      if (i < here && at < static_cast<uint32_t>(task.room)) {
-        const int64_t row = first_row + places[first + i];
-        uint64_t entry = kPadding;
-        if (row < task.base.count) {
-          const double inverse_x = kSum == Sum::unit_differences ? task.base.inverse_norms[row] : 1.0;
-          const uint32_t number =
-              task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(row) : task.numbers[row];
-          const uint32_t ordered = ordered_key(candidate_key(task.kind, sum, inverse_q, inverse_x));
-          const bool kept = task.kept == nullptr || is_kept(task.kept, number);
-          if (kept && ordered <= limit) entry = pack_neighbor(ordered, number);
-        }
-        lists.entries[query * task.room + at] = entry;
-      }
+    for (int j = 0; j < taken; ++j, list += task.room) {
+      const int count = __shfl_sync(kAllLanes, own_count, j);
+      const uint16_t* const mine = places + __shfl_sync(kAllLanes, own_end, j) - count;
+      const uint32_t start = __shfl_sync(kAllLanes, own_start, j);
+      const uint32_t limit = __shfl_sync(kAllLanes, own_limit, j);
+      const double inverse_q = kSum == Sum::unit_differences ? task.queries.inverse_norms[begin + j] : 1.0;
+      double resident[kUnits * kUnitValues];
+      ptx::copy_async_wait<0>();
       __syncwarp();
+      widen_values<kSum, kUnits>(values, inverse_q, resident);
+      __syncwarp();
+      if (j + 1 < taken) fetch_next();
+      for (int first = 0; first < count; first += 32) {
+        const int here = min(count - first, 32);
+        double sum = 0;
+        const uint16_t* next_place = mine + first + lane / kKeyThreads;
+        int next = *next_place;
+        for (int step = 0; step * kKeysAtATime < here; ++step) {
+          const int place = next;  // of a candidate, or where there are no more, one that is not used
+          next_place += kKeysAtATime;
+          next = *next_place;
+          double inverse_x = 1.0;
+          if constexpr (kSum == Sum::unit_differences) {
+            inverse_x = task.base.inverse_norms[min(first_row + place, row_count - 1)];
+          }
+          const auto* const row = reinterpret_cast<const float4*>(rows + place * kRowValues) + lane % kKeyThreads;
+          const double found = resident_row_sum<kSum, kUnits>(resident, row, inverse_x);
+          if (lane % kKeyThreads == step) sum = found;
+        }
+        const int i = lane % kKeyThreads * kKeysAtATime + lane / kKeyThreads;  // whose sum that is
+        const uint32_t at = start + static_cast<uint32_t>(first + i);
+        if (i < here && at < static_cast<uint32_t>(task.room)) {
+          const int row = first_row + mine[first + i];
+          uint64_t entry = kPadding;
+          if (row < row_count) {
+            const double inverse_x = kSum == Sum::unit_differences ? task.base.inverse_norms[row] : 1.0;
+            const uint32_t ordered = ordered_key(key_of_sum<kSum>(task.kind, sum, inverse_q, inverse_x));
+            uint32_t number = task.first_row + static_cast<uint32_t>(row);
+            bool kept = ordered <= limit;
+            if (task.numbers != nullptr || task.kept != nullptr) {
+              if (task.numbers != nullptr) number = task.numbers[row];
+              kept = kept && (task.kept == nullptr || is_kept(task.kept, number));
+            }
+            if (kept) entry = pack_neighbor(ordered, number);
+          }
+          list[at] = entry;
+        }
+      }
     }
+    __syncwarp();  // before places are listed anew
   }
 }
 
@@ -235,7 +297,7 @@ __device__ bool sort_and_write(const uint64_t* list, int count, const RerankTask
   return true;
 }
 
-__global__ void __launch_bounds__(kSortThreads)
+__global__ void __launch_bounds__(kSortThreads, 4)
     sort_candidates_kernel(RerankTask task, CandidateLists lists, FailedQueries failed) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * (kSortThreads / 32) + threadIdx.x / 32;
   ptx::wait_for_kernel_before();
@@ -254,6 +316,8 @@ __global__ void __launch_bounds__(kSortThreads)
       sure = sort_and_write<4>(list, count, task, neighbors);
     } else if (count <= 160) {
       sure = sort_and_write<5>(list, count, task, neighbors);
+    } else if (count <= 192) {
+      sure = sort_and_write<6>(list, count, task, neighbors);
     } else if (count <= 256) {
       sure = sort_and_write<8>(list, count, task, neighbors);
     } else {

@@ -12,11 +12,15 @@
 
 namespace kith {
 
-inline constexpr int kRowTileWarps = 20;        // of a block: what its registers suffice for
-inline constexpr int kRowTileUnitCols = 32;     // columns are padded to a multiple of these
-inline constexpr int kRowTileMostUnits = 4;     // of a row: a query's share of each thread stays in registers
-inline constexpr int kRowTileMostRoom = 512;    // candidates of a query, which a warp sorts in its registers
-inline constexpr int kRowTileMostOperands = 8;  // operand tiles: their marks are a word for each lane
+inline constexpr int kRowTileWarps = 20;         // of a block: what its registers suffice for
+inline constexpr int kRowTileUnitCols = 32;      // columns are padded to a multiple of these
+inline constexpr int kRowTileMostUnits = 4;      // of a row: a query's share of each thread stays in registers
+inline constexpr int kRowTileMostRoom = 512;     // candidates of a query, which a warp sorts in its registers
+inline constexpr int kRowTileSparePlaces = 128;  // of candidates, beyond those that one query can have
+
+// Words of marks that the operand tiles of a tile may have; a thread holds them all. Rows of four units are so long
+// that no more of them fit.
+KITH_HOST_DEVICE constexpr int row_tile_words(int units) { return units == kRowTileMostUnits ? 16 : 32; }
 
 struct RowTiles {
   int units = 0;          // of kRowTileUnitCols columns: 2 or 4
@@ -26,10 +30,13 @@ struct RowTiles {
 
   KITH_HOST_DEVICE int rows() const { return operand_tiles * kOperandTile; }
   KITH_HOST_DEVICE int row_values() const { return units * kRowTileUnitCols; }
-  // Of a block: the tile, and for each warp the values of its query and the places of its candidates in the tile.
+  // Places in the tile that a warp has memory for: those of the candidates of as many queries as they suffice for, and
+  // a few beyond that are read but not used.
+  KITH_HOST_DEVICE int places() const { return rows() + kRowTileSparePlaces; }
+  // Of a block: the tile, and for each warp the values of a query and the places.
   int64_t shared_bytes() const {
     return int64_t{rows() + kRowTileWarps} * row_values() * static_cast<int64_t>(sizeof(float)) +
-           int64_t{rows()} * kRowTileWarps * static_cast<int64_t>(sizeof(uint16_t));
+           int64_t{places()} * kRowTileWarps * static_cast<int64_t>(sizeof(uint16_t));
   }
 };
 
@@ -45,7 +52,8 @@ inline RowTiles cut_row_tiles(int64_t rows, int64_t cols, int64_t shared_bytes, 
   tiles.operand_tiles = 0;
   if (room <= 0) return tiles;
   const int64_t all = std::max<int64_t>(divide_up(rows, kOperandTile), 1);
-  tiles.count = static_cast<int>(divide_up(all, std::min<int64_t>(room, kRowTileMostOperands)));
+  tiles.count =
+      static_cast<int>(divide_up(all, std::min<int64_t>(room, row_tile_words(tiles.units) / kMarkWordsPerTile)));
   tiles.operand_tiles = static_cast<int>(divide_up(all, tiles.count));
   tiles.query_groups = std::max(multiprocessors / tiles.count, 1);
   return tiles;

@@ -41,14 +41,23 @@ __device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& gr
   return key == kNanKey ? HUGE_VALF : key_of_ordered(key);
 }
 
+// A window takes a thread as long as its minimum a warp: the block's are computed side by side.
 template <int kHeld>
 __global__ void __launch_bounds__(kWarpThreads* kWarpsPerBlock) kth_windows_warps(KnnWindowTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarpThreads;
+  __shared__ float kth[kWarpsPerBlock];
+  const int64_t first_query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   ptx::wait_for_kernel_before();
-  if (query >= task.queries) return;
-  WarpGroup group;
-  const float kth = kth_minimum<kWarpThreads, kHeld>(task, query, group);
-  if (threadIdx.x % kWarpThreads == 0) (void)write_knn_window(task, query, kth);
+  if (first_query + warp < task.queries) {
+    WarpGroup group;
+    const float found = kth_minimum<kWarpThreads, kHeld>(task, first_query + warp, group);
+    if (threadIdx.x % kWarpThreads == 0) kth[warp] = found;
+  }
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kWarpsPerBlock && first_query + thread < task.queries) {
+    (void)write_knn_window(task, first_query + thread, kth[thread]);
+  }
 }
 
 template <int kThreads, int kHeld>
