@@ -90,6 +90,11 @@ void DenseScan::scan(const std::vector<int64_t>& queries, int64_t first, int64_t
 void DenseScan::push(int64_t query, const float* keys, int64_t count, int64_t first_row) {
   constexpr int64_t kGroup = CandidateList::kLargestGroup;
   CandidateList& list = context_.list(first_query_ + query, split_);
+  if (context_.user.takes_keys() && context_.kept == nullptr) {
+    if (list.size() > 0) context_.make_room(first_query_ + query, split_, slot_);  // earlier rows first
+    const auto row = static_cast<uint32_t>(context_.first_row + first_row);
+    return context_.user.take_keys(first_query_ + query, row, keys, count, slot_);
+  }
   context_.exchange_threshold(first_query_ + query, &list);
   for (int64_t i = 0; i < count; i += kGroup) {
     const int64_t before = list.size();

@@ -25,8 +25,13 @@ class CandidateUser {
   virtual float threshold(int64_t query) const = 0;
   // Whether rows with a key equal to the threshold count. They do not where it is the k-th key of earlier rows.
   virtual bool ties_may_count() const = 0;
+  // Whether keys are taken as they come (take_keys), and no list lowers the threshold.
+  virtual bool takes_keys() const { return false; }
   // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
   virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+  // The keys of `count` rows from first_row on.
+  virtual void take_keys(int64_t /*query*/, uint32_t /*first_row*/, const float* /*keys*/, int64_t /*count*/,
+                         int /*slot*/) {}
   // The rows are scanned: the list is used up.
   virtual void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
 };
