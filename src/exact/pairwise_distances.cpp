@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/byte_size.hpp"
 #include "core/dispatch.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -11,6 +12,7 @@
 #include "exact/knn_loop.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
+#include "exact/search_limit.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -25,6 +27,9 @@ namespace {
 
 constexpr int64_t kBlockRows = 256;  // of y: these stay in the cache while the block's rows of x pass over them
 constexpr int64_t kBlockQueries = 64;
+
+// A row of x for each thread.
+int64_t scratch_values(int64_t cols, const Resources& resources) { return resources.threads() * cols; }
 
 void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams& params, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
@@ -44,7 +49,7 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const HostArray<float> scratch(resources.threads() * cols, "a widened row", resources);
+  const HostArray<float> scratch(scratch_values(cols, resources), "a widened row", resources);
   const int64_t row_blocks = divide_up(y.rows(), kBlockRows);
   const int64_t query_blocks = divide_up(x.rows(), kBlockQueries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
@@ -71,12 +76,21 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
 
 }  // namespace
 
+int64_t pairwise_host_bytes(const MatrixView& x, const MatrixView& y, bool with_result, const Resources& resources) {
+  const int64_t result = with_result ? saturating_multiply(saturating_multiply(x.rows(), y.rows()), 4) : 0;
+  const int64_t scratch = array_bytes<float>(scratch_values(x.cols(), resources));
+  return result > INT64_MAX - scratch ? INT64_MAX : result + scratch;
+}
+
 MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
                                 const Resources& resources) {
   check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
-  MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
-  pairwise_distances(x, y, result.mutable_view(), params, resources);
-  return result;
+  const auto needed = [&] { return pairwise_host_bytes(x, y, true, resources); };
+  return naming_host_limit(needed, resources, [&] {
+    MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
+    pairwise_distances(x, y, result.mutable_view(), params, resources);
+    return result;
+  });
 }
 
 void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
