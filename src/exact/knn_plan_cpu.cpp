@@ -208,11 +208,14 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
   }
   plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs nothing
   if (plan.host_bytes <= budget.host) return plan;
+  const bool nearest = task.wish.what == Wanted::nearest;
   throw OutOfMemory(
-      fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host memory "
-                  "limit leaves {}; raise the limit, or lower k or the threads",
-                  task.scope.rows, task.shape.cols, task.wish.k, budget.threads, format_bytes(plan.host_bytes),
-                  format_bytes(std::max<int64_t>(budget.host, 0))),
+      fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "
+                  "raise the limit, or lower {}the threads",
+                  nearest ? "search" : "range search", task.scope.rows, task.shape.cols,
+                  nearest ? fmt::format("k = {} and ", task.wish.k) : "", budget.threads,
+                  format_bytes_up(plan.host_bytes), format_bytes(std::max<int64_t>(budget.host, 0)),
+                  nearest ? "k or " : ""),
       plan.host_bytes);
 }
 
