@@ -62,7 +62,8 @@ class CsrMatrix {
 class KnnGraph {
  public:
   KnnGraph() = default;
-  KnnGraph(Neighbors neighbors, Metric metric) : neighbors_(std::move(neighbors)), metric_(metric) {}
+  // Of neighbours that were found elsewhere, which validate() looks at.
+  KITH_EXPORT KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources = Resources());
 
   int64_t rows() const { return neighbors_.queries(); }
   int64_t k() const { return neighbors_.k(); }
@@ -71,6 +72,10 @@ class KnnGraph {
   const float* distances(int64_t row = 0) const { return neighbors_.distances(row); }
   const Neighbors& neighbors() const { return neighbors_; }
 
+  // Throws InvalidArgument, naming the row, unless every id is another row of the graph, none is there twice, and -1
+  // stands at the end of a row alone.
+  KITH_EXPORT void validate(const Resources& resources = Resources()) const;
+
   // Without the rows themselves and without padding.
   KITH_EXPORT CsrMatrix to_csr(const Resources& resources = Resources()) const;
   // What umap-learn and cuML take as a precomputed graph: k + 1 columns, the row itself first at distance 0, in the
@@ -78,6 +83,8 @@ class KnnGraph {
   KITH_EXPORT Neighbors to_umap(const Resources& resources = Resources()) const;
 
  private:
+  friend KITH_EXPORT KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
+
   Neighbors neighbors_;
   Metric metric_ = Metric::l2;
 };

@@ -10,7 +10,7 @@
 
 namespace kith {
 
-// Row-major queries x cols ids; -1 is nobody.
+// Row-major queries x cols ids; -1 is nobody. A truth that holds an id twice in a row is InvalidArgument.
 struct IdMatrixView {
   const int64_t* ids = nullptr;
   int64_t rows = 0;

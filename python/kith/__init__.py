@@ -14,8 +14,9 @@ All neighbours within a radius: `range_search`. All distances: `pairwise_distanc
 its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
-float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, 16-bit
-integers and other layouts are converted to float32 by one copy. Results are arrays of the queries' library, where the
+float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
+and other layouts are converted to float32 by one copy, and `PrecisionWarning` says where that may be too coarse.
+Results are arrays of the queries' library, where the
 queries lie.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
@@ -37,6 +38,7 @@ from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
+from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
@@ -52,6 +54,7 @@ __all__ = [
     "KMeans",
     "KnnGraph",
     "Neighbors",
+    "PrecisionWarning",
     "RangeNeighbors",
     "__version__",
     "info",

@@ -1,8 +1,8 @@
 """What people pass, as the arrays that the library reads: two axes, one of five dtypes, columns contiguous.
 
-An array that is so already is passed on as it is. The rest is converted by one copy to float32, or refused where that
-could change values that someone relies on. On the host all become numpy's; bfloat16, which numpy lacks, goes to the
-library as its bits in uint16. Arrays in a GPU's memory stay there (`_device_arrays`).
+An array that is so already is passed on as it is. The rest is converted by one copy to float32; `_narrowing` says how
+numbers that it may not hold are. On the host all become numpy's; bfloat16, which numpy lacks, goes to the library as
+its bits in uint16. Arrays in a GPU's memory stay there (`_device_arrays`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._device_arrays import as_device_vectors, on_device
+from kith._device_arrays import as_device_base, as_device_vectors, on_device
 from kith._libraries import NO_MEMORY, dlpack_device, library_of
+from kith._narrowing import (
+    PLAIN,
+    Narrowing,
+    is_exact,
+    is_wide,
+    narrowed,
+    narrowing_of,
+    rounds_too_much,
+    sample_step,
+    warn_of_rounding,
+)
 
 
 class SupportsDLPack(Protocol):
@@ -42,9 +53,6 @@ _STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uin
 
 # The bits of a bfloat16 array that came through DLPack, told apart from numbers of uint16.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
-
-# Integers that float32 holds exactly, and that are no ids or counts in disguise.
-_EXACT_INTEGERS = frozenset({np.dtype(np.int16), np.dtype(np.uint16)})
 
 
 @lru_cache(maxsize=128)  # numpy takes microseconds to name a dtype
@@ -102,23 +110,43 @@ def _not_on_host(name: str) -> str:
     return f"{name} lies in a GPU's memory and is wanted on the host: copy it (torch: x.cpu(), cupy: x.get())"
 
 
-def as_vectors(x: VectorsLike, name: str, stream: int = 0) -> tuple[Vectors, bool]:
+def as_vectors(
+    x: VectorsLike, name: str, stream: int = 0, narrowing: Narrowing = PLAIN, *, warns: bool = True
+) -> tuple[Vectors, bool]:
     """`x` as a matrix that the library can read in place, and whether that took a copy.
 
-    Arrays in a GPU's memory are put in place for work on that stream.
+    Arrays in a GPU's memory are put in place for work on that stream. With `warns` rounding that may change results is
+    warned of.
     """
-    array = as_device_vectors(x, name, stream) if on_device(x) else (to_numpy(x, name), False)
-    shape = array[0].shape
-    if len(shape) != 2:
-        raise ValueError(f"{name} has {len(shape)} axes (shape {shape}); it must be 2-D, one vector per row")
-    if isinstance(array[0], _kith.DeviceArray):
-        return array
-    return _as_readable(array[0], name, listed=isinstance(x, (list, tuple)))
+    if on_device(x):
+        device_array = as_device_vectors(x, name, stream, narrowing, warns=warns)
+        _check_axes(device_array[0].shape, name)
+        return device_array
+    array = to_numpy(x, name)
+    _check_axes(array.shape, name)
+    if warns and is_wide(array.dtype):
+        _warn_if_rounded(array, name, narrowing)
+    return _as_readable(array, name, narrowing)
 
 
-def as_queries(x: VectorsLike, stream: int = 0) -> tuple[Vectors, bool]:
+def as_base(x: VectorsLike, name: str, metric: str, stream: int = 0) -> tuple[Vectors, bool, Narrowing]:
+    """The same of the vectors that are searched, and how those that are compared with them are to be narrowed."""
+    if on_device(x):
+        matrix, copied, narrowing = as_device_base(x, name, metric, stream)
+        _check_axes(matrix.shape, name)
+        return matrix, copied, narrowing
+    array = to_numpy(x, name)
+    _check_axes(array.shape, name)
+    narrowing = _narrowing_for(array, metric) if is_wide(array.dtype) else PLAIN
+    if is_wide(array.dtype):
+        _warn_if_rounded(array, name, narrowing)
+    return *_as_readable(array, name, narrowing), narrowing
+
+
+def as_queries(x: VectorsLike, stream: int = 0, narrowing: Narrowing = PLAIN) -> tuple[Vectors, bool]:
     """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
-    array = as_device_vectors(x, "queries", stream)[0] if on_device(x) else to_numpy(x, "queries")
+    device_array = as_device_vectors(x, "queries", stream, narrowing, warns=False)[0] if on_device(x) else None
+    array = to_numpy(x, "queries") if device_array is None else device_array
     axes = len(array.shape)
     if axes not in (1, 2):
         raise ValueError(
@@ -127,8 +155,30 @@ def as_queries(x: VectorsLike, stream: int = 0) -> tuple[Vectors, bool]:
     if isinstance(array, _kith.DeviceArray):
         return array, axes == 1
     matrix = array[np.newaxis, :] if axes == 1 else array
-    readable, _ = _as_readable(matrix, "queries", listed=isinstance(x, (list, tuple)))
-    return readable, axes == 1
+    return _as_readable(matrix, "queries", narrowing)[0], axes == 1
+
+
+def _check_axes(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"{name} has {len(shape)} axes (shape {tuple(shape)}); it must be 2-D, one vector per row")
+
+
+def _sample(array: Matrix) -> npt.NDArray[np.float64]:
+    return array[:: sample_step(array.shape[0])].astype(np.float64)
+
+
+def _narrowing_for(array: Matrix, metric: str) -> Narrowing:
+    narrowing = narrowing_of(_sample(array), metric)
+    if narrowing.offset is None:
+        return PLAIN
+    # What float32 holds as it is stays so, unless the differences are as exact.
+    return PLAIN if not is_exact(array, narrowing) and is_exact(array, PLAIN) else narrowing
+
+
+def _warn_if_rounded(array: Matrix, name: str, narrowing: Narrowing) -> None:
+    fits = narrowing.offset is None or len(narrowing.offset) == array.shape[1]  # if not, the library says so
+    if fits and rounds_too_much(_sample(array), array.shape[0], narrowing) and not is_exact(array, narrowing):
+        warn_of_rounding(name)
 
 
 def share_memory(a: Vectors, b: Vectors) -> bool:
@@ -138,28 +188,30 @@ def share_memory(a: Vectors, b: Vectors) -> bool:
     return np.may_share_memory(a, b)
 
 
-def _as_readable(array: Matrix, name: str, *, listed: bool) -> tuple[Matrix, bool]:
+def _as_readable(array: Matrix, name: str, narrowing: Narrowing) -> tuple[Matrix, bool]:
+    offset = narrowing.offset
+    if offset is not None and len(offset) == array.shape[1]:
+        return narrowed(_as_numbers(array, name), name, narrowing), True
     if is_bfloat16(array.dtype):
         array = array.view(np.uint16)
     elif array.dtype not in _STORED:
-        return _to_float32(array, name, listed=listed), True
+        return narrowed(_as_numbers(array, name), name, PLAIN), True
     if not readable_in_place(array):
         return np.array(array, order="C"), True
     return array, False
 
 
-def _to_float32(array: Matrix, name: str, *, listed: bool) -> Matrix:
-    kind = array.dtype.kind
-    # The numbers of a list are Python's own: nobody has chosen int64 for them.
-    if kind == "f" or array.dtype in _EXACT_INTEGERS or (listed and kind in "iu"):
-        return array.astype(np.float32, order="C")
-    if kind in "iu":
-        raise TypeError(
-            f"{name} is {array.dtype}, which float32 cannot always hold; if it can, pass {name}.astype(numpy.float32)"
-        )
+def _as_numbers(array: Matrix, name: str) -> Matrix:
+    """The array, if it is of real numbers; those of bfloat16, which numpy cannot compute with, as float32."""
+    if is_bfloat16(array.dtype):
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if array.dtype.kind in "fiu":
+        return array
+    if array.dtype == object and any(isinstance(value, int) and abs(value) >= 2**63 for value in array.flat):
+        raise ValueError(f"{name} holds an integer of more than 64 bits; drop digits or give it as float64")
     raise TypeError(
         f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, "
-        "longdouble, int16 and uint16 to float32: convert it to one of these"
+        "longdouble and other integers to float32: convert it to one of these"
     )
 
 

@@ -11,13 +11,25 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
-from kith._libraries import dlpack_device, library_of
+from kith._libraries import Library, dlpack_device, library_of
+from kith._narrowing import (
+    PLAIN,
+    SHIFTABLE,
+    Narrowing,
+    check_integers,
+    narrowing_of,
+    rounds_too_much,
+    sample_step,
+    warn_of_rounding,
+)
 
-# What the library reads in place, and what float32 holds well enough to be converted to.
+# What the library reads in place, what float32 holds, and what it may not hold.
 _STORED = frozenset({"float32", "float16", "bfloat16", "uint8", "int8"})
-_CONVERTED = frozenset({"float64", "int16", "uint16"})
+_CONVERTED = frozenset({"int16", "uint16"})
+_WIDE = frozenset({"float64", "int32", "int64"})
 
 
 def on_device(x: Any) -> bool:
@@ -50,21 +62,75 @@ def settle(arrays: Sequence[Any]) -> None:
         wait_for_device(next(int(x.__dlpack_device__()[1]) for x in given if dlpack_device(x) is not None))
 
 
-def as_device_vectors(x: Any, name: str, stream: int) -> tuple[DeviceArray, bool]:
-    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device."""
+def as_device_vectors(
+    x: Any, name: str, stream: int, narrowing: Narrowing = PLAIN, *, warns: bool = True
+) -> tuple[DeviceArray, bool]:
+    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device.
+
+    With `warns`, what is rounded is looked at by a sample of its rows, which is copied to the host.
+    """
     library = library_of(x)
     x = library.plain(x, name)
-    array = library.export(x, stream, name)
-    if array.dtype in _CONVERTED:
-        return library.export(library.to_float32(x, name), stream, name), True
+    return _taken(library, x, _known(library.export(x, stream, name), name), name, stream, narrowing, warns=warns)
+
+
+def as_device_base(x: Any, name: str, metric: str, stream: int) -> tuple[DeviceArray, bool, Narrowing]:
+    """The same of the vectors that are searched, and how those that are compared with them are to be narrowed."""
+    library = library_of(x)
+    x = library.plain(x, name)
+    array = _known(library.export(x, stream, name), name)
+    narrowing = PLAIN
+    if array.dtype in _WIDE and len(array.shape) == 2 and metric in SHIFTABLE and library.computes:
+        narrowing = narrowing_of(_sample(library, x, name), metric)
+        if narrowing.offset is not None and not _is_exact(library, x, name, narrowing):
+            narrowing = PLAIN if _is_exact(library, x, name, PLAIN) else narrowing
+    return *_taken(library, x, array, name, stream, narrowing, warns=True), narrowing
+
+
+def _known(array: DeviceArray, name: str) -> DeviceArray:
+    if array.dtype in _STORED | _CONVERTED | _WIDE:
+        return array
+    raise TypeError(
+        f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, int16, "
+        "uint16, int32 and int64 to float32: convert it to one of these"
+    )
+
+
+def _taken(
+    library: Library, x: Any, array: DeviceArray, name: str, stream: int, narrowing: Narrowing, *, warns: bool
+) -> tuple[DeviceArray, bool]:
+    offset = narrowing.offset
+    if offset is not None and (not array.shape or array.shape[-1] != len(offset)):  # the library will say so
+        narrowing, offset = PLAIN, None
+    if array.dtype in _WIDE and library.computes and 0 not in array.shape:
+        if array.dtype == "int64":
+            check_integers(int(x.min()), int(x.max()), name)
+        if warns and len(array.shape) == 2:
+            _warn_if_rounded(library, x, name, narrowing)
+    if offset is not None:
+        shifted = library.to_float64(x, name) - library.from_host(offset, x)
+        return library.export(library.to_float32(shifted, name), stream, name), True
     if array.dtype not in _STORED:
-        raise TypeError(
-            f"{name} is {array.dtype}; Kith takes float32, float16, bfloat16, uint8 and int8, and converts float64, "
-            f"int16 and uint16 to float32: convert it to one of these"
-        )
+        return library.export(library.to_float32(x, name), stream, name), True
     if len(array.shape) in (1, 2) and not readable_in_place(array):
         return library.export(library.packed(x, name), stream, name), True
     return array, False
+
+
+def _sample(library: Library, x: Any, name: str) -> npt.NDArray[np.float64]:
+    return library.to_host(library.to_float64(x[:: sample_step(x.shape[0])], name))
+
+
+def _is_exact(library: Library, x: Any, name: str, narrowing: Narrowing) -> bool:
+    wide = library.to_float64(x, name)
+    if narrowing.offset is not None:
+        wide = wide - library.from_host(narrowing.offset, x)
+    return bool((library.to_float64(library.to_float32(wide, name), name) == wide).all())
+
+
+def _warn_if_rounded(library: Library, x: Any, name: str, narrowing: Narrowing) -> None:
+    if rounds_too_much(_sample(library, x, name), x.shape[0], narrowing) and not _is_exact(library, x, name, narrowing):
+        warn_of_rounding(name)
 
 
 def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) -> DeviceArray:

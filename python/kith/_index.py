@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import NoReturn, SupportsFloat, SupportsIndex
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
+from kith._arrays import Vectors, VectorsLike, as_base, as_queries, as_vectors
 from kith._filter import FilterLike, as_filter
+from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, as_range_neighbors
 from kith._search import Found, Given, Neighbors, Output, search_with
+
+# Held for a few instructions, never while something is added; no child of a fork finds it taken.
+_settling = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_settling.acquire, after_in_child=_settling.release, after_in_parent=_settling.release)
 
 
 class Index:
@@ -62,6 +70,9 @@ class Index:
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),
         )
+        # How vectors become float32: told by the first that are added, before a search can see them.
+        self._narrowing: Narrowing | None = None
+        self._adding = 0
 
     def add(
         self,
@@ -78,8 +89,9 @@ class Index:
         Parameters
         ----------
         x : array_like, (rows, dimension)
-            The vectors, as in `knn`. The first add fixes the dimension, the dtype, and where vectors lie: all on the
-            host, or all in the memory of one GPU.
+            The vectors, as in `knn`. The first add fixes the dimension, the dtype, where vectors lie (all on the host,
+            or all in the memory of one GPU), and, if they are float64 or wide integers, what is subtracted from all
+            vectors and queries before they are rounded to float32.
         copy : bool, default True
             Copy the vectors. With False the index refers to `x`, which it keeps alive and you must not change; `x` must
             then be an array that `knn` would use where it lies, else ValueError.
@@ -88,14 +100,15 @@ class Index:
         """
         borrow = not flag(copy, "copy")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            rows, copied = as_vectors(x, "x", options.stream)
-            if borrow and copied:
-                raise ValueError(
-                    "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns; "
-                    "x is none: add a copy"
-                )
-            # A conversion made an array that nobody else has: a second copy would be waste.
-            self._index.add(rows, borrow or copied, options)
+            with _FirstVectors(self) as first:
+                rows, copied = first.taken(x, options.stream)
+                if borrow and copied:
+                    raise ValueError(
+                        "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
+                        "an index whose first vectors were such; x is none: add a copy"
+                    )
+                # A conversion made an array that nobody else has: a second copy would be waste.
+                self._index.add(rows, borrow or copied, options)
 
     def search(
         self,
@@ -121,7 +134,8 @@ class Index:
             def step(matrix: Vectors, given: Given | None) -> Found | None:
                 return self._index.search(matrix, number, rows, options, given)
 
-            return search_with(step, queries, number, out, options, () if out is None else self._index.borrowed)
+            searched = () if out is None else self._index.borrowed
+            return search_with(step, queries, number, out, options, searched, self._narrowing or PLAIN)
 
     def range_search(
         self,
@@ -141,7 +155,7 @@ class Index:
         reach = real_number(radius, "radius")
         rows = as_filter(filter)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
-            matrix, _ = as_queries(queries, options.stream)
+            matrix, _ = as_queries(queries, options.stream, self._narrowing or PLAIN)
             return as_range_neighbors(self._index.range_search(matrix, reach, rows, options), queries)
 
     def __len__(self) -> int:
@@ -173,3 +187,34 @@ class Index:
     def __repr__(self) -> str:
         kind = self._index.factory
         return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)})"
+
+
+class _FirstVectors:
+    """One add, and how its vectors become float32: as those of the first add that succeeds, or is still on its way."""
+
+    __slots__ = ("_index",)
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def __enter__(self) -> _FirstVectors:
+        with _settling:
+            self._index._adding += 1
+        return self
+
+    def taken(self, x: VectorsLike, stream: int) -> tuple[Vectors, bool]:
+        index = self._index
+        if index._narrowing is None:
+            rows, copied, narrowing = as_base(x, "x", index.metric, stream)
+            with _settling:
+                if index._narrowing is None:
+                    index._narrowing = narrowing
+                if index._narrowing is narrowing:
+                    return rows, copied
+        return as_vectors(x, "x", stream, index._narrowing)
+
+    def __exit__(self, *_: object) -> None:
+        with _settling:
+            self._index._adding -= 1
+            if self._index._adding == 0 and len(self._index) == 0:  # nothing came of it
+                self._index._narrowing = None

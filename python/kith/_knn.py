@@ -6,7 +6,7 @@ import os
 from typing import SupportsIndex
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_vectors
+from kith._arrays import Vectors, VectorsLike, as_base
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._options import calling, flag, text, whole_number
@@ -39,9 +39,10 @@ def knn(
     queries : array_like, (queries, dimension) or (dimension,)
         What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
         uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
-        DLPack too, on the host or in a GPU's memory; float64, longdouble, int16, uint16, lists and other layouts are
+        DLPack too, on the host or in a GPU's memory; float64, longdouble, other integers, lists and other layouts are
         converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
-        other on the GPU that searches.
+        other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted
+        before they are rounded, where that keeps more of them and the metric allows it.
     base : array_like, (rows, dimension)
         What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path
         too, and both are read in pieces that fit `memory_limit`.
@@ -87,9 +88,14 @@ def knn(
         Shapes that do not fit, an unknown metric or device, k below 1, a NaN or infinity, a filter of another length
         than the base or with a row that it lacks.
     TypeError
-        A dtype that float32 might not hold, a sparse matrix, a tensor that requires grad.
+        Values that are no real numbers, a sparse matrix, a tensor that requires grad.
     MemoryError
         A limit that is too small; the message says what is needed.
+
+    Warns
+    -----
+    PrecisionWarning
+        Rounding the base to float32 may change which rows are nearest.
 
     Notes
     -----
@@ -114,9 +120,9 @@ def knn(
             given = None if out is None else writable_output(out, axes=2)
             return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
 
-        base_matrix, _ = as_vectors(base, "base", options.stream)
+        base_matrix, _, narrowing = as_base(base, "base", name, options.stream)
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given)
 
-        return search_with(step, queries, number, out, options, (base_matrix,))
+        return search_with(step, queries, number, out, options, (base_matrix,), narrowing)

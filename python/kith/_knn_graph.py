@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Vectors, VectorsLike, as_vectors
+from kith._arrays import Array, Vectors, VectorsLike, as_base, to_numpy
 from kith._device_arrays import device_number, on_device
 from kith._libraries import library_of
 from kith._options import calling, flag, text, whole_number
@@ -30,9 +30,21 @@ class KnnGraph:
         In the metric's unit; of the same library and in the same place.
     metric : str, default "l2"
         What was measured.
+
+    Raises
+    ------
+    ValueError
+        Shapes that differ; ids that `validate` refuses.
+    TypeError
+        Ids that are no integers, distances that are no real numbers, arrays of two libraries.
     """
 
     def __init__(self, ids: Array, distances: Array, metric: str = "l2") -> None:
+        self._take(ids, distances, metric)
+        if not on_device(self._ids):
+            self.validate()
+
+    def _take(self, ids: Array, distances: Array, metric: str) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
         self._metric = text(metric, "metric")
@@ -48,6 +60,22 @@ class KnnGraph:
                 f"ids lie in the memory of cuda:{devices[0]} and distances in that of cuda:{devices[1]}; copy one to the "
                 f"other's"
             )
+
+    @classmethod
+    def _found(cls, ids: Array, distances: Array, metric: str) -> KnnGraph:
+        """Of what a search found, which need not be looked at."""
+        graph = cls.__new__(cls)
+        graph._take(ids, distances, metric)
+        return graph
+
+    def validate(self) -> None:
+        """Check that the ids can be neighbours: ValueError, which names the row, unless they can.
+
+        An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end of
+        a row alone. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
+        `to_umap` read it. For the check ids in a GPU's memory are copied to the host.
+        """
+        _check(np.asarray(library_of(self._ids).to_host(self._ids), np.int64))
 
     @property
     def ids(self) -> Array:
@@ -91,12 +119,15 @@ class KnnGraph:
         ------
         ImportError
             scipy is not installed.
+        ValueError
+            Ids that `validate` refuses.
         """
         try:
             from scipy.sparse import csr_array  # type: ignore[import-untyped]
         except ImportError:
             raise ImportError("to_csr makes a sparse matrix of scipy, which is missing: pip install scipy") from None
         ids, distances = self._on_host()
+        _check(ids)  # scipy would read and write wherever they point
         order = np.argsort(ids, axis=1)
         ids = np.take_along_axis(ids, order, axis=1)
         there = ids >= 0
@@ -117,10 +148,12 @@ class KnnGraph:
         Raises
         ------
         ValueError
-            The metric is ``inner_product``, which is no distance, or a row has fewer than k neighbours.
+            The metric is ``inner_product``, which is no distance, a row has fewer than k neighbours, or `validate`
+            refuses the ids.
         """
         if self._metric == "inner_product":
             raise ValueError("inner_product is no distance, and UMAP wants one; build the graph with cosine or l2")
+        self.validate()
         ids, distances = (self._ids, self._distances) if self._stays_on_device() else self._on_host()
         missing = ids < 0
         if bool(missing.any()):
@@ -202,22 +235,37 @@ def knn_graph(
     name, way = text(metric, "metric"), text(method, "method")
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-        rows, _ = as_vectors(x, "x", options.stream)
+        rows, _, _ = as_base(x, "x", name, options.stream)
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             return _kith.knn_graph(matrix, number, name, way, finite, options, given)
 
         found = fresh_neighbors(step, x, rows, number, options)
-    return KnnGraph(found.ids, found.distances, name)
+    return KnnGraph._found(found.ids, found.distances, name)
+
+
+def _check(ids: npt.NDArray[np.int64]) -> None:
+    _kith.check_graph_ids(np.ascontiguousarray(ids).view(np.int64))
 
 
 def _kept(x: Array, name: str, dtype: str) -> Array:
     library = library_of(x)
     if not library.computes:
         if not library.on_device(x):
-            return np.asarray(x, dtype=dtype)
+            return _as_numbers(to_numpy(x, name), name, dtype)
         x = library.export(x, 0, name)
     given = str(x.dtype).rpartition(".")[2]  # torch's are called torch.int64
     if given != dtype and (given, dtype) != ("int32", "int64"):
         raise TypeError(f"{name} are {given}; they must be {dtype}")
     return library.plain(x, name)
+
+
+def _as_numbers(array: npt.NDArray[Any], name: str, dtype: str) -> npt.NDArray[Any]:
+    """Ids of any integer type as int64, distances of any real one as float32; an empty list has no type to tell."""
+    wanted = "iu" if dtype == "int64" else "iuf"
+    if array.dtype.kind not in wanted and array.size > 0:
+        kind = "integers" if dtype == "int64" else "real numbers"
+        raise TypeError(f"{name} are {array.dtype}; they must be {kind}")
+    if array.dtype == np.uint64 and dtype == "int64" and array.size > 0 and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} hold {array.max()}; row numbers are int64")
+    return array.astype(dtype, copy=False)

@@ -76,6 +76,10 @@ class Library(ABC):
         """A converted copy."""
 
     @abstractmethod
+    def to_float64(self, x: Any, name: str) -> Any:
+        """The same in float64; TypeError where the library has none."""
+
+    @abstractmethod
     def packed(self, x: Any, name: str) -> Any:
         """A C-contiguous copy."""
 
@@ -145,6 +149,9 @@ class Torch(Library):
     def to_float32(self, x: Any, name: str) -> Any:
         return x.to(sys.modules["torch"].float32).contiguous()
 
+    def to_float64(self, x: Any, name: str) -> Any:
+        return x.to(sys.modules["torch"].float64)
+
     def packed(self, x: Any, name: str) -> Any:
         # A tensor whose strides look contiguous to torch may still begin amid an element: then a clone, too.
         return x.contiguous() if not x.is_contiguous() else x.clone()
@@ -184,6 +191,9 @@ class Cupy(Library):
     def to_float32(self, x: Any, name: str) -> Any:
         return x.astype("float32", order="C")
 
+    def to_float64(self, x: Any, name: str) -> Any:
+        return x.astype("float64", copy=False)
+
     def packed(self, x: Any, name: str) -> Any:
         return x.copy(order="C")
 
@@ -221,6 +231,11 @@ class Jax(Library):
 
     def to_float32(self, x: Any, name: str) -> Any:
         return x.astype("float32")
+
+    def to_float64(self, x: Any, name: str) -> Any:
+        if not sys.modules["jax"].config.jax_enable_x64:
+            raise TypeError(f"{name} is {x.dtype}, and jax has no float64 unless jax_enable_x64 is set: pass float32")
+        return x.astype("float64")
 
     def packed(self, x: Any, name: str) -> Any:
         return x.copy()
@@ -261,8 +276,11 @@ class Other(Library):
         return array
 
     def to_float32(self, x: Any, name: str) -> Any:
-        kind = type(x).__name__
-        raise TypeError(f"{name} must be float32, float16, bfloat16, uint8 or int8; convert this {kind} first")
+        kind, dtype = type(x).__name__, getattr(x, "dtype", "of another dtype")
+        raise TypeError(f"{name} is {dtype}; it must be float32, float16, bfloat16, uint8 or int8: convert this {kind} first")
+
+    def to_float64(self, x: Any, name: str) -> Any:
+        return self.to_float32(x, name)
 
     def packed(self, x: Any, name: str) -> Any:
         raise ValueError(f"{name}: the columns must be contiguous; copy this {type(x).__name__} first")

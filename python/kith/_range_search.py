@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, VectorsLike, as_queries, as_vectors
+from kith._arrays import Array, VectorsLike, as_base, as_queries
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
 from kith._libraries import library_of
@@ -111,7 +111,7 @@ def range_search(
         if isinstance(queries, (str, os.PathLike)) or isinstance(base, (str, os.PathLike)):
             files = file_pair(queries, base)
             return as_range_neighbors(_kith.range_search_files(*files, reach, name, finite, rows, options))
-        base_matrix, _ = as_vectors(base, "base", options.stream)
-        matrix, _ = as_queries(queries, options.stream)
+        base_matrix, _, narrowing = as_base(base, "base", name, options.stream)
+        matrix, _ = as_queries(queries, options.stream, narrowing)
         found = _kith.range_search(matrix, base_matrix, reach, name, finite, rows, options)
         return as_range_neighbors(found, queries)

@@ -6,6 +6,8 @@
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
+#include "graph/graph_check.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -30,6 +32,14 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
   return output.take();
 }
 
+// As KnnGraph::validate does, of arrays that Python holds.
+void check_ids(const ConstIdArray& ids) {
+  const auto rows = static_cast<int64_t>(ids.shape(0));
+  const auto k = static_cast<int64_t>(ids.shape(1));
+  Call call;
+  call.run([&] { check_graph_ids(ids.data(), rows, k, call.resources()); });
+}
+
 }  // namespace
 
 void bind_knn_graph(nb::module_& module) {
@@ -38,6 +48,9 @@ void bind_knn_graph(nb::module_& module) {
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
                      "options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
+  module.def("check_graph_ids", &check_ids, nb::arg("ids").noconvert(),
+             nb::sig("def check_graph_ids(ids: numpy.typing.NDArray[numpy.int64]) -> None"),
+             "ValueError unless every id is another row, none is there twice, and -1 stands at the end alone.");
 }
 
 }  // namespace kith::python

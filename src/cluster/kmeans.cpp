@@ -131,7 +131,11 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
   KMeansWish wish;
   wish.spherical = params.spherical;
-  wish.sampled_rows = begins ? rows_to_choose_from(params, rows.rows()) : 0;
+  if (begins) {
+    const StartChoice start = choose_start(params, rows.rows(), rows.cols());
+    wish.sampled_rows = start.plus_plus_rows;
+    wish.candidates = start.candidates;
+  }
   // Changed aside and put in place at the end, so that an exception leaves the former state.
   KMeansModel next;
   next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
@@ -144,19 +148,21 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
 
   ViewSource source(rows);
   const MutableMatrixView centres = next.centres.mutable_view();
+  const HostArray<float> keys(rows.rows(), "the distances", resources);
+  const KMeansRowArrays arrays{rows.rows(), next.labels.data(), keys.data(), input.weights.data};
+  const DataSample sample = sample_data(source, rows.cols(), resources);
+  std::unique_ptr<KMeansBackend> backend;
+  if (!begins || wish.candidates > 0) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
   if (begins) {
-    choose_first_centres(params, planned.plan, {source, rows.cols(), input.weights.data, input.centres}, 0, centres,
-                         resources);
+    choose_first_centres(params, planned.plan, {source, input.centres, arrays, backend.get()}, 0, centres, resources);
     std::fill_n(next.counts.data(), params.clusters, 0.0);
   } else {
     const MatrixView old = former->centres.view();
     std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
     std::copy_n(former->counts.data(), params.clusters, next.counts.data());
   }
-  const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, sample_data(source, rows.cols(), resources), resources);
-  const HostArray<float> keys(rows.rows(), "the distances", resources);
-  backend->set_rows({rows.rows(), next.labels.data(), keys.data(), input.weights.data});
+  if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+  backend->set_rows(arrays);
   backend->set_centres(centres);
   backend->begin_pass(true);
   backend->scan_all(source, planned.plan.piece_rows, meter);

@@ -34,7 +34,9 @@ KMeansWish fit_wish(const KMeansParams& params, const KMeansShape& shape) {
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.passes = params.iterations * params.n_init;
-  wish.sampled_rows = rows_to_choose_from(params, shape.rows);
+  const StartChoice start = choose_start(params, shape.rows, shape.cols);
+  wish.sampled_rows = start.plus_plus_rows;
+  wish.candidates = start.candidates;
   wish.batch_rows = std::min(params.batch_size, shape.rows);
   // Where the variance is not asked for, a GPU looks at the values when it rounds them: a read of the data less.
   wish.check_finite = wants_check(params, shape.dtype) && params.tol == 0 && params.batch_size == 0;
@@ -83,9 +85,13 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const HostArray<float> keys(shape.rows, "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
-    choose_first_centres(params, planned.plan, {*source, shape.cols, input.weights.data, input.centres}, attempt,
+    const auto make_backend = [&] { return make_kmeans_backend(shape, wish, planned.plan, sample, resources); };
+    // Only where it is needed for the start: k-means++ uses the memory that it will need.
+    std::unique_ptr<KMeansBackend> backend = wish.candidates > 0 ? make_backend() : nullptr;
+    const KMeansRowArrays arrays{shape.rows, model.labels.data(), keys.data(), input.weights.data};
+    choose_first_centres(params, planned.plan, {*source, input.centres, arrays, backend.get()}, attempt,
                          model.centres.mutable_view(), resources);
-    const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+    if (backend == nullptr) backend = make_backend();
     ProgressMeter meter("kmeans", shape.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
     const KMeansRun run{params,    shape,    planned.plan, *source,  input.weights.data,
                         tolerance, *backend, meter,        resources};

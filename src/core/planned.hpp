@@ -6,6 +6,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
 #include "core/plan_budget.hpp"
 #include "core/reservation.hpp"
@@ -32,7 +33,8 @@ struct Planned {
 };
 
 inline PlanBudget budget_left(const Resources& resources) {
-  return {resources.host_memory()->available(), resources.device_memory()->available(), resources.threads()};
+  return {resources.host_memory()->available(), resources.device_memory()->available(), resources.threads(),
+          cpu_extensions()};
 }
 
 // With half of what is left, where that will do: other calls under the same limits want to work too.

@@ -26,11 +26,27 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 __device__ inline void copy_async_16(uint32_t shared, const void* global) {
   KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
+// Four bytes, from anywhere; zeros where there is nothing to copy.
+__device__ inline void copy_async_4(uint32_t shared, const void* global, bool there) {
+  KITH_PTX_80("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(there ? 4 : 0) : "memory");
+}
 __device__ inline void copy_async_commit() { KITH_PTX_80("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
 __device__ inline void copy_async_wait() {
   KITH_PTX_80("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
+
+// For kernels that launch_chained() launches (cuda/chained_launch.hpp); all threads call it. Returns when the kernel
+// before has ended and what it wrote is there; from then on the next one's blocks may start. GPUs before 9.0 do not
+// start a kernel earlier.
+__device__ inline void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// The compiler does not compute such a value once more instead of keeping it.
+__device__ inline void keep_in_registers(double& value) { asm volatile("" : "+d"(value)); }
 
 // Asks for the 128 bytes around an address to be brought to the second-level cache.
 __device__ inline void prefetch(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }

@@ -108,8 +108,8 @@ KnnInput SettledSearch::input() const {
   if (!task_.gathers()) input_.base.rows.open(batches_of(planned_.plan).base_chunk, planned_.resources());
   const bool masked = task_.scope.filter == FilterPath::mask;
   const bool listed = task_.scope.filter == FilterPath::list;
-  return {input_.queries, [this](const BaseStep& step) { walk(step); }, masked || listed ? &kept_ : nullptr,
-          task_.gathers() ? kept_.list() : nullptr, input_.metric};
+  return {input_.queries, [this](const BaseStep& step) { walk(step); }, masked || listed ? &kept_ : nullptr, numbers(),
+          input_.metric};
 }
 
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,

@@ -5,6 +5,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "exact/dense_scan.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/packed_rows.hpp"
@@ -75,6 +76,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   if (product && !task.scope.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
+  if (plan.dense) bytes += budget.threads * DenseScan::bytes_for(task.shape.cols);
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
   if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
   return bytes + task.read_bytes(batch, plan.base_chunk);
@@ -99,6 +101,10 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
 
 // Halves the largest of what can be smaller; false when nothing can.
 bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
+  if (plan->dense) {  // what only some data needs goes first
+    plan->dense = false;
+    return true;
+  }
   const int64_t smallest_batch = std::min<int64_t>(task.shape.queries, 8);
   const int64_t smallest_rows = std::min<int64_t>(task.scope.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(plan->list_length);
@@ -137,6 +143,7 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.engine = engine;
   plan.format = format;
   plan.screens = engine == CpuEngine::direct && task.scope.prepared && format == PanelFormat::screened;
+  plan.dense = engine == CpuEngine::panels && !holds_bytes(format);
   plan.list_length = task.within() ? kRangeList : task.scope.k;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);

@@ -23,6 +23,7 @@ struct KnnCpuPlan : SearchBatches {
   CpuEngine engine = CpuEngine::panels;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
   bool screens = false;                   // the direct engine looks at the prepared base's screen first
+  bool dense = false;                     // there is memory to compute the keys of whole blocks (DenseScan)
   int64_t list_length = 0;                // candidates that a query's lists are made for
   int64_t query_block = 0;                // queries that one task searches for
   int64_t row_splits = 1;                 // tasks that share a block's rows

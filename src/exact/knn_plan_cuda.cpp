@@ -184,7 +184,7 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
-  if (choice.coarse == CoarsePath::always) return true;
+  if (choice.coarse != CoarsePath::automatic) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
          coarse_room(task.scope.k, task.scope.rows, room) >=
@@ -201,6 +201,11 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
     product.rows_per_minimum = plan_coarse(task.scope.k, product.rows).rows_per_minimum;
     product.capacity = product.selected = product.select_bytes = 0;
     product.room = coarse_room(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared));
+    const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.scope.k,
+                             task.shape.query_dtype, task.shape.base_dtype, product.room,    most_shared,
+                             product.multiprocessors};
+    const bool tiled = choice.coarse == CoarsePath::always_by_tiles ? can_use_row_tiles(shape) : suits_row_tiles(shape);
+    product.row_tile_bytes = tiled ? most_shared : 0;
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
@@ -246,9 +251,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  if (!forced && choice.coarse != CoarsePath::always && !choice.second_product && is_quick_directly(task, device)) {
-    return false;
-  }
+  const bool chosen =
+      forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
+  if (!chosen && is_quick_directly(task, device)) return false;
   const bool few_groups =
       !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs = task.scope.rows >= kProductFewRows &&

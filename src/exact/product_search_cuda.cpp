@@ -83,6 +83,7 @@ void ProductSearch::search_coarse(const DeviceRowsView& queries, const ProductBa
   task.key_limits = at<uint32_t>(layout_.key_limits);
   task.rerank = rerank_task(queries, base);
   task.rerank.room = shape_.product.room;
+  task.row_tile_bytes = shape_.product.row_tile_bytes;
   task.rerank.neighbors = neighbors;
   launch_coarse_knn(task, failed(), at<std::byte>(layout_.coarse), stream_);
 }

@@ -52,16 +52,21 @@ void check_true_neighbors(const int64_t* truth, int64_t row, int64_t count) {
                   row, missing - truth, count));
 }
 
-// How many different true ids are among the found ones. Both arrays are reordered.
-int64_t count_common(std::vector<int64_t>& found, std::vector<int64_t>& truth) {
-  std::sort(found.begin(), found.end());
-  std::sort(truth.begin(), truth.end());
+// The same of an id that is there twice; `sorted` are the row's.
+void check_distinct(const std::vector<int64_t>& sorted, int64_t row) {
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return;
+  throw InvalidArgument(
+      fmt::format("row {} of the true ids holds {} twice; a row can be a true neighbour once", row, *twice));
+}
+
+// How many true ids are among the found ones; both are sorted.
+int64_t count_common(const std::vector<int64_t>& found, const std::vector<int64_t>& truth) {
   int64_t common = 0;
   auto candidate = found.begin();
-  for (auto id = truth.begin(); id != truth.end(); ++id) {
-    if (id != truth.begin() && *id == *(id - 1)) continue;
-    candidate = std::lower_bound(candidate, found.end(), *id);
-    common += candidate != found.end() && *candidate == *id;
+  for (const int64_t id : truth) {
+    candidate = std::lower_bound(candidate, found.end(), id);
+    common += candidate != found.end() && *candidate == id;
   }
   return common;
 }
@@ -94,6 +99,9 @@ double k_recall(const IdMatrixView& found, const IdMatrixView& truth, int64_t k)
     check_true_neighbors(truth_ids, row, k);
     found_row.assign(found.ids + row * found.cols, found.ids + row * found.cols + k);
     true_row.assign(truth_ids, truth_ids + k);
+    std::sort(found_row.begin(), found_row.end());
+    std::sort(true_row.begin(), true_row.end());
+    check_distinct(true_row, row);
     hits += count_common(found_row, true_row);
   }
   return static_cast<double>(hits) / (static_cast<double>(found.rows) * static_cast<double>(k));

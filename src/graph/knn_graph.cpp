@@ -5,6 +5,7 @@
 
 #include "core/name_table.hpp"
 #include "graph/exact_graph.hpp"
+#include "graph/graph_check.hpp"
 
 #include <fmt/format.h>
 
@@ -29,9 +30,11 @@ void KnnGraphParams::validate() const {
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
-  Neighbors neighbors(x.rows(), params.k, resources);
-  knn_graph(x, neighbors.view(), params, resources);
-  return {std::move(neighbors), params.metric};
+  KnnGraph graph;  // what a search finds need not be validated
+  graph.neighbors_ = Neighbors(x.rows(), params.k, resources);
+  graph.metric_ = params.metric;
+  knn_graph(x, graph.neighbors_.view(), params, resources);
+  return graph;
 }
 
 void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -39,6 +42,13 @@ void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPara
   params.validate();
   exact_graph(x, out, params, resources);
 }
+
+KnnGraph::KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources)
+    : neighbors_(std::move(neighbors)), metric_(metric) {
+  validate(resources);
+}
+
+void KnnGraph::validate(const Resources& resources) const { check_graph_ids(ids(), rows(), k(), resources); }
 
 CsrMatrix KnnGraph::to_csr(const Resources& resources) const {
   int64_t entries = 0;

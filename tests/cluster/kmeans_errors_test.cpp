@@ -45,7 +45,7 @@ TEST(KMeansErrors, Parameters) {
   EXPECT_THAT(refused([](KMeansParams& p) { p.tol = NAN; }), HasSubstr("tol = nan"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.batch_size = -5; }), HasSubstr("batch_size = -5"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.max_points_per_centre = -1; }), HasSubstr("max_points_per_centre"));
-  EXPECT_THAT(refused([](KMeansParams& p) { p.init_points_per_centre = -1; }), HasSubstr("init_points_per_centre"));
+  EXPECT_THAT(refused([](KMeansParams& p) { p.init_points_per_centre = -2; }), HasSubstr("init_points_per_centre"));
   EXPECT_THAT(message_of<InvalidArgument>([] { parse_kmeans_init("best"); }), HasSubstr("kmeans++, random, given"));
   EXPECT_EQ(parse_kmeans_init(name_of(KMeansInit::random)), KMeansInit::random);
 }

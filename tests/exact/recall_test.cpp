@@ -63,6 +63,14 @@ TEST(Recall, ATrueNeighbourThatIsNobodyIsRefusedWithItsRow) {
   EXPECT_THAT(refusal([&] { one_recall(view(found, 2), view(nobody, 2), 1); }), HasSubstr("row 0 of the true ids"));
 }
 
+TEST(Recall, ATruthThatHoldsARowTwiceIsRefused) {
+  const std::vector<int64_t> found{1, 2, 3, /**/ 1, 2, 3};
+  const std::vector<int64_t> truth{1, 2, 3, /**/ 4, 5, 4};
+  EXPECT_DOUBLE_EQ(k_recall(view(found, 3), view(truth, 3), 2), 0.5);
+  EXPECT_THAT(refusal([&] { k_recall(view(found, 3), view(truth, 3), 3); }),
+              HasSubstr("row 1 of the true ids holds 4 twice"));
+}
+
 TEST(Recall, WrongShapesAndRanksAreRefusedWithWhatIsAllowed) {
   const std::vector<int64_t> ids{0, 1, 2, 3, 4, 5};
   const IdMatrixView wide = view(ids, 3);
@@ -93,7 +101,12 @@ RC_GTEST_PROP(RecallProperty, EqualsADirectCount, ()) {
                                                      rc::gen::inRange<int64_t>(smallest, 12));
   };
   const std::vector<int64_t> found = ids(-1, rows * found_cols);
-  const std::vector<int64_t> truth = ids(0, rows * true_cols);
+  std::vector<int64_t> truth;  // no row is there twice
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto drawn =
+        *rc::gen::unique<std::vector<int64_t>>(static_cast<size_t>(true_cols), rc::gen::inRange<int64_t>(0, 12));
+    truth.insert(truth.end(), drawn.begin(), drawn.end());
+  }
 
   int64_t shared = 0;
   int64_t nearest = 0;

@@ -4,7 +4,12 @@
 
 #include "exact/exact_check.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -67,6 +72,49 @@ TEST(KnnGraph, GivesUmapTheRowItselfFirst) {
   }
   EXPECT_THROW(knn_graph(x.view(), {60, Metric::l2}, on_cpu()).to_umap(on_cpu()), InvalidArgument);
   EXPECT_THROW(knn_graph(x.view(), {5, Metric::inner_product}, on_cpu()).to_umap(on_cpu()), InvalidArgument);
+}
+
+KnnGraph graph_of(const std::vector<int64_t>& ids, int64_t k) {
+  Neighbors neighbors(static_cast<int64_t>(ids.size()) / k, k, on_cpu());
+  std::copy(ids.begin(), ids.end(), neighbors.view().ids);
+  std::fill_n(neighbors.view().distances, ids.size(), 1.0f);
+  return {std::move(neighbors), Metric::l2, on_cpu()};
+}
+
+std::string refusal_of(const std::vector<int64_t>& ids, int64_t k) {
+  try {
+    (void)graph_of(ids, k);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "no InvalidArgument was thrown";
+}
+
+TEST(KnnGraph, TakesNeighboursThatWereFoundElsewhere) {
+  const KnnGraph graph = graph_of({2, 1, /**/ 0, -1, /**/ -1, -1}, 2);
+  const CsrMatrix matrix = graph.to_csr(on_cpu());
+  EXPECT_EQ(matrix.size(), 3);
+  EXPECT_EQ(matrix.columns()[0], 1);
+  EXPECT_EQ(matrix.columns()[1], 2);
+  EXPECT_EQ(matrix.columns()[2], 0);
+  EXPECT_EQ(graph_of({}, 2).rows(), 0);
+}
+
+TEST(KnnGraph, RefusesIdsThatAreNoNeighbours) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusal_of({10'000'000, 0}, 1),
+              HasSubstr("row 0 has the neighbour 10000000 in column 0; the graph has 2"));
+  EXPECT_THAT(refusal_of({1, 2}, 1), HasSubstr("row 1 has the neighbour 2"));
+  EXPECT_THAT(refusal_of({1, -2}, 1), HasSubstr("row 1 has the neighbour -2"));
+  EXPECT_THAT(refusal_of({INT64_MIN, 0}, 1), HasSubstr("ids are 0 to 1"));
+  EXPECT_THAT(refusal_of({1, 1}, 1), HasSubstr("row 1 is its own neighbour in column 0"));
+  EXPECT_THAT(refusal_of({1, 2, 1, /**/ 0, 2, -1, /**/ 0, 1, -1}, 3), HasSubstr("row 0 has the neighbour 1 twice"));
+  EXPECT_THAT(refusal_of({1, 2, /**/ -1, 2, /**/ 0, 1}, 2), HasSubstr("row 1 has the neighbour 2 in column 1, behind"));
+  // The first of many wrong rows is named, whoever sees his first.
+  std::vector<int64_t> many(100'000, 0);
+  for (const int64_t wrong : {70'000, 31'234, 99'999}) many[static_cast<size_t>(wrong)] = wrong;
+  many[0] = 1;
+  EXPECT_THAT(refusal_of(many, 1), HasSubstr("row 31234 is its own neighbour"));
 }
 
 TEST(KnnGraph, RefusesWhatItCannotDo) {

@@ -91,6 +91,37 @@ def test_a_graph_of_your_own():
         kith.KnnGraph([[1], [0]], [[2.0]])
 
 
+@pytest.mark.parametrize(
+    "ids, error, says",
+    [
+        ([[10**7], [1]], ValueError, "row 0 has the neighbour 10000000 in column 0; the graph has 2 rows"),
+        ([[1], [2]], ValueError, "row 1 has the neighbour 2"),
+        ([[1], [-2]], ValueError, "row 1 has the neighbour -2"),
+        ([[1], [1]], ValueError, "row 1 is its own neighbour"),
+        ([[1, 1], [0, -1]], ValueError, "row 0 has the neighbour 1 twice"),
+        ([[-1, 1], [0, -1]], ValueError, "row 0 has the neighbour 1 in column 1, behind a -1"),
+        ([[1.0], [0.0]], TypeError, "ids are float64; they must be integers"),
+        ([[True], [False]], TypeError, "bool"),
+        ([["1"], ["0"]], TypeError, "integers"),
+        (np.array([[2**63 + 1], [0]], np.uint64), ValueError, "9223372036854775809"),
+    ],
+)
+def test_ids_from_outside_are_checked(ids, error, says):
+    with pytest.raises(error, match=says):
+        kith.KnnGraph(ids, np.ones(np.shape(ids), np.float32))
+
+
+def test_ids_that_were_changed_are_checked_before_they_are_read(vectors):
+    graph = kith.KnnGraph(np.array([[1, 2], [0, -1], [1, -1]], np.int8), np.ones((3, 2), int))
+    assert graph.ids.dtype == np.int64 and graph.to_csr().toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 1, 0]]
+    graph = kith.knn_graph(vectors(50, 4), k=3)
+    graph.validate()
+    graph.ids[7, 1] = 10**12
+    for read in (graph.validate, graph.to_csr, graph.to_umap, graph.to_host):
+        with pytest.raises(ValueError, match="row 7 has the neighbour 1000000000000"):
+            read()
+
+
 def test_threads_change_nothing(vectors):
     x = vectors(500, 12)
     one, other = kith.knn_graph(x, k=9, threads=1), kith.knn_graph(x, k=9, threads=3, memory_limit=64 << 20)

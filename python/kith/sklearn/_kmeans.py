@@ -46,6 +46,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns.
     random_state : int, RandomState instance or None, default None
         The seed of the random numbers; None draws one.
+    init_points_per_centre : int, optional
+        How many vectors for each centre ``"k-means++"`` looks at, a random sample; 0 is all. By default all, where that
+        is cheap, and for many centres what was drawn of all.
     device : str, default "auto"
         As in `kith.KMeans`.
     n_jobs : int, optional
@@ -80,6 +83,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         max_iter: int = 300,
         tol: float = 1e-4,
         random_state: Any = None,
+        init_points_per_centre: int | None = None,
         device: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -89,6 +93,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.init_points_per_centre = init_points_per_centre
         self.device = device
         self.n_jobs = n_jobs
 
@@ -118,6 +123,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             n_init=runs,
             init=init,
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            init_points_per_centre=self.init_points_per_centre,
             device=self.device,
             check_finite=False,  # validate_data has looked, and speaks scikit-learn's words
         )

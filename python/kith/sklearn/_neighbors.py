@@ -10,10 +10,12 @@ from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
+from kith._arrays import as_base, as_queries
 from kith._index import Index
 from kith._knn_graph import knn_graph
+from kith._narrowing import Narrowing
 from kith._range_search import RangeNeighbors
-from kith.sklearn._parameters import DTYPES, count_of, metric_of, threads_of
+from kith.sklearn._parameters import WIDE_DTYPES, count_of, metric_of, threads_of
 
 
 class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
@@ -76,14 +78,17 @@ class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
         """Take the vectors that are to be searched.
 
         float32, float16, uint8 and int8 arrays in C order are kept where they lie and must not change; everything else
-        becomes float32 by one copy.
+        becomes float32 by one copy, as `kith.knn` makes it of float64.
         """
         count_of(self.n_neighbors, "n_neighbors")
-        metric_of(self.metric)
-        self._take(validate_data(self, X, dtype=DTYPES, order="C"))
+        metric = metric_of(self.metric)
+        given = validate_data(self, X, dtype=WIDE_DTYPES, order="C")
+        rows, _, narrowing = as_base(given, "X", metric)
+        self._offset = narrowing.offset
+        self._take(rows)
         return self
 
-    def _take(self, rows: npt.NDArray[Any]) -> None:
+    def _take(self, rows: Any) -> None:
         self.effective_metric_ = metric_of(self.metric)
         self._fit_X = rows
         self.n_samples_fit_ = rows.shape[0]
@@ -194,8 +199,9 @@ class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
         _check_mode(mode)
         return self._graph(*self._within(X, radius), mode)
 
-    def _validated(self, X: Any) -> npt.NDArray[Any]:
-        rows: npt.NDArray[Any] = validate_data(self, X, dtype=DTYPES, order="C", reset=False)
+    def _validated(self, X: Any) -> Any:
+        given = validate_data(self, X, dtype=WIDE_DTYPES, order="C", reset=False)
+        rows: Any = as_queries(given, 0, Narrowing(self._offset))[0]
         return rows
 
     def _within(self, X: Any, radius: float | None) -> RangeNeighbors:

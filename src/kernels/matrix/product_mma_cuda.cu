@@ -74,6 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   const int index = static_cast<int>(blockIdx.x) / 2;
   if (index >= schedule.count()) return;
   const ProductItem item = schedule.item(index);
+  if (item.empty()) return;
   const int64_t query_tile = 2 * int64_t{item.query_tile} + blockIdx.x % 2;  // of kOperandTile queries
   Epilogue epilogue(target, operands, shared + kStages * kStageBytes);
   const uint32_t stages = ptx::shared_address(shared);

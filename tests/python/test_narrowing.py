@@ -1,0 +1,233 @@
+"""float64 and wide integers: what is subtracted before they become float32, and when that is warned of."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import kith
+from conftest import distances_of
+from kith._narrowing import PLAIN, Narrowing, moved_by_rounding, narrowing_of
+
+SHIFTABLE = ["l2", "sqeuclidean", "l1", "linf"]
+OTHERS = ["inner_product", "cosine", "chi_square"]
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def times(rng):
+    """An hour in seconds since 1970, which float32 rounds to two minutes, and places in a city, to half a metre."""
+    day = 1.7e9 + rng.uniform(0, 3600, (600, 1))
+    place = np.array([48.85, 2.35]) + rng.normal(0, 0.002, (600, 2))
+    return np.hstack([day, place * 1e5])
+
+
+@pytest.mark.parametrize("metric", SHIFTABLE)
+def test_an_offset_changes_no_answer(metric, times):
+    queries = times[:40] + 0.25
+    true = distances_of(queries, times, metric)
+    nearest = np.argsort(true, axis=1, kind="stable")[:, :5]
+    found = kith.knn(queries, times, k=5, metric=metric)
+    assert (found.ids == nearest).all()
+    np.testing.assert_allclose(found.distances, np.take_along_axis(true, nearest, axis=1), rtol=1e-4)
+    np.testing.assert_allclose(kith.pairwise_distances(queries, times, metric), true, rtol=1e-4)
+    radius = float(np.median(true))
+    within = kith.range_search(queries, times, radius, metric)
+    assert abs(within.ids.size - np.count_nonzero(true <= radius)) <= 2
+    np.fill_diagonal(true := distances_of(times, times, metric), np.inf)
+    graph = kith.knn_graph(times, k=3, metric=metric)
+    np.testing.assert_allclose(graph.distances, np.sort(true, axis=1)[:, :3], rtol=1e-3, atol=1e-3)
+
+
+def test_without_the_offset_answers_would_change(times):
+    """What the tests here would not see if they could not fail."""
+    rounded = times.astype(np.float32)
+    true = np.argsort(distances_of(times[:40], times, "l2"), axis=1, kind="stable")[:, :5]
+    assert (kith.knn(rounded[:40], rounded, k=5).ids != true).mean() > 0.2
+
+
+@pytest.mark.parametrize("make", [list, np.array], ids=["list", "array"])
+def test_integers_beyond_2_to_the_24(make):
+    found = kith.knn(make([[2**24 + 1]]), make([[2**24], [2**24 + 1]]), k=1)
+    assert (found.ids.item(), found.distances.item()) == (1, 0)
+    assert kith.knn(make([[2**24 + 1]]), make([[2**24]]), k=1).distances.item() == 1
+    assert kith.knn(make([[10**15 + 3]]), make([[10**15], [10**15 + 5]]), k=2).distances.tolist() == [[2, 3]]
+    index = kith.Index()
+    index.add(make([[2**24]]))
+    assert index.search(make([[2**24 + 1]]), k=1).distances.item() == 1
+
+
+def test_integers_that_float64_cannot_hold():
+    for value in (2**53 + 2, -(2**60)):
+        with pytest.raises(ValueError, match=f"holds the integer {value}; float64 holds those up to 2"):
+            kith.knn([[0]], [[value]])
+    with pytest.raises(ValueError, match="more than 64 bits"):
+        kith.knn([[0]], [[2**70]])
+
+
+def test_a_number_beyond_float32():
+    base = np.zeros((5, 3))
+    base[3, 1] = 1e300
+    with pytest.raises(ValueError, match=r"base holds 1e\+300 in row 3, column 1, which is beyond float32's range"):
+        kith.knn(base[:1], base)
+    with pytest.raises(ValueError, match="base holds 1e"):
+        kith.knn(base[:1], base, metric="cosine")
+
+
+@pytest.mark.parametrize("metric", SHIFTABLE + OTHERS)
+@pytest.mark.parametrize("spread", ["normal", "uniform", "lognormal", "sparse", "whole numbers", "small", "imputed"])
+def test_everyday_float64_is_as_float32(metric, spread, rng):
+    """No offset, no warning, and the bytes of x.astype(float32)."""
+    x = rng.uniform(0, 1, (3000, 6))
+    if spread == "normal":
+        x = rng.normal(5, 1, x.shape)
+    elif spread == "lognormal":
+        x = rng.lognormal(0, 3, x.shape)
+    elif spread == "sparse":
+        x *= rng.uniform(0, 1, x.shape) < 0.1
+    elif spread == "whole numbers":
+        x = rng.integers(0, 256, x.shape).astype(np.float64)
+    elif spread == "small":
+        x *= 1e-20
+    elif spread == "imputed":
+        x[rng.uniform(0, 1, x.shape) < 0.3] = 0.49
+    if metric == "chi_square":
+        x = np.abs(x)
+    wide, narrow = (kith.knn(y[:50], y, k=5, metric=metric) for y in (x, x.astype(np.float32)))
+    assert wide.ids.tobytes() == narrow.ids.tobytes() and wide.distances.tobytes() == narrow.distances.tobytes()
+
+
+@pytest.mark.parametrize("metric", OTHERS)
+def test_metrics_that_allow_no_offset_warn(metric, times):
+    with pytest.warns(kith.PrecisionWarning, match="base: float32.*base.astype") as caught:
+        kith.knn(times[:3], times, metric=metric)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with pytest.warns(kith.PrecisionWarning, match="x: float32"):
+        kith.knn_graph(times, metric=metric)
+    with pytest.warns(kith.PrecisionWarning) as caught:
+        kith.Index(metric=metric).add(times)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    kith.knn(times[:3], times.astype(np.float32), metric=metric)  # who rounds knows it
+
+
+def test_what_no_offset_can_mend_is_warned_of(rng):
+    two_ages = np.vstack([rng.uniform(0, 86400, (300, 1)), 1.7e9 + rng.uniform(0, 86400, (300, 1))])
+    with pytest.warns(kith.PrecisionWarning):
+        kith.knn(two_ages[:2], two_ages)
+    with pytest.warns(kith.PrecisionWarning):
+        kith.knn([[0.0]], rng.uniform(0, 1, (1000, 1)) * 1e-44)  # less than float32's steps near 0
+    crowded = rng.uniform(0, 1, (1_000_000, 1))  # neighbours are a few steps of float32 apart
+    with pytest.warns(kith.PrecisionWarning):
+        kith.knn(crowded[:2], crowded)
+    kith.knn(crowded[:2], crowded[:10_000])
+
+
+def test_exact_values_stay_as_they_are(rng):
+    """An offset must not round what was exact."""
+    x = np.array([[1e9, 0], [1e9 + 64, 0], [1e9 + 128, 0.1]]).astype(np.float32).astype(np.float64)
+    assert kith.pairwise_distances(x).tobytes() == kith.pairwise_distances(x.astype(np.float32)).tobytes()
+
+
+def test_shifted_data_have_the_same_bytes(rng):
+    x = rng.integers(0, 1000, (400, 3)) / 8.0
+    near, far = (kith.knn_graph(x + offset, k=4) for offset in (1e9, -3e12))
+    assert near.ids.tobytes() == far.ids.tobytes() and near.distances.tobytes() == far.distances.tobytes()
+
+
+def test_an_index_fixes_its_offset_at_the_first_add(times):
+    index = kith.Index()
+    index.add(times[:300])
+    index.add(times[300:])
+    queries = times[:30] + 0.25
+    whole = kith.knn(queries, times, k=5)
+    found = index.search(queries, k=5)
+    assert (found.ids == whole.ids).all()
+    np.testing.assert_allclose(found.distances, whole.distances, rtol=1e-3)
+    assert (index.range_search(queries[0], 0.5).ids == [0]).all()
+    # float32 vectors and queries are shifted with it; the values that they hold are found again.
+    rounded = times[:5].astype(np.float32)
+    index.add(rounded)
+    assert index.search(rounded, k=1).ids[:, 0].tolist() == [600, 601, 602, 603, 604]
+    with pytest.raises(ValueError, match="an index whose first vectors were such"):
+        index.add(rounded, copy=False)
+    with pytest.raises(ValueError, match="columns"):
+        index.search(times[:2, :2], k=1)
+    with pytest.warns(kith.PrecisionWarning):
+        index.add(times - 1e12)
+
+
+def test_a_first_add_that_fails_fixes_nothing(times):
+    index = kith.Index()
+    broken = times.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(ValueError, match="row 7"):
+        index.add(broken)
+    index.add(np.zeros((2, 5), np.float32), copy=False)
+    assert index.dimension == 5 and index.search(np.ones(5), k=1).distances.item() == pytest.approx(5**0.5)
+
+
+def test_first_adds_at_once(times):
+    for _ in range(20):
+        index, start = kith.Index(prepare=False), threading.Barrier(4)
+
+        def add(part, index=index, start=start):
+            start.wait()
+            index.add(part)
+
+        threads = [threading.Thread(target=add, args=(part,)) for part in np.array_split(times, 4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = index.search(times[:20] + 0.01, k=1)
+        np.testing.assert_allclose(found.distances[:, 0], 0.01 * 3**0.5, rtol=0.15)
+
+
+def test_sklearn(times):
+    pytest.importorskip("sklearn")
+    import pickle
+
+    from kith.sklearn import KNeighborsTransformer, NearestNeighbors
+
+    model = NearestNeighbors(n_neighbors=4, radius=3.0).fit(times)
+    true = distances_of(times[:30] + 0.25, times, "l2")
+    for estimator in (model, pickle.loads(pickle.dumps(model))):
+        distances, ids = estimator.kneighbors(times[:30] + 0.25)
+        assert (ids == np.argsort(true, axis=1, kind="stable")[:, :4]).all()
+        np.testing.assert_allclose(distances, np.sort(true, axis=1)[:, :4], rtol=1e-3)
+    others = distances_of(times, times, "l2")
+    np.fill_diagonal(others, np.inf)
+    np.testing.assert_allclose(model.kneighbors()[0], np.sort(others, axis=1)[:, :4], rtol=1e-3, atol=1e-3)
+    assert [len(ids) for ids in model.radius_neighbors(times[:3], return_distance=False)] == [
+        np.count_nonzero(row <= 3) for row in distances_of(times[:3], times, "l2")
+    ]
+    assert KNeighborsTransformer(3).fit_transform(times).shape == (600, 600)
+    assert (NearestNeighbors(n_neighbors=1).fit([[2**24], [2**24 + 1]]).kneighbors([[2**24 + 1]])[1] == [[1]]).all()
+
+
+def test_the_offset_is_a_value_of_each_column(times):
+    narrowing = narrowing_of(times, "l2")
+    assert all(value in column for value, column in zip(narrowing.offset, times.T, strict=True))
+    assert narrowing_of(times, "cosine") is PLAIN and narrowing_of(times[:0], "l2") is PLAIN
+    assert narrowing_of(np.array([[0.0, 1e9 + 1], [1.0, 1e9 + 2]]), "l2").offset.tolist() == [0, 1e9 + 1]
+    centres = (times[:2] - narrowing.offset).astype(np.float32)
+    np.testing.assert_allclose(narrowing.restored(centres), times[:2], atol=0.01)
+    assert PLAIN.restored(centres) is centres
+
+
+def test_rows_that_are_not_finite_do_not_count(times):
+    broken = np.vstack([np.full((1, 3), np.inf), times, np.full((1, 3), np.nan)])
+    assert narrowing_of(broken, "l2").offset.tolist() == narrowing_of(times, "l2").offset.tolist()
+    assert moved_by_rounding(broken[:1], 1, PLAIN) == 0 == moved_by_rounding(broken[:1], 1, Narrowing(times[0]))
+    with pytest.raises(ValueError, match="row 0"):
+        kith.knn(times[:1], broken)
+    assert kith.knn(times[:1], broken, k=1, check_finite=False).ids.item() == 1
