@@ -1,9 +1,9 @@
-// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 112
+// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
 // where there are no more queries.
 //
-// Values come through shared memory in stages of 16 columns, widened and, for cosine, scaled, while the products of the
-// stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key is
-// written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
+// Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
+// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key
+// is written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
 // warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the tile is marked, and a second
 // kernel, which has the registers for it, computes the whole of it so (distance_tile_cuda.hpp).
 //
@@ -22,32 +22,37 @@ namespace {
 
 constexpr int kThreads = 128;
 static_assert(kThreads == kTileThreads);
-static_assert(kThreads == 128, "a thread for each vector of a tile");
-constexpr int kVectors = 128;      // of a tile: queries, then rows
-constexpr int kCols = 16;          // of a stage
-constexpr int kPitch = kCols + 2;  // neighbouring rows in other banks
-constexpr int kFours = kCols / 4;
-constexpr int kRounds = kVectors * kFours / kThreads;
-constexpr int kVectorsPerRound = kThreads / kFours;
 constexpr uint32_t kMost = 128;  // uncertain pairs that are computed one by one
 
-// Which pairs of a tile a warp multiplies: sixteen queries times kQueryTiles, and up to four times eight rows.
+// A tile's pairs, and the columns of a stage. Few queries leave time for little but reads of the rows: then longer
+// ones. A warp multiplies sixteen queries times kQueryTiles with eight rows times kRowTiles.
 template <int kQueries>
-struct WarpShare;
+struct Tile;
 template <>
-struct WarpShare<64> {
+struct Tile<64> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 16;
   static constexpr int kQueryTiles = 2;
+  static constexpr int kRowTiles = 4;
   __device__ static int first_query(int warp) { return warp / 2 * 32; }
   __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
 };
 template <>
-struct WarpShare<16> {
+struct Tile<16> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 32;
   static constexpr int kQueryTiles = 1;
+  static constexpr int kRowTiles = 2;
   __device__ static int first_query(int) { return 0; }
-  __device__ static int first_row(int warp, int n) { return (n * 4 + warp) * 8; }
+  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
 };
 
+template <int kQueries>
 struct CertainShared {
+  static constexpr int kVectors = kQueries + Tile<kQueries>::kRows;  // queries, then rows
+  static constexpr int kPitch = Tile<kQueries>::kCols + 2;           // neighbouring rows in other banks
+  static_assert(kVectors <= kThreads);
+
   alignas(16) double values[2][kVectors][kPitch];
   const std::byte* vectors[kVectors];  // null past the last
   double scales[kVectors];
@@ -68,7 +73,7 @@ struct alignas(16) Two {
 template <int kQueries, bool kScaled>
 class Stager {
  public:
-  __device__ __forceinline__ Stager(const DistanceTask& task, CertainShared& tile)
+  __device__ __forceinline__ Stager(const DistanceTask& task, CertainShared<kQueries>& tile)
       : task_(task),
         tile_(tile),
         four_(static_cast<int>(threadIdx.x) % kFours),
@@ -105,27 +110,28 @@ class Stager {
     }
   }
 
-  // The sums of the four threads that bring a vector.
+  // The sums of the threads that bring a vector.
   template <bool kProduct>
   __device__ __forceinline__ void write_norms() const {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       double norm = norms_[round];
-      norm += __shfl_xor_sync(0xFFFFFFFFu, norm, 1);
-      norm += __shfl_xor_sync(0xFFFFFFFFu, norm, 2);
+      KITH_UNROLL
+      for (int apart = 1; apart < kFours; apart *= 2) norm += __shfl_xor_sync(0xFFFFFFFFu, norm, apart);
       if (four_ == 0) tile_.norms[round * kVectorsPerRound + vector_] = kProduct ? sqrt(norm) : norm;
     }
   }
 
  private:
-  __device__ __forceinline__ bool of_query(int round) const {
-    const int first = round * kVectorsPerRound;
-    if (first + kVectorsPerRound <= kQueries || first >= kQueries) return first < kQueries;
-    return first + vector_ < kQueries;  // the same for the whole warp
-  }
+  static constexpr int kFours = Tile<kQueries>::kCols / 4;
+  static constexpr int kVectorsPerRound = kThreads / kFours;
+  static constexpr int kRounds = CertainShared<kQueries>::kVectors / kVectorsPerRound;
+  static_assert(kRounds * kVectorsPerRound == CertainShared<kQueries>::kVectors && kQueries % kVectorsPerRound == 0);
+
+  __device__ static constexpr bool of_query(int round) { return round * kVectorsPerRound < kQueries; }
 
   const DistanceTask& task_;
-  CertainShared& tile_;
+  CertainShared<kQueries>& tile_;
   const int four_;
   const int vector_;
   const bool queries_aligned_;
@@ -143,11 +149,11 @@ class WarpProducts {
         member_(static_cast<int>(threadIdx.x) % 4),
         warp_(static_cast<int>(threadIdx.x) / 32) {}
 
-  __device__ __forceinline__ void add(const double (&stage)[kVectors][kPitch]) {
+  __device__ __forceinline__ void add(const CertainShared<kQueries>& tile, int buffer) {
     KITH_UNROLL
-    for (int part = 0; part < 2; ++part) {  // eight columns: two of each member's four
+    for (int part = 0; part < Share::kCols / 8; ++part) {  // eight columns, two of each member's
       const auto two = [&](int vector) {
-        return *reinterpret_cast<const Two*>(stage[vector] + member_ * 4 + part * 2);
+        return *reinterpret_cast<const Two*>(tile.values[buffer][vector] + part / 2 * 16 + member_ * 4 + part % 2 * 2);
       };
       double a[Share::kQueryTiles][4];
       KITH_UNROLL
@@ -160,10 +166,8 @@ class WarpProducts {
         }
       }
       KITH_UNROLL
-      for (int n = 0; n < 4; ++n) {
-        const int row = Share::first_row(warp_, n);
-        if (row >= kVectors - kQueries) continue;
-        const Two b = two(kQueries + row + group_);
+      for (int n = 0; n < Share::kRowTiles; ++n) {
+        const Two b = two(kQueries + Share::first_row(warp_, n) + group_);
         KITH_UNROLL
         for (int m = 0; m < Share::kQueryTiles; ++m) ptx::multiply_add(sums_[m][n], a[m], b.values);
       }
@@ -178,17 +182,16 @@ class WarpProducts {
       KITH_UNROLL
       for (int half = 0; half < 2; ++half) {
         KITH_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          const int row = Share::first_row(warp_, n);
-          if (row >= kVectors - kQueries) continue;
-          use(query(m, half), row + member_ * 2, Two{{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}});
+        for (int n = 0; n < Share::kRowTiles; ++n) {
+          use(query(m, half), Share::first_row(warp_, n) + member_ * 2,
+              Two{{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}});
         }
       }
     }
   }
 
  private:
-  using Share = WarpShare<kQueries>;
+  using Share = Tile<kQueries>;
 
   __device__ __forceinline__ int query(int m, int half) const {
     return Share::first_query(warp_) + m * 16 + half * 8 + group_;
@@ -197,7 +200,7 @@ class WarpProducts {
   const int group_;
   const int member_;
   const int warp_;
-  double sums_[Share::kQueryTiles][4][4] = {};
+  double sums_[Share::kQueryTiles][Share::kRowTiles][4] = {};
 };
 
 // The canonical sum of one pair, a lane for each of sixteen threads, right in the first of them.
@@ -227,21 +230,21 @@ template <KeyKind kKind, int kQueries>
 __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __grid_constant__ DistanceTask task) {
   constexpr bool kProduct = kKind == KeyKind::inner_product;
   constexpr bool kScaled = kKind == KeyKind::cosine;
-  constexpr int kRows = kVectors - kQueries;
-  __shared__ CertainShared tile;
+  constexpr int kRows = Tile<kQueries>::kRows;
+  constexpr int kCols = Tile<kQueries>::kCols;
+  __shared__ CertainShared<kQueries> tile;
   __shared__ uint32_t uncertain;
   const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kQueries;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
   if (threadIdx.x == 0) uncertain = 0;
-  {
-    const int i = static_cast<int>(threadIdx.x);
+  if (const int i = static_cast<int>(threadIdx.x); i < CertainShared<kQueries>::kVectors) {
     const bool query = i < kQueries;
     const DeviceRowsView& source = query ? task.queries : task.rows;
     const int64_t vector = query ? first_query + i : first_row + i - kQueries;
     tile.vectors[i] = row_bytes_at(source, vector);
     if constexpr (kScaled) tile.scales[i] = vector < source.count ? source.inverse_norms[vector] : 0.0;
-    __syncthreads();
   }
+  __syncthreads();
 
   WarpProducts<kQueries> products;
   Stager<kQueries, kScaled> stager(task, tile);
@@ -252,7 +255,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   for (int64_t first_col = 0; first_col < task.cols; first_col += kCols) {
     const bool more = first_col + kCols < task.cols;
     if (more) stager.fetch(first_col + kCols);
-    products.add(tile.values[buffer]);
+    products.add(tile, buffer);
     buffer = 1 - buffer;
     if (more) stager.store(buffer);
     __syncthreads();
@@ -321,7 +324,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
 // The tiles that are marked.
 template <KeyKind kStep, int kQueries>
 __global__ void __launch_bounds__(kThreads, 2) marked_tiles_kernel(const __grid_constant__ DistanceTask task) {
-  constexpr int kRows = kVectors - kQueries;
+  constexpr int kRows = Tile<kQueries>::kRows;
   __shared__ DistanceTileShared shared;
   const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kQueries;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
@@ -341,7 +344,7 @@ __global__ void __launch_bounds__(kThreads, 2) marked_tiles_kernel(const __grid_
 
 template <KeyKind kKind, int kQueries>
 void launch(const DistanceTask& task, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, kVectors - kQueries)),
+  const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, Tile<kQueries>::kRows)),
                   static_cast<unsigned>(divide_up(task.queries.count, kQueries)));
   certain_distance_kernel<kKind, kQueries><<<grid, kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("certain_distance_kernel");
