@@ -71,17 +71,13 @@ __device__ inline void multiply_add(int32_t* d, const uint32_t (&a)[4], const ui
               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// d (16 x 8) += a (16 x 16) b (8 x 16, transposed), doubles, from compute capability 9.0 on. Lane 4 g + t holds rows g
-// and g + 8 of a, in turn, and row g of b, at columns t, t + 4, ...; of d rows g and g + 8, columns 2 t and 2 t + 1.
-// Any order of the columns will do that a and b share.
-__device__ inline void multiply_add(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
-  KITH_PTX_90(
-      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, "
-      "{%12,%13,%14,%15}, "
-      "{%0,%1,%2,%3};"
-      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
-        "d"(b[2]), "d"(b[3]));
+// d (16 x 8) += a (16 x 8) b (8 x 8, transposed), doubles, from compute capability 9.0 on. Lane 4 g + t holds rows g
+// and g + 8 of a, in turn, and row g of b, at columns t and t + 4; of d rows g and g + 8, columns 2 t and 2 t + 1. Any
+// order of the columns will do that a and b share.
+__device__ inline void multiply_add(double (&d)[4], const double (&a)[4], const double (&b)[2]) {
+  KITH_PTX_90("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+              : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+              : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
 }  // namespace kith::ptx

@@ -42,7 +42,8 @@ struct KnnCudaPlan : SearchBatches {
   int64_t query_tile = 0;  // of the direct engine, which takes what the product engine leaves
   int64_t row_tile = 0;
   int multiprocessors = 0;
-  int64_t hits = 0;  // range search: rows found that the device holds at a time
+  bool selects_tiles = true;  // of the direct engine, where k is small enough; else lists take less memory
+  int64_t hits = 0;           // range search: rows found that the device holds at a time
   ProductPlan product;
 
   bool products() const { return engine == CudaEngine::product; }

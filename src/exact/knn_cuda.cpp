@@ -52,8 +52,7 @@ class KnnCuda final : public KnnBackend {
     first_query_ = first_query;
     rows_seen_ = 0;
     unsettled_.reset();
-    if (products()) return;  // which write every list
-    pad({rows_.at<uint64_t>(layout_.lists), nullptr, queries.rows(), task_.scope.k});
+    if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
@@ -101,7 +100,9 @@ class KnnCuda final : public KnnBackend {
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
-    if (!products() && !in_tiles_) launch_sort(lists, rows_seen_, rows_.stream());
+    if (products()) return lists;
+    if (!in_tiles_) launch_sort(lists, rows_seen_, rows_.stream());
+    if (in_tiles_ && rows_seen_ == 0) pad(lists);
     return lists;
   }
 
@@ -155,13 +156,14 @@ class KnnCuda final : public KnnBackend {
 
   // What products have left: at most query_tile queries.
   void search_every_key(const DeviceRowsView& queries, const ProductBase& piece, const DeviceLists& lists) const {
-    pad(lists);
+    if (!in_tiles_) pad(lists);
     int64_t seen = 0;
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
       search_tile(queries, tile, lists, seen);
       seen += tile.rows.count;
     });
     if (!in_tiles_) launch_sort(lists, seen, rows_.stream());
+    if (in_tiles_ && seen == 0) pad(lists);
   }
 
   void search_direct(const ProductBase& piece, ProgressMeter& meter) const {

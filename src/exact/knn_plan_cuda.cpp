@@ -29,10 +29,13 @@ namespace kith {
 namespace {
 
 constexpr int64_t kQueryTileDirect = 1024;
-constexpr int64_t kQueryTileInPlace = 65536;         // where keys are written to the result: no tile holds them
-constexpr int64_t kTileKeys = int64_t{1} << 24;      // 64 MiB of keys
-constexpr int64_t kPieceBytes = int64_t{256} << 20;  // rows on the device at a time, unless k asks for more
-constexpr int64_t kGoodRowTile = 1024;               // below this selection spends its time on its lists
+constexpr int64_t kQueryTileFewRows = 8192;
+constexpr int64_t kQueryTileInPlace = 65536;           // where keys are written to the result: no tile holds them
+constexpr int64_t kTileKeys = int64_t{1} << 24;        // 64 MiB of keys
+constexpr int64_t kTileKeysLargeK = int64_t{1} << 26;  // where every tile goes over lists of more than 2,048
+constexpr int64_t kPieceBytes = int64_t{256} << 20;    // rows on the device at a time, unless k asks for more
+constexpr int64_t kSelectBytes = int64_t{16} << 20;    // with less memory lists are kept instead of selecting tiles
+constexpr int64_t kGoodRowTile = 1024;                 // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
@@ -115,16 +118,18 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   plan.device = device.device;
   plan.multiprocessors = device.multiprocessors;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
-  plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : kQueryTileDirect);
+  const int64_t most_queries = std::clamp(kTileKeys / rows, kQueryTileDirect, kQueryTileFewRows);
+  plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
-  const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
+  const int64_t tile_keys = task.scope.k > kFilterLargestK ? kTileKeysLargeK : kTileKeys;
+  const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
   const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
   if (task.keys_in_place()) {
     plan.row_tile = std::min(affordable, rows);
   } else {
     plan.row_tile = std::min({wanted, affordable, rows});
-    plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
+    plan.query_tile = std::clamp<int64_t>(tile_keys / plan.row_tile, 1, plan.query_tile);
   }
 
   const int64_t smallest_row_tile = std::min(rows, kSmallestRowTile);
@@ -136,7 +141,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   for (;;) {
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
-    if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
+    if (plan.selects_tiles && budget.device < kSelectBytes) {
+      plan.selects_tiles = false;
+    } else if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       shrink_rows();
     } else if (plan.query_batch > kGoodBatch) {
       shrink_batch();
@@ -144,6 +151,8 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
       shrink_rows();
     } else if (plan.query_batch > 1) {
       shrink_batch();
+    } else if (plan.selects_tiles) {
+      plan.selects_tiles = false;
     } else {
       throw_too_small("device", plan.device_bytes, budget.device);
     }
@@ -174,7 +183,7 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
 
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
-  if (task.within() || choice.coarse == CoarsePath::never) return false;
+  if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
   if (choice.coarse != CoarsePath::automatic) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
@@ -242,9 +251,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
-  if (!forced && choice.coarse != CoarsePath::always && !choice.second_product && is_quick_directly(task, device)) {
-    return false;
-  }
+  const bool chosen =
+      forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
+  if (!chosen && is_quick_directly(task, device)) return false;
   const bool few_groups =
       !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs = task.scope.rows >= kProductFewRows &&
@@ -282,7 +291,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
     choose_selection(task, choice, most_shared, product);
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
-    if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
+    if (plan.selects_tiles && budget.device < kSelectBytes) {
+      plan.selects_tiles = false;
+    } else if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);
     } else if (product.rows > least_rows + kQueryTile) {
       product.rows = std::min(rows, divide_up(halve(product.rows, least_rows), kQueryTile) * kQueryTile);
@@ -295,6 +306,8 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
       plan.query_batch = halve(plan.query_batch, least_queries);
       product.queries = std::min(product.queries, plan.query_batch);
       plan.query_tile = std::min(plan.query_tile, plan.query_batch);
+    } else if (plan.selects_tiles) {
+      plan.selects_tiles = false;
     } else {
       return false;
     }

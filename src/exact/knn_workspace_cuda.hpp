@@ -10,7 +10,7 @@ namespace kith {
 
 // Of the direct engine, which takes what the product engine leaves.
 inline TileSelectShape tile_select_shape(const SearchTask& task, const KnnCudaPlan& plan) {
-  return {plan.query_tile, plan.row_tile, task.scope.k, plan.multiprocessors};
+  return {plan.query_tile, plan.row_tile, plan.selects_tiles ? task.scope.k : 0, plan.multiprocessors};
 }
 
 struct KnnWorkspace : SearchWorkspace {

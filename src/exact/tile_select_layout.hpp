@@ -12,7 +12,7 @@ namespace kith {
 struct TileSelectShape {
   int64_t queries = 0;
   int64_t rows = 0;
-  int64_t k = 0;
+  int64_t k = 0;  // 0: lists are kept instead
   int multiprocessors = 0;
 
   bool suits() const { return k > 0 && k <= kFilterLargestK; }

@@ -264,7 +264,12 @@ int count_certain(const std::vector<float>& q, const std::vector<float>& x, int6
     }
     const bool product = kKind == KeyKind::inner_product;
     const double size = product ? std::sqrt(sums.nq) * std::sqrt(sums.nx) : sums.nq + sums.nx;
-    const CertainKey found = certain_key(kKind, sums.product, sums.nq, sums.nx, certain_error(cols) * size);
+    const CertainKey found = certain_key<kKind>(sums.product, sums.nq, sums.nx, certain_error(cols) * size);
+    const CertainKey quick = certain_key<kKind, true>(sums.product, sums.nq, sums.nx, certain_error(cols) * size);
+    if (quick.certain) {
+      EXPECT_TRUE(found.certain);
+      EXPECT_EQ(found.key, quick.key);
+    }
     if (!found.certain) continue;
     ++certain;
     const float expected = canonical_pair<kKind>(a, b, cols);
@@ -309,11 +314,11 @@ TEST(CertainKey, NearVectorsAreLeftToTheCanonicalSum) {
 
 TEST(CertainKey, RoundingsInTheMiddleAreNot) {
   // 1 + 2^-24 lies between two floats: its root and itself round either way.
-  EXPECT_FALSE(certain_key(KeyKind::squared_l2, 0, 1 + 0x1p-24, 0, certain_error(16)).certain);
-  EXPECT_FALSE(certain_key(KeyKind::l2, 0, (1 + 0x1p-24) * (1 + 0x1p-24), 0, certain_error(16)).certain);
-  EXPECT_FALSE(certain_key(KeyKind::l2, 0, NAN, 0, certain_error(16)).certain);
-  EXPECT_TRUE(certain_key(KeyKind::l2, 0, 0, 0, 0).certain);
-  EXPECT_EQ(certain_key(KeyKind::cosine, 0, 0, 1, certain_error(16)).key, 1.0f);
+  EXPECT_FALSE(certain_key<KeyKind::squared_l2>(0, 1 + 0x1p-24, 0, certain_error(16)).certain);
+  EXPECT_FALSE(certain_key<KeyKind::l2>(0, (1 + 0x1p-24) * (1 + 0x1p-24), 0, certain_error(16)).certain);
+  EXPECT_FALSE(certain_key<KeyKind::l2>(0, NAN, 0, certain_error(16)).certain);
+  EXPECT_TRUE(certain_key<KeyKind::l2>(0, 0, 0, 0).certain);
+  EXPECT_EQ(certain_key<KeyKind::cosine>(0, 0, 1, certain_error(16)).key, 1.0f);
 }
 
 TEST(CudaInspectModel, NormsAreCanonical) {

@@ -190,6 +190,59 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product.engine, ProductEngine::mma);
 }
 
+TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
+  SearchTask problem = million();
+  problem.shape.queries = 64;
+  problem.shape.base_space = MemorySpace::cuda(0);
+  const auto engine = [&](int compute_capability = 90) {
+    DeviceInfo device = h200();
+    device.compute_capability = compute_capability;
+    const KnnCudaPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
+    expect_sound(problem, plan, device);
+    return plan.engine;
+  };
+  EXPECT_EQ(engine(), CudaEngine::direct);
+  EXPECT_EQ(engine(89), CudaEngine::product);  // few double-precision units
+  problem.shape.cols = 9;
+  EXPECT_EQ(engine(89), CudaEngine::direct);
+  problem.shape.queries = 65;
+  EXPECT_EQ(engine(), CudaEngine::product);
+  problem.shape.queries = 1;
+  problem.scope.prepared = true;  // an index has the operands
+  EXPECT_EQ(engine(), CudaEngine::product);
+  problem.scope.prepared = false;
+  problem.shape.base_space = {};  // the copy takes longer than either
+  EXPECT_EQ(engine(), CudaEngine::product);
+}
+
+TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
+  SearchTask problem = million();
+  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.cols = 8192;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 1024);
+  problem.shape.query_dtype = problem.shape.base_dtype = DType::u8;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);  // sums of bytes would not fit
+  problem.shape.cols = 8000;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
+  problem.shape.cols = 16385;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::direct);
+}
+
+TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
+  SearchTask problem = million();
+  problem.wish.what = Wanted::all_keys;
+  problem.wish.k = problem.scope.k = 0;
+  problem.shape.base_space = problem.shape.query_space = MemorySpace::cuda(0);
+  const KnnCudaPlan staged = plan_within(problem, 138 * kGiB);
+  problem.wish.result_space = MemorySpace::cuda(0);
+  const KnnCudaPlan in_place = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, in_place);
+  EXPECT_EQ(in_place.row_tile, problem.shape.rows);
+  EXPECT_EQ(in_place.query_tile, problem.shape.queries);
+  EXPECT_LE(in_place.device_bytes, staged.device_bytes - staged.query_tile * staged.row_tile * 4);
+}
+
 TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   SearchTask problem = million();
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);

@@ -47,30 +47,40 @@ KITH_HOST_DEVICE inline float rough_inverse_root(float value) {
 #endif
 }
 
-// sqrt(v') for every v' from v - error to v + error.
+// sqrt(v') for every v' from v - error to v + error; not certain where v is too large or too small for an f32.
+KITH_HOST_DEVICE inline CertainKey quick_root(double v, double error) {
+  // One step of Newton's from a root that is right to within 2^-21 leaves less than 2^-41.
+  const auto inverse = static_cast<double>(rough_inverse_root(static_cast<float>(v)));
+  const double rough = v * inverse;
+  const double root = fma(fma(-rough, rough, v), 0.5 * inverse, rough);
+  const double slack = fma(root, 0x1p-40, error * inverse * 0.51);
+  const CertainKey found = certain_between(root - slack, root + slack);
+  const bool in_range = v > 1e-30 && v < 1e37 && error < v * 0x1p-20;
+  return {found.key, found.certain && in_range};
+}
+
 KITH_HOST_DEVICE inline CertainKey certain_root(double v, double error) {
-  if (v > 1e-30 && v < 1e37 && error < v * 0x1p-20) {
-    // One step of Newton's from a root that is right to within 2^-21 leaves less than 2^-41.
-    const auto inverse = static_cast<double>(rough_inverse_root(static_cast<float>(v)));
-    const double rough = v * inverse;
-    const double root = fma(fma(-rough, rough, v), 0.5 * inverse, rough);
-    const double slack = fma(root, 0x1p-40, error * inverse * 0.51);
-    return certain_between(root - slack, root + slack);
-  }
+  const CertainKey quick = quick_root(v, error);
+  if (quick.certain) return quick;
   const double low = v - error;
   const double high = v + error;
   if (low > 0) return certain_between(sqrt(low * (1 - 0x1p-48)), sqrt(high * (1 + 0x1p-48)));
   return {0.0f, low == 0 && high == 0};
 }
 
-// Of a product, the squared norms and the pair's error: certain_error times what it says there. For cosine the vectors
-// have been scaled, and the norm of a zero vector is zero.
-KITH_HOST_DEVICE inline CertainKey certain_key(KeyKind kind, double product, double nq, double nx, double error) {
-  if (kind == KeyKind::inner_product) return certain_between(-product - error, -product + error);
-  if (kind == KeyKind::cosine && (nq == 0 || nx == 0)) return {1.0f, true};
+// The key of a product, the squared norms and the pair's error, which is certain_error times what it says there. For
+// cosine the vectors have been scaled, and the norm of a zero vector is zero. `kQuick`: without a branch, and so not
+// certain for some distances that are very large or small.
+template <KeyKind kKind, bool kQuick = false>
+KITH_HOST_DEVICE inline CertainKey certain_key(double product, double nq, double nx, double error) {
+  if constexpr (kKind == KeyKind::inner_product) return certain_between(-product - error, -product + error);
   const double v = fma(-2.0, product, nq + nx);
-  if (kind == KeyKind::l2) return certain_root(v, error);
-  if (kind == KeyKind::cosine) return certain_between(0.5 * (v - error), 0.5 * (v + error));
+  if constexpr (kKind == KeyKind::l2) return kQuick ? quick_root(v, error) : certain_root(v, error);
+  if constexpr (kKind == KeyKind::cosine) {
+    const CertainKey found = certain_between(0.5 * (v - error), 0.5 * (v + error));
+    const bool zero = nq == 0 || nx == 0;
+    return {zero ? 1.0f : found.key, zero || found.certain};
+  }
   return certain_between(v - error, v + error);
 }
 

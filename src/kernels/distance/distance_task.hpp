@@ -58,11 +58,11 @@ KITH_HOST_DEVICE inline float key_of_sum(const DistanceTask& task, double sum, i
 }
 
 KITH_HOST_DEVICE inline uint32_t written_key(const DistanceTask& task, float key) {
-  if (task.form == KeyForm::plain) return bits_of_float(key);
-  const uint32_t ordered = ordered_key(key);
-  if (task.form == KeyForm::ordered) return ordered;
-  const float plain = key_of_ordered(ordered);
-  return bits_of_float(task.kind == KeyKind::inner_product ? 0.0f - plain : plain);  // never -0
+  // A NaN is always the same one, and a zero never negative.
+  const float plain = key != key ? float_of_bits(0x7FC00000u) : key + 0.0f;
+  const float distance = task.kind == KeyKind::inner_product ? 0.0f - plain : plain;
+  const uint32_t bits = bits_of_float(task.form == KeyForm::distance ? distance : plain);
+  return task.form == KeyForm::ordered ? ordered_key(plain) : bits;
 }
 
 }  // namespace kith

@@ -72,10 +72,10 @@ class TileStager {
       double* const place = stage[round * kRoundVectors + vector_] + four_ * 4;
       const DType dtype = dtypes_[round == 0 ? 0 : 1];
       double values[4];
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        values[i] = widened(fours_[round].bits[i], dtype);
-        if (scaled) values[i] = values[i] * scales_[round];
+      widen_four(fours_[round], dtype, values);
+      if (scaled) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) values[i] = values[i] * scales_[round];
       }
       // Threads four apart write to the same banks: they take turns.
       const bool later = (four_ & 4) != 0;

@@ -33,11 +33,21 @@ KITH_DEVICE_INLINE void load_few(const DistanceTask& task, const DeviceRowsView&
   for (int first = 0; first < kLanes; first += 4) {
     const bool none = row == nullptr || first >= task.cols;
     const StoredFour four = none ? StoredFour{} : fetch_four(row, rows.dtype, first, task.cols, aligned);
+    double four_values[4];
+    widen_four(four, rows.dtype, four_values);
     KITH_UNROLL
     for (int j = 0; j < 4 && first + j < kLanes; ++j) {
-      values[first + j] = widened(four.bits[j], rows.dtype) * scale;  // exact where nothing is scaled
+      values[first + j] = four_values[j] * scale;  // exact where nothing is scaled
     }
   }
+}
+
+// canonical_tree from lanes kApart apart on, in registers whatever their number is.
+template <KeyKind kStep, int kApart, int kLanes>
+KITH_DEVICE_INLINE void join_tree(double (&lanes)[kLanes]) {
+  KITH_UNROLL
+  for (int j = 0; j < kApart; ++j) lanes[j] = canonical_join<kStep>(lanes[j], lanes[j + kApart]);
+  if constexpr (kApart > 1) join_tree<kStep, kApart / 2>(lanes);
 }
 
 template <KeyKind kStep, int kLanes, typename Block>
@@ -58,11 +68,7 @@ KITH_DEVICE_INLINE void few_columns_tile(const Block& block, FewColumnsShared<kL
     double lanes[kLanes];
     KITH_UNROLL
     for (int j = 0; j < kLanes; ++j) lanes[j] = canonical_step<kStep>(0.0, shared.queries[q][j], x[j], 0.0, 0.0);
-    KITH_UNROLL
-    for (int apart = kLanes / 2; apart > 0; apart /= 2) {
-      KITH_UNROLL
-      for (int j = 0; j < apart; ++j) lanes[j] = canonical_join<kStep>(lanes[j], lanes[j + apart]);
-    }
+    join_tree<kStep, kLanes / 2>(lanes);
     *place = written_key(task, key_of_sum(task, lanes[0], first_query + q, row));
   }
 }

@@ -38,13 +38,33 @@ KITH_DEVICE_INLINE StoredFour fetch_four(const void* row, DType dtype, int64_t f
   }
 }
 
+KITH_DEVICE_INLINE int byte_value(uint32_t bits, DType dtype) {
+  return dtype == DType::u8 ? static_cast<int>(bits) : static_cast<int>(static_cast<int8_t>(bits));
+}
+
 KITH_DEVICE_INLINE double widened(uint32_t bits, DType dtype) {
   switch (dtype) {
     case DType::f32: return static_cast<double>(float_of_bits(bits));
     case DType::f16: return static_cast<double>(Half{static_cast<uint16_t>(bits)});
     case DType::bf16: return static_cast<double>(float_of_bits(bits << 16));
-    case DType::u8: return static_cast<double>(bits);
-    default: return static_cast<double>(static_cast<int8_t>(bits));
+    default: return static_cast<double>(byte_value(bits, dtype));
+  }
+}
+
+// The dtype is looked at once for four.
+KITH_DEVICE_INLINE void widen_four(const StoredFour& four, DType dtype, double (&values)[4]) {
+  if (dtype == DType::f32) {
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) values[i] = widened(four.bits[i], DType::f32);
+  } else if (dtype == DType::f16) {
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) values[i] = widened(four.bits[i], DType::f16);
+  } else if (dtype == DType::bf16) {
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) values[i] = widened(four.bits[i], DType::bf16);
+  } else {
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) values[i] = static_cast<double>(byte_value(four.bits[i], dtype));
   }
 }
 
