@@ -1,24 +1,17 @@
 #include "exact/dense_scan.hpp"
 
-#include "core/host_array.hpp"
-#include "kernels/distance/distance_block_cpu.hpp"
+#include "exact/dense_block.hpp"
 
 #include <algorithm>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kRows = 512;  // of a block
-constexpr int64_t kQueries = 96;
 constexpr int64_t kFewestKeys = 64;  // before anything is concluded from them
 // A key by itself takes as long as so many in a block.
 constexpr int64_t kAlone = 4;
 
 }  // namespace
-
-int64_t DenseScan::bytes_for(int64_t cols) {
-  return canonical_block_bytes(cols) + array_bytes<float>(kRows * kQueries);
-}
 
 DenseScan::DenseScan(const ScanContext& context, int64_t first_query, int64_t count, int64_t split, int slot)
     : context_(context),
@@ -70,18 +63,18 @@ bool DenseScan::finish() {
 
 void DenseScan::scan(const std::vector<int64_t>& queries, int64_t first, int64_t end) {
   const int64_t cols = context_.base.cols();
-  if (memory_.bytes() == 0) memory_ = HostBuffer(bytes_for(cols), "a block of pairs", context_.resources);
+  if (memory_.bytes() == 0) memory_ = HostBuffer(dense_block_bytes(cols), "a block of pairs", context_.resources);
   std::byte* const scratch = memory_.data();
   auto* const keys = reinterpret_cast<float*>(scratch + canonical_block_bytes(cols));
-  CanonicalQuery some[kQueries];
-  for (int64_t at = 0; at < static_cast<int64_t>(queries.size()); at += kQueries) {
-    const int64_t count = std::min<int64_t>(kQueries, static_cast<int64_t>(queries.size()) - at);
+  CanonicalQuery some[kDenseQueries];
+  for (int64_t at = 0; at < static_cast<int64_t>(queries.size()); at += kDenseQueries) {
+    const int64_t count = std::min<int64_t>(kDenseQueries, static_cast<int64_t>(queries.size()) - at);
     const int64_t* const mine = queries.data() + at;
     for (int64_t i = 0; i < count; ++i) some[i] = context_.queries.canonical(first_query_ + mine[i]);
-    for (int64_t row = first; row < end; row += kRows) {
-      const MatrixView rows = context_.base.slice(row, std::min(kRows, end - row));
-      canonical_block_cpu({context_.kind, some, count, rows, keys, kRows}, scratch);
-      for (int64_t i = 0; i < count; ++i) push(mine[i], keys + i * kRows, rows.rows(), row);
+    for (int64_t row = first; row < end; row += kDenseRows) {
+      const MatrixView rows = context_.base.slice(row, std::min(kDenseRows, end - row));
+      canonical_block_cpu({context_.kind, some, count, rows, keys, kDenseRows}, scratch);
+      for (int64_t i = 0; i < count; ++i) push(mine[i], keys + i * kDenseRows, rows.rows(), row);
       context_.meter.checkpoint();
     }
   }

@@ -5,7 +5,7 @@
 // keys, the rest of the stretch, and twice as many stretches each time, get all their keys by blocks (canonical_block),
 // which takes no longer. Keys are keys: this changes the time, never the result.
 //
-// Memory: bytes_for() a task, once a query needs it.
+// Memory: dense_block_bytes() a task, once a query needs it.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -20,8 +20,6 @@ namespace kith {
 
 class DenseScan {
  public:
-  static int64_t bytes_for(int64_t cols);
-
   // Of `count` queries from `first_query` on, which below count from there.
   DenseScan(const ScanContext& context, int64_t first_query, int64_t count, int64_t split, int slot);
 

@@ -5,10 +5,10 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "exact/dense_scan.hpp"
+#include "exact/dense_block.hpp"
 #include "exact/query_set.hpp"
-#include "exact/tile_scan.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
 
@@ -64,7 +64,7 @@ struct RowCosts {
   explicit RowCosts(int64_t columns) {
     const auto cols = static_cast<double>(columns);
     pack = 60 + 1.15 * cols;
-    direct = columns <= TileScan::kMostColumns ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
+    direct = columns <= kMostColumnsSideBySide ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
     product = 0.2 + 0.012 * cols;
   }
   bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
@@ -94,7 +94,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   if (product && !task.scope.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
-  if (plan.dense) bytes += budget.threads * DenseScan::bytes_for(task.shape.cols);
+  if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
   if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
   return bytes + task.read_bytes(batch, plan.base_chunk);

@@ -151,7 +151,7 @@ int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first
 bool TileScan::puts_side_by_side(const ScanContext& context) {
   constexpr int64_t kAlways = 16;
   const int64_t cols = context.base.cols();
-  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumns : kAlways);
+  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumnsSideBySide : kAlways);
 }
 
 void TileScan::put_side_by_side(const MatrixView& rows) {
@@ -160,7 +160,7 @@ void TileScan::put_side_by_side(const MatrixView& rows) {
     return pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), rows.rows(), cols, kTileRows,
                       reinterpret_cast<uint32_t*>(columns_));
   }
-  float widened[kMostColumns];
+  float widened[kMostColumnsSideBySide];
   for (int64_t i = 0; i < rows.rows(); ++i) {
     widen_row(rows, i, widened);
     for (int64_t c = 0; c < cols; ++c) columns_[c * kTileRows + i] = widened[c];

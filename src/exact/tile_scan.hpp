@@ -13,7 +13,6 @@ namespace kith {
 class TileScan {
  public:
   static constexpr int64_t kTileRows = kColumnRows;
-  static constexpr int64_t kMostColumns = 32;  // of rows that are put side by side
 
   // `queries`: one after the other, as they are compared.
   TileScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
@@ -41,7 +40,7 @@ class TileScan {
   const int slot_;
   const bool check_finite_;
   const bool side_by_side_;
-  float columns_[kMostColumns * kTileRows];
+  float columns_[kMostColumnsSideBySide * kTileRows];
   float values_[kTileRows];
   float facts_[kTileRows] = {};
 };

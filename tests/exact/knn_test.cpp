@@ -49,6 +49,15 @@ TEST(Knn, EqualsTheReferenceForEveryShape) {
   }
 }
 
+TEST(Knn, EqualsTheReferenceForManyColumns) {
+  for (const int64_t cols : {1025, 2049, 5000}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+      check_with_every_target(make_floats(Shape::gaussian, 9, cols, 5),
+                              make_floats(Shape::near_duplicates, 110, cols, 6), {10, metric});
+    }
+  }
+}
+
 TEST(Knn, TakesBytesAndMixedTypes) {
   for (const Metric metric : kMetrics) {
     for (const int64_t cols : {3, 64, 785}) {

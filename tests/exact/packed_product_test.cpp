@@ -49,8 +49,55 @@ class BoundCheck final : public PanelHits {
   const Bound bound_;
 };
 
-TEST(PackedProduct, EveryValueIsWithinItsBound) {
+// With the instruction set in use.
+void check_bounds(Metric metric, const reference::Matrix<float>& queries, const reference::Matrix<float>& base) {
   const Resources resources;
+  const KeyKind kind = key_kind(metric);
+  ProgressMeter meter("test", 1, resources);
+  const int64_t cols = base.cols;
+  const PanelFormat format = choose_panel_format(kind, DType::f32, DType::f32, cols, cpu_extensions());
+  PackedRows packed(kind, format, choose_origin(kind, base.view()), base.rows, resources);
+  packed.pack(base.view(), {true}, meter, resources);
+  QuerySet set(kind, queries.rows, cols, format, resources);
+  set.load(queries.view(), true, 0);
+  set.pack(packed.origin(), meter, resources);
+  std::vector<float> limits(64, kInfinity);
+  const PanelQueries panels = set.packed().panels(0, queries.rows, limits.data());
+  const PanelBase rows = packed.panels();
+  BoundCheck check(metric, queries, base, set, packed,
+                   [&](int64_t query, int64_t panel) { return panels.bound(query).at(rows.norms[panel]); });
+  scan_panels(panels, rows, 0, packed.panel_count(), check);
+  EXPECT_EQ(check.pairs, queries.rows * base.rows);
+  if (format != PanelFormat::screened) return;
+
+  PackedRows bytes(kind, PanelFormat::rounded, packed.origin(), base.rows, resources);
+  bytes.pack(base.view(), {true}, meter, resources);
+  QuerySet bytes_set(kind, queries.rows, cols, PanelFormat::rounded, resources);
+  bytes_set.load(queries.view(), true, 0);
+  bytes_set.pack(packed.origin(), meter, resources);
+  const PackedProduct product(bytes_set.packed(), 0, queries.rows, limits.data(), bytes);
+  BoundCheck alone(metric, queries, base, bytes_set, bytes,
+                   [&](int64_t query, int64_t panel) { return product.bound(query, panel); });
+  product.scan(alone);
+  EXPECT_EQ(alone.pairs, queries.rows * base.rows);
+
+  for (int64_t query = 0; query < queries.rows; ++query) {
+    alignas(64) float values[kMostRowsPerPanel];
+    panel_values(panels, rows, query, 0, values);
+    check.on_hit(query, 0, values);
+  }
+  const RoundedBase rounded = packed.screen_panels();
+  for (const int64_t count : {int64_t{1}, int64_t{3}, queries.rows}) {
+    const RoundedQueries some = set.packed().screen_panels(0, count, limits.data());
+    BoundCheck screen(metric, queries, base, set, packed, [&](int64_t query, int64_t panel) {
+      return some.bound(query, rounded.norms[panel], rounded.residuals[panel]);
+    });
+    scan_rounded_panels(some, rounded, 0, packed.panel_count(), screen);
+    EXPECT_EQ(screen.pairs, count * base.rows);
+  }
+}
+
+TEST(PackedProduct, EveryValueIsWithinItsBound) {
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
     for (const Shape shape : reference::kAllShapes) {
@@ -58,52 +105,25 @@ TEST(PackedProduct, EveryValueIsWithinItsBound) {
       for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
         for (const int64_t cols : {1, 2, 33, 300}) {
           SCOPED_TRACE(testing::Message() << target << " " << shape << " " << name_of(metric) << " " << cols);
-          const auto queries = reference::make_floats(shape, 11, cols, 1);
-          const auto base = reference::make_floats(shape, 101, cols, 2);
-          const KeyKind kind = key_kind(metric);
-          ProgressMeter meter("test", 1, resources);
-          const PanelFormat format = choose_panel_format(kind, DType::f32, DType::f32, cols, cpu_extensions());
-          PackedRows packed(kind, format, choose_origin(kind, base.view()), base.rows, resources);
-          packed.pack(base.view(), {true}, meter, resources);
-          QuerySet set(kind, queries.rows, cols, format, resources);
-          set.load(queries.view(), true, 0);
-          set.pack(packed.origin(), meter, resources);
-          std::vector<float> limits(64, kInfinity);
-          const PanelQueries panels = set.packed().panels(0, queries.rows, limits.data());
-          const PanelBase rows = packed.panels();
-          BoundCheck check(metric, queries, base, set, packed,
-                           [&](int64_t query, int64_t panel) { return panels.bound(query).at(rows.norms[panel]); });
-          scan_panels(panels, rows, 0, packed.panel_count(), check);
-          EXPECT_EQ(check.pairs, queries.rows * base.rows);
-          if (format != PanelFormat::screened) continue;
-
-          PackedRows bytes(kind, PanelFormat::rounded, packed.origin(), base.rows, resources);
-          bytes.pack(base.view(), {true}, meter, resources);
-          QuerySet bytes_set(kind, queries.rows, cols, PanelFormat::rounded, resources);
-          bytes_set.load(queries.view(), true, 0);
-          bytes_set.pack(packed.origin(), meter, resources);
-          const PackedProduct product(bytes_set.packed(), 0, queries.rows, limits.data(), bytes);
-          BoundCheck alone(metric, queries, base, bytes_set, bytes,
-                           [&](int64_t query, int64_t panel) { return product.bound(query, panel); });
-          product.scan(alone);
-          EXPECT_EQ(alone.pairs, queries.rows * base.rows);
-
-          for (int64_t query = 0; query < queries.rows; ++query) {
-            alignas(64) float values[kMostRowsPerPanel];
-            panel_values(panels, rows, query, 0, values);
-            check.on_hit(query, 0, values);
-          }
-          const RoundedBase rounded = packed.screen_panels();
-          for (const int64_t count : {int64_t{1}, int64_t{3}, queries.rows}) {
-            const RoundedQueries some = set.packed().screen_panels(0, count, limits.data());
-            BoundCheck screen(metric, queries, base, set, packed, [&](int64_t query, int64_t panel) {
-              return some.bound(query, rounded.norms[panel], rounded.residuals[panel]);
-            });
-            scan_rounded_panels(some, rounded, 0, packed.panel_count(), screen);
-            EXPECT_EQ(screen.pairs, count * base.rows);
-          }
+          check_bounds(metric, reference::make_floats(shape, 11, cols, 1), reference::make_floats(shape, 101, cols, 2));
         }
       }
+    }
+  }
+}
+
+// Products of one sign, whose roundings all go the same way: one long sum would be off by many times the bound.
+TEST(PackedProduct, ManyColumnsAreSummedInSegments) {
+  for (const std::string& target : targets_for_next_case()) {
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {2048, 2049, 4099, 60000}) {
+      SCOPED_TRACE(testing::Message() << target << " " << cols);
+      auto queries = reference::make_floats(Shape::gaussian, 3, cols, 1);
+      auto base = reference::make_floats(Shape::gaussian, 33, cols, 2);
+      for (float& value : queries.values) value = 0.1f + 1e-4f * value;
+      for (float& value : base.values) value = 0.3f + 1e-4f * value;
+      check_bounds(Metric::inner_product, queries, base);
+      check_bounds(Metric::sqeuclidean, queries, base);
     }
   }
 }

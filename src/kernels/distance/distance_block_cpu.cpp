@@ -96,34 +96,52 @@ class ProofUse {
   int64_t waiting_ = 0;
 };
 
-// The scratch of a block.
-struct BlockScratch {
-  double* rows;          // a panel
-  double* row_inverses;  // of the panel, for cosine
-  double* row_norms;     // squared, of the values as they are packed
-  double* queries;       // panels
-  double* query_norms;
-  double* lanes;  // of every tile of the queries with a panel, between slabs
+// Where the parts of a block's scratch lie, in doubles.
+struct BlockLayout {
+  int64_t rows = 0;          // a panel
+  int64_t row_inverses = 0;  // of the panel, for cosine
+  int64_t row_norms = 0;     // squared, of the values as they are packed
+  int64_t queries = 0;       // panels
+  int64_t query_norms = 0;
+  int64_t lanes = 0;  // of every tile of the queries with a panel, between slabs
+  int64_t end = 0;
 
-  BlockScratch(std::byte* memory, int64_t cols) {
+  explicit BlockLayout(int64_t cols) {
     const int64_t width = packed_columns(cols);
     const int64_t most = queries_at_a_time(cols);
-    auto* at = reinterpret_cast<double*>(memory);
+    // Of any instruction set: tiles of four queries fill up to four, those of six to eight.
+    const int64_t padded = most / kMostTileQueries * kMostQueryWidth;
     const auto take = [&](int64_t count) {
-      double* const mine = at;
-      at += round_up(count, 8);
-      return mine;
+      const int64_t at = end;
+      end += round_up(count, 8);
+      return at;
     };
     rows = take(kMostTileRows * width);
     row_inverses = take(kMostTileRows);
     row_norms = take(kMostTileRows);
-    // Of any instruction set: tiles of four queries fill up to four, those of six to eight.
-    queries = take(most / kMostTileQueries * kMostQueryWidth * width);
-    query_norms = take(most / kMostTileQueries * kMostQueryWidth);
+    queries = take(padded * width);
+    query_norms = take(padded);
     lanes = take(cols > kSlab ? most * kCanonicalLanes * kMostTileRows : 0);
-    end = reinterpret_cast<std::byte*>(at);
   }
-  std::byte* end;
+};
+
+struct BlockScratch {
+  double* rows;
+  double* row_inverses;
+  double* row_norms;
+  double* queries;
+  double* query_norms;
+  double* lanes;
+
+  BlockScratch(std::byte* memory, const BlockLayout& layout) {
+    auto* const at = reinterpret_cast<double*>(memory);
+    rows = at + layout.rows;
+    row_inverses = at + layout.row_inverses;
+    row_norms = at + layout.row_norms;
+    queries = at + layout.queries;
+    query_norms = at + layout.query_norms;
+    lanes = at + layout.lanes;
+  }
 };
 
 }  // namespace
@@ -242,7 +260,7 @@ HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const
   for (int i = 0; i < walk.count; ++i) {
     const auto [lane, joins] = walk.steps[i];
     const int64_t at = order.first[lane];
-    double* const mine = lanes + lane * kTileQueries * kTileRows;
+    double* const mine = lanes == nullptr ? nullptr : lanes + lane * kTileQueries * kTileRows;
     Tile tile;
     if (first) {
       for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
@@ -467,7 +485,7 @@ void run_queries(const CanonicalBlock& block, PackRows pack, int64_t first_query
 }
 
 void RunBlock(const CanonicalBlock& block, std::byte* memory) {
-  const BlockScratch scratch(memory, block.rows.cols());
+  const BlockScratch scratch(memory, BlockLayout(block.rows.cols()));
   const int64_t step = queries_at_a_time(block.rows.cols());
   const PackRows pack = visit_dtype(block.rows.dtype(),
                                     [](auto stored) -> PackRows { return pack_rows<typename decltype(stored)::type>; });
@@ -490,9 +508,7 @@ namespace kith {
 
 HWY_EXPORT(RunBlock);
 
-int64_t canonical_block_bytes(int64_t cols) {
-  return BlockScratch(nullptr, cols).end - static_cast<std::byte*>(nullptr);
-}
+int64_t canonical_block_bytes(int64_t cols) { return BlockLayout(cols).end * static_cast<int64_t>(sizeof(double)); }
 
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch) {
   if (block.kind != KeyKind::hamming && block.query_count >= kFewestQueries && block.rows.cols() > 0) {

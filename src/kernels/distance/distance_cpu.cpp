@@ -32,32 +32,27 @@ constexpr int kSideBySide = 1;
 #endif
 
 // The 16 lanes' next elements.
-struct Slab {
-  Doubles values[kVectors];
-};
+using Slab = Doubles[kVectors];
 
 template <typename T>
-HWY_INLINE Slab load_slab(const T* from) {
-  Slab slab;
+HWY_INLINE void load_slab(const T* from, Slab& slab) {
 #pragma GCC unroll 16
-  for (int64_t v = 0; v < kVectors; ++v) slab.values[v] = load_doubles(from + v * kDoubles);
-  return slab;
+  for (int64_t v = 0; v < kVectors; ++v) slab[v] = load_doubles(from + v * kDoubles);
 }
 
 // The first `count` elements, fewer than 16, and zeros. Nothing past them is read.
 template <typename T>
-HWY_INLINE Slab load_tail(const T* from, int64_t count) {
+HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
 #if HWY_TARGET <= HWY_AVX2
   if constexpr (std::is_same_v<T, float>) {
     const hn::Rebind<float, F64> d;
-    Slab slab;
 #pragma GCC unroll 16
     for (int64_t v = 0; v < kVectors; ++v) {
       const int64_t here = std::clamp<int64_t>(count - v * kDoubles, 0, kDoubles);
       const auto mask = hn::FirstN(d, static_cast<size_t>(here));
-      slab.values[v] = hn::PromoteTo(F64(), hn::MaskedLoad(mask, d, from + v * kDoubles));
+      slab[v] = hn::PromoteTo(F64(), hn::MaskedLoad(mask, d, from + v * kDoubles));
     }
-    return slab;
+    return;
   }
 #endif
   HWY_ALIGN T tail[kCanonicalLanes] = {};
@@ -68,7 +63,7 @@ HWY_INLINE Slab load_tail(const T* from, int64_t count) {
     for (int64_t i = 0; i < piece; ++i) tail[at + i] = from[at + i];
     at += piece;
   }
-  return load_slab(tail);
+  load_slab(tail, slab);
 }
 
 // What is left of a vector of lanes, by halves.
@@ -92,7 +87,7 @@ HWY_INLINE double join_all(Doubles (&lanes)[kVectors]) {
   return join_halves<kKind>(F64(), lanes[0]);
 }
 
-// Sums of kRows rows: step(lanes, slab of a row, row, column) is called for slab after slab.
+// Sums of kRows rows: step(lanes, column, load) is called for slab after slab; load(row, slab) brings a row's.
 template <KeyKind kKind, int kRows, typename T, typename Step>
 HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows], const Step& step) {
   Doubles lanes[kRows][kVectors];
@@ -103,9 +98,9 @@ HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&s
   }
   int64_t at = 0;
   for (; at + kCanonicalLanes <= cols; at += kCanonicalLanes) {
-    step(lanes, at, [&](int r) HWY_ATTR { return load_slab(rows[r] + at); });
+    step(lanes, at, [&](int r, Slab& x) HWY_ATTR { load_slab(rows[r] + at, x); });
   }
-  if (at < cols) step(lanes, at, [&](int r) HWY_ATTR { return load_tail(rows[r] + at, cols - at); });
+  if (at < cols) step(lanes, at, [&](int r, Slab& x) HWY_ATTR { load_tail(rows[r] + at, cols - at, x); });
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) sums[r] = join_all<kKind>(lanes[r]);
 }
@@ -113,13 +108,14 @@ HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&s
 template <int kRows, typename T>
 HWY_INLINE void squared_norms(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows]) {
   sum_rows<KeyKind::inner_product>(rows, cols, sums,
-                                   [&](Doubles(&lanes)[kRows][kVectors], int64_t, const auto& slab_of) HWY_ATTR {
+                                   [&](Doubles(&lanes)[kRows][kVectors], int64_t, const auto& load) HWY_ATTR {
 #pragma GCC unroll 4
                                      for (int r = 0; r < kRows; ++r) {
-                                       const Slab x = slab_of(r);
+                                       Slab x;
+                                       load(r, x);
 #pragma GCC unroll 16
                                        for (int64_t v = 0; v < kVectors; ++v)
-                                         lanes[r][v] = fused(x.values[v], x.values[v], lanes[r][v]);
+                                         lanes[r][v] = fused(x[v], x[v], lanes[r][v]);
                                      }
                                    });
 }
@@ -132,22 +128,27 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const T* const (&rows
     for (double& inverse : inverses) inverse = canonical_inverse_norm(inverse);
   }
   double sums[kRows];
-  sum_rows<kKind>(rows, cols, sums, [&](Doubles(&lanes)[kRows][kVectors], int64_t at, const auto& slab_of) HWY_ATTR {
-    Slab q = cols - at < kCanonicalLanes ? load_tail(query.values + at, cols - at) : load_slab(query.values + at);
+  sum_rows<kKind>(rows, cols, sums, [&](Doubles(&lanes)[kRows][kVectors], int64_t at, const auto& load) HWY_ATTR {
+    Slab q;
+    if (cols - at < kCanonicalLanes) {
+      load_tail(query.values + at, cols - at, q);
+    } else {
+      load_slab(query.values + at, q);
+    }
     if constexpr (kKind == KeyKind::cosine) {
 #pragma GCC unroll 16
       for (int64_t v = 0; v < kVectors; ++v) {
-        q.values[v] = hn::Mul(q.values[v], hn::Set(F64(), query.inverse_norm));
+        q[v] = hn::Mul(q[v], hn::Set(F64(), query.inverse_norm));
       }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const Slab x = slab_of(r);
+      Slab x;
+      load(r, x);
 #pragma GCC unroll 16
       for (int64_t v = 0; v < kVectors; ++v) {
-        const Doubles value =
-            kKind == KeyKind::cosine ? hn::Mul(x.values[v], hn::Set(F64(), inverses[r])) : x.values[v];
-        lanes[r][v] = step_lanes<kKind>(lanes[r][v], q.values[v], value);
+        const Doubles value = kKind == KeyKind::cosine ? hn::Mul(x[v], hn::Set(F64(), inverses[r])) : x[v];
+        lanes[r][v] = step_lanes<kKind>(lanes[r][v], q[v], value);
       }
     }
   });

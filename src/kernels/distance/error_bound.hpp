@@ -17,6 +17,19 @@ inline constexpr double kUnitRoundoff = 0x1p-24;
 inline constexpr double kExtraTerms = 24;
 inline constexpr double kSlack = 1.05;
 
+// Products of many columns are summed in segments, whose sums are added up: no product takes part in more roundings
+// than its segment has columns and there are segments.
+inline constexpr int64_t kSegmentColumns = 1024;
+constexpr bool has_segments(int64_t cols) { return cols > 2 * kSegmentColumns; }
+constexpr int64_t sum_roundings(int64_t cols) {
+  return has_segments(cols) ? kSegmentColumns + cols / kSegmentColumns + 1 : cols;
+}
+// Of tiles, which add up three products for each column, and whose segments are shorter by less than a step.
+constexpr int64_t tile_sum_roundings(int64_t cols) {
+  constexpr int64_t kLongestStep = 32;
+  return has_segments(cols) ? kSegmentColumns + 3 * (cols / (kSegmentColumns - kLongestStep) + 1) : 3 * cols;
+}
+
 // Of a sum of `cols` products, relative to |q| |x|; infinite where so many roundings leave nothing sure.
 inline double product_error(int64_t cols) {
   const double first_order = (static_cast<double>(cols) + kExtraTerms) * kUnitRoundoff;
@@ -42,14 +55,15 @@ struct ErrorBound {
 // |q|^2 + (|x|^2 - 2 q x) from centred f32 rows, the products added to |x|^2 one by one: all that is added up is at
 // most (|q| + |x|)^2, and so is each thing that is rounded on the way.
 inline ErrorBound squared_l2_product_bound(double query_norm, int64_t cols) {
-  const double c = product_error(cols);
+  const double c = product_error(sum_roundings(cols));
   return {static_cast<float>(c * query_norm * query_norm + underflow_error(cols)),
           static_cast<float>(2 * c * query_norm), static_cast<float>(c)};
 }
 
 // q x, with the norms of the rows that are multiplied (1 for normalised ones).
 inline ErrorBound inner_product_bound(double query_norm, int64_t cols) {
-  return {static_cast<float>(underflow_error(cols)), static_cast<float>(product_error(cols) * query_norm), 0.0f};
+  return {static_cast<float>(underflow_error(cols)),
+          static_cast<float>(product_error(sum_roundings(cols)) * query_norm), 0.0f};
 }
 
 // Products of f32 split into bf16 parts, high + low, each rounded to nearest: |high - x| <= 2^-8 |x|, and what both
@@ -62,7 +76,7 @@ inline constexpr double kBothPartsError = 3.1 * 0x1p-16;
 // As inner_product_bound and squared_l2_product_bound, where `split_error` of |q| |x| is missing. The parts' magnitudes
 // add up to little more than the values'.
 inline ErrorBound tile_product_bound(bool differences, double query_norm, int64_t cols, double split_error) {
-  const double c = 1.03 * product_error(3 * cols);
+  const double c = 1.03 * product_error(tile_sum_roundings(cols));
   const double scale = differences ? 2 : 1;
   const double flushed = static_cast<double>(cols) * 0x1p-122;
   const double constant = differences ? c * query_norm * query_norm : 0.0;

@@ -23,6 +23,7 @@ void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, flo
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;
+inline constexpr int64_t kMostColumnsSideBySide = 32;  // of longer rows none are put so
 struct ScannedColumns {
   const float* values = nullptr;
   int64_t cols = 0;

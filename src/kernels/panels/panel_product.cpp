@@ -111,10 +111,28 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
     for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
   }
   const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
-  for (int64_t c = 0; c < base.cols; ++c) {
-    tile_step<kStep>(query_panel, rows, sums);
-    query_panel += kQueries;
-    rows += kRows;
+  const bool segments = kStep == PanelStep::product && has_segments(base.cols);
+  HWY_ALIGN float totals[kQueries][kRows];
+  for (int64_t c = 0; c < base.cols;) {
+    const int64_t end = segments ? std::min(c + kSegmentColumns, base.cols) : base.cols;
+    const bool first = c == 0;
+    for (; c < end; ++c) {
+      tile_step<kStep>(query_panel, rows, sums);
+      query_panel += kQueries;
+      rows += kRows;
+    }
+    if (!segments) break;
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        float* const total = totals[q] + v * kFloats;
+        if (!first) sums[q][v] = hn::Add(sums[q][v], hn::Load(d, total));
+        if (c == base.cols) continue;
+        hn::Store(sums[q][v], d, total);
+        sums[q][v] = hn::Zero(d);
+      }
+    }
   }
 
   HWY_ALIGN float limits[kQueries];
@@ -157,7 +175,7 @@ void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t firs
   }
 }
 
-// Columns in four groups, whose sums do not wait for each other.
+// Columns in four groups, whose sums do not wait for each other; segments are as long in each.
 void PanelValues(const PanelQueries& queries, const PanelBase& base, int64_t query, int64_t panel, float* values) {
   constexpr int kGroups = 4;
   const F32 d;
@@ -173,14 +191,20 @@ void PanelValues(const PanelQueries& queries, const PanelBase& base, int64_t que
     }
   }
   int64_t c = 0;
-  for (; c + kGroups <= base.cols; c += kGroups) {
+  for (int64_t segment = 0; segment < base.cols; segment += kGroups * kSegmentColumns) {
+    const int64_t end = std::min(segment + kGroups * kSegmentColumns, base.cols);
+    for (; c + kGroups <= end; c += kGroups) {
 #pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) add_column(q[(c + g) * kQueries], rows + (c + g) * kRows, sums[g]);
-  }
-  for (; c < base.cols; ++c) add_column(q[c * kQueries], rows + c * kRows, sums[0]);
+      for (int g = 0; g < kGroups; ++g) add_column(q[(c + g) * kQueries], rows + (c + g) * kRows, sums[g]);
+    }
+    for (; c < end; ++c) add_column(q[c * kQueries], rows + c * kRows, sums[0]);
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    hn::Store(hn::Add(hn::Add(sums[0][v], sums[1][v]), hn::Add(sums[2][v], sums[3][v])), d, values + v * kFloats);
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec sum = hn::Add(hn::Add(sums[0][v], sums[1][v]), hn::Add(sums[2][v], sums[3][v]));
+      hn::Store(segment == 0 ? sum : hn::Add(sum, hn::Load(d, values + v * kFloats)), d, values + v * kFloats);
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroups; ++g) sums[g][v] = hn::Zero(d);
+    }
   }
 }
 

@@ -68,6 +68,8 @@ struct BlockPlace {
   const std::byte* rows = nullptr;     // a panel
   int64_t units = 0;                   // of a vector's part
   int64_t units_per_step = 0;
+  int64_t first = 0;  // unit, and the one after the last
+  int64_t end = 0;
 };
 
 // All of the four sums start from the rows' terms, which a stride of 0 repeats for each query.
@@ -83,9 +85,9 @@ template <TileKind kKind>
 KITH_FOR_AMX inline void add_products(const BlockPlace& place) {
   const int64_t query_stride = 4 * place.units;
   constexpr int64_t kRowStride = 4 * kSide;
-  const std::byte* queries = place.queries;
-  const std::byte* rows = place.rows;
-  for (int64_t u = 0; u < place.units; u += place.units_per_step) {
+  const std::byte* queries = place.queries + 4 * place.first;
+  const std::byte* rows = place.rows + kRowStride * place.first;
+  for (int64_t u = place.first; u < place.end; u += place.units_per_step) {
     _tile_loadd(4, queries, query_stride);
     _tile_loadd(6, rows, kRowStride);
     _tile_loadd(7, rows + 64, kRowStride);
@@ -174,7 +176,7 @@ KITH_FOR_AMX void scan_bytes(const BytePanelQueries& queries, const BytePanelBas
     const std::byte* const rows = static_cast<const std::byte*>(base.panels) + panel * kSide * 4 * units;
     for (int64_t q = 0; q < queries.count; q += kSide) {
       start_sums(starts);
-      add_products<kKind>({static_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step});
+      add_products<kKind>({static_cast<const std::byte*>(queries.panels) + q * 4 * units, rows, units, step, 0, units});
       store_sums(sums);
       for (int i = 0; i < kSide; i += kLanes) {
         const __m512i halves = _mm512_sra_epi32(_mm512_loadu_si512(queries.limits + q + i), _mm_cvtsi32_si128(shift));
@@ -207,6 +209,35 @@ KITH_FOR_AMX inline void block_limits(const PanelQueries& queries, int64_t first
   }
 }
 
+// Adds products to sums that lie in memory, segment by segment (error_bound.hpp).
+KITH_FOR_AMX void add_segments(BlockPlace place, BlockSums& totals) {
+  BlockSums segment;
+  const int64_t units = kSegmentColumns / 2 / place.units_per_step * place.units_per_step;
+  for (int64_t first = 0; first < place.units; first += units) {
+    place.first = first;
+    place.end = first + units < place.units ? first + units : place.units;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    add_products<TileKind::bf16>(place);
+    store_sums(segment);
+    for (int q = 0; q < kSide; ++q) {
+      for (int i = 0; i < kSide; i += kLanes) {
+        float* const total = reinterpret_cast<float*>(totals.values[q]) + i;
+        _mm512_store_ps(total, _mm512_add_ps(_mm512_load_ps(total), _mm512_load_ps(segment.floats(q) + i)));
+      }
+    }
+  }
+}
+
+// Every query's sums, as the rows' terms.
+KITH_FOR_AMX void start_totals(const float* terms, BlockSums& totals) {
+  for (int q = 0; q < kSide; ++q) {
+    for (int i = 0; i < kSide; i += kLanes) _mm512_store_si512(totals.values[q] + i, _mm512_load_si512(terms + i));
+  }
+}
+
 // Whether a value of query q may pass. Where a value can be a NaN the limit is infinite, and everything passes.
 KITH_FOR_AMX inline __mmask16 may_pass(const BlockSums& sums, int q, float limit) {
   const __m512 least = _mm512_min_ps(_mm512_load_ps(sums.floats(q)), _mm512_load_ps(sums.floats(q) + kLanes));
@@ -220,6 +251,7 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
   const int64_t units = units_per_part(PanelFormat::bf16, base.cols);
   const int64_t step = columns_per_step(PanelFormat::bf16, base.cols) / 2;
   const int64_t part = kSide * 4 * units;  // bytes, of a panel of either
+  const bool segments = has_segments(base.cols);
   const TileSetup setup(step);
   BlockSums sums;
   alignas(64) float limits[kSide];
@@ -230,18 +262,28 @@ KITH_FOR_AMX void scan_panels_amx(const PanelQueries& queries, const PanelBase& 
     for (int64_t q = 0; q < queries.count; q += kSide) {
       const std::byte* const high_queries = static_cast<const std::byte*>(queries.panels) + q * 8 * units;
       const std::byte* const low_queries = high_queries + part;
-      start_sums(terms);
-      add_products<TileKind::bf16>({high_queries, high_rows, units, step});
-      store_sums(sums);
+      if (segments) {
+        start_totals(terms, sums);
+        add_segments({high_queries, high_rows, units, step}, sums);
+      } else {
+        start_sums(terms);
+        add_products<TileKind::bf16>({high_queries, high_rows, units, step, 0, units});
+        store_sums(sums);
+      }
       block_limits(queries, q, base.norms[panel], true, limits);
       __mmask16 any = 0;
 #pragma GCC unroll 8
       for (int i = 0; i < kSide; ++i) any = _kor_mask16(any, may_pass(sums, i, limits[i]));
       if (any == 0) continue;
 
-      add_products<TileKind::bf16>({high_queries, low_rows, units, step});
-      add_products<TileKind::bf16>({low_queries, high_rows, units, step});
-      store_sums(sums);
+      if (segments) {
+        add_segments({high_queries, low_rows, units, step}, sums);
+        add_segments({low_queries, high_rows, units, step}, sums);
+      } else {
+        add_products<TileKind::bf16>({high_queries, low_rows, units, step, 0, units});
+        add_products<TileKind::bf16>({low_queries, high_rows, units, step, 0, units});
+        store_sums(sums);
+      }
       block_limits(queries, q, base.norms[panel], false, limits);
       for (int i = 0; i < kSide && q + i < queries.count; ++i) {
         if (may_pass(sums, i, limits[i]) != 0) hits.on_hit(q + i, panel, sums.floats(i));
