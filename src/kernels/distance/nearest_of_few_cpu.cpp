@@ -54,6 +54,17 @@ HWY_INLINE hn::Vec<F64> fused(hn::Vec<F64> a, hn::Vec<F64> b, hn::Vec<F64> c) {
 #endif
 }
 
+// The rest of the canonical tree: lanes half a vector apart, then a quarter, ...
+template <typename D>
+HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(lanes);
+  } else {
+    const hn::Half<D> half;
+    return add_halves(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
+}
+
 // The canonical key of a row and one of the few, both padded with zeros.
 template <KeyKind kKind>
 HWY_INLINE float canonical_of(const float* row, const double* few, int64_t padded) {
@@ -76,12 +87,7 @@ HWY_INLINE float canonical_of(const float* row, const double* few, int64_t padde
   for (; vectors > 1; vectors /= 2) {
     for (int64_t v = 0; v < vectors / 2; ++v) lanes[v] = hn::Add(lanes[v], lanes[v + vectors / 2]);
   }
-  HWY_ALIGN double rest[kDoubles];
-  hn::Store(lanes[0], F64(), rest);
-  for (int64_t apart = kDoubles / 2; apart > 0; apart /= 2) {
-    for (int64_t j = 0; j < apart; ++j) rest[j] += rest[j + apart];
-  }
-  return canonical_key<kKind>(rest[0], 0, 0);
+  return canonical_key<kKind>(add_halves(F64(), lanes[0]), 0, 0);
 }
 
 // The products of a group of rows with kVectors vectors of the few, from number `first` on.
@@ -116,14 +122,11 @@ HWY_INLINE void multiply(const FewRowsTask& task, const float* rows, int64_t fir
   }
 }
 
-// The values of a row that are no larger than the least and its slack: calls use(number) in ascending order and returns
-// how many there were.
+// Calls use(number), in ascending order, for the values up to a limit, and returns how many there were. A NaN is none.
 template <typename Use>
-HWY_INLINE int64_t for_least(const float* values, int64_t width, float slack, const Use& use) {
+HWY_INLINE int64_t for_up_to(const float* values, int64_t width, float limit, const Use& use) {
   const F32 d;
-  Vec least = hn::LoadU(d, values);
-  for (int64_t v = kFloats; v < width; v += kFloats) least = hn::Min(least, hn::LoadU(d, values + v));
-  const Vec most = hn::Add(hn::MinOfLanes(d, least), hn::Set(d, slack));
+  const Vec most = hn::Set(d, limit);
   int64_t found = 0;
   for (int64_t first = 0; first < width; first += kFloats) {
     // As wide as what is stored, which a processor passes on at once.
@@ -132,13 +135,26 @@ HWY_INLINE int64_t for_least(const float* values, int64_t width, float slack, co
     hn::StoreMaskBits(d, hn::Le(hn::LoadU(d, values + first), most), bytes);
     Bits stored;
     std::memcpy(&stored, bytes, sizeof stored);
-    uint32_t bits = stored & ((1u << kFloats) - 1);
-    for (; bits != 0; bits &= bits - 1) {
+    for (uint32_t bits = stored & ((1u << kFloats) - 1); bits != 0; bits &= bits - 1) {
       use(first + std::countr_zero(bits));
       ++found;
     }
   }
   return found;
+}
+
+HWY_INLINE float least_of(const float* values, int64_t width) {
+  const F32 d;
+  Vec least = hn::LoadU(d, values);
+  for (int64_t v = kFloats; v < width; v += kFloats) least = hn::Min(least, hn::LoadU(d, values + v));
+  return hn::GetLane(hn::MinOfLanes(d, least));
+}
+
+// How far two values of a row can be from where they should be, together; not finite where nothing is sure.
+HWY_INLINE float slack_of(const FewRowsTask& task, float squared_norm) {
+  if (!(squared_norm < static_cast<float>(kLargestSquaredNorm))) return HUGE_VALF;
+  const float norm = std::sqrt(squared_norm) * 1.001f;  // its own rounding
+  return 2 * (task.constant + norm * (task.linear + norm * task.quadratic));
 }
 
 template <KeyKind kKind>
@@ -149,11 +165,9 @@ HWY_INLINE void settle(const FewRowsTask& task, const float* row, const float* v
     const float own = canonical_of<kKind>(row, task.wide + few * task.padded, task.padded);
     best = std::min(best, pack_neighbor(ordered_key(own), static_cast<uint32_t>(few)));
   };
-  const float norm = std::sqrt(squared_norm) * 1.001f;  // its own rounding
-  const float slack = 2 * (task.constant + norm * (task.linear + norm * task.quadratic));
+  const float slack = slack_of(task, squared_norm);
   // Whatever is not finite, or close to it, is compared with all.
-  const bool sure = squared_norm < static_cast<float>(kLargestSquaredNorm) && slack < HUGE_VALF;
-  if (!sure || for_least(values, task.width, slack, score) == 0) {
+  if (!(slack < HUGE_VALF) || for_up_to(values, task.width, least_of(values, task.width) + slack, score) == 0) {
     for (int64_t few = 0; few < task.count; ++few) score(few);
   }
   *label = static_cast<int32_t>(row_of(best));
@@ -187,8 +201,10 @@ HWY_INLINE float bring(const FewRowsTask& task, const T* from, bool past_end, fl
   return hn::GetLane(hn::SumOfLanes(d, squares));
 }
 
-template <KeyKind kKind, typename T>
-void nearest_type(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+// Goes over the rows, a group at a time: use(row, widened values, values of the few, squared norm).
+template <typename T, typename Use>
+HWY_INLINE void for_rows(const FewRowsTask& task, const MatrixView& rows, float* scratch, const Use& use) {
+  const auto* const data = static_cast<const T*>(rows.data());
   float* const group = scratch;
   float* const moved = group + kFewRowsTogether * task.padded;
   float* const values = moved + kFewRowsTogether * task.padded;
@@ -201,8 +217,8 @@ void nearest_type(const FewRowsTask& task, const MatrixView& rows, int32_t* labe
   for (int64_t first = 0; first < rows.rows(); first += kGroup) {
     const int64_t count = std::min<int64_t>(kGroup, rows.rows() - first);
     for (int64_t r = 0; r < count; ++r) {
-      norms[r] = bring(task, reinterpret_cast<const T*>(rows.row(first + r)), first + r < readable,
-                       group + r * task.padded, moved + r * task.padded);
+      norms[r] = bring(task, data + (first + r) * rows.row_stride(), first + r < readable, group + r * task.padded,
+                       moved + r * task.padded);
     }
     for (int64_t at = 0; at < task.width;) {
       const int64_t vectors = std::min<int64_t>((task.width - at) / kFloats, kMostVectors);
@@ -216,8 +232,7 @@ void nearest_type(const FewRowsTask& task, const MatrixView& rows, int32_t* labe
       at += (vectors == kMostVectors ? vectors : std::min<int64_t>(vectors, 2)) * kFloats;
     }
     for (int64_t r = 0; r < count; ++r) {
-      settle<kKind>(task, group + r * task.padded, values + r * task.width, norms[r], labels + first + r,
-                    keys + first + r);
+      use(first + r, group + r * task.padded, values + r * task.width, norms[r]);
     }
   }
 }
@@ -226,10 +241,36 @@ void NearestOfFew(const FewRowsTask& task, const MatrixView& rows, int32_t* labe
   visit_dtype(rows.dtype(), [&](auto stored) {
     using T = typename decltype(stored)::type;
     if (task.kind == KeyKind::inner_product) {
-      nearest_type<KeyKind::inner_product, T>(task, rows, labels, keys, scratch);
+      for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
+        settle<KeyKind::inner_product>(task, row, values, norm, labels + i, keys + i);
+      });
     } else {
-      nearest_type<KeyKind::squared_l2, T>(task, rows, labels, keys, scratch);
+      for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
+        settle<KeyKind::squared_l2>(task, row, values, norm, labels + i, keys + i);
+      });
     }
+  });
+}
+
+// Squared distances to each of the few that is nearer than what the row has; the others are left.
+void NearerOfFew(const FewRowsTask& task, const MatrixView& rows, const float* nearest, float* distances,
+                 int64_t stride, float* scratch) {
+  visit_dtype(rows.dtype(), [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
+      const auto score = [&](int64_t few) HWY_ATTR {
+        if (few >= task.count) return;
+        const float key = canonical_of<KeyKind::squared_l2>(row, task.wide + few * task.padded, task.padded);
+        float& distance = distances[few * stride + i];
+        distance = std::min(distance, key_of_ordered(ordered_key(key)));
+      };
+      const float slack = slack_of(task, norm);
+      if (slack < HUGE_VALF && nearest[i] < HUGE_VALF) {
+        for_up_to(values, task.width, nearest[i] - norm + slack, score);
+      } else {
+        for (int64_t few = 0; few < task.count; ++few) score(few);
+      }
+    });
   });
 }
 
@@ -238,7 +279,7 @@ template <typename T>
 void add_type(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums, double* weight_sums) {
   const int64_t cols = rows.cols();
   for (int64_t i = 0; i < rows.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const T*>(rows.row(i));
+    const T* const row = static_cast<const T*>(rows.data()) + i * rows.row_stride();
     double* const sum = sums + labels[i] * cols;
     const double weight = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
     const auto w = hn::Set(F64(), weight);
@@ -265,6 +306,7 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(NearestOfFew);
+HWY_EXPORT(NearerOfFew);
 HWY_EXPORT(AddRows);
 
 namespace {
@@ -319,7 +361,7 @@ void FewRows::set(const MatrixView& rows) {
   norm_ = largest < kLargestSquaredNorm ? static_cast<float>(std::sqrt(largest) * 1.001) : HUGE_VALF;
 }
 
-void FewRows::nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const {
+FewRowsTask FewRows::task() const {
   FewRowsTask task;
   task.kind = kind_;
   task.cols = cols_;
@@ -337,7 +379,16 @@ void FewRows::nearest(const MatrixView& rows, int32_t* labels, float* keys, floa
   task.constant = static_cast<float>((differences ? error * norm * norm : 0.0) + underflow_error(cols_));
   task.linear = static_cast<float>((differences ? 2 : 1) * error * norm);
   task.quadratic = static_cast<float>(differences ? error : 0.0);
-  HWY_DYNAMIC_DISPATCH(NearestOfFew)(task, rows, labels, keys, scratch);
+  return task;
+}
+
+void FewRows::nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const {
+  HWY_DYNAMIC_DISPATCH(NearestOfFew)(task(), rows, labels, keys, scratch);
+}
+
+void FewRows::nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride,
+                     float* scratch) const {
+  HWY_DYNAMIC_DISPATCH(NearerOfFew)(task(), rows, nearest, distances, stride, scratch);
 }
 
 void add_rows_cpu(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums,

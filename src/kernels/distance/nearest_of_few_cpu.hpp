@@ -13,6 +13,7 @@
 
 #include "core/host_array.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/few_rows_task.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -38,7 +39,12 @@ class FewRows {
   // Labels and canonical keys of all rows, of any dtype, in host memory: the first by (key, number).
   void nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const;
 
+  // Of squared L2: lowers distances[few * stride + row] to the canonical key where that is below nearest[row].
+  void nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride, float* scratch) const;
+
  private:
+  FewRowsTask task() const;
+
   KeyKind kind_ = KeyKind::squared_l2;
   std::vector<float> origin_;  // padded
   int64_t cols_ = 0;
