@@ -15,14 +15,16 @@ namespace {
 // Beyond these a squared distance of many columns overflows f32, or loses digits.
 constexpr int kLargestExponent = 55;
 constexpr int kSmallestExponent = -45;
+constexpr int64_t kReadBytes = 64 << 10;  // of the source at a time
 
 class ScaledSource final : public RowSource {
  public:
-  ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& resources)
+  // What is read comes from `outer`: the plan counts the scaled rows alone.
+  ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& outer, const Resources& resources)
       : exponent_(exponent),
-        part_(std::max<int64_t>(most / 4, 1)),
+        part_(std::max<int64_t>(kReadBytes / from.info.row_bytes(), 1)),
         resources_(resources),
-        from_(from.open(part_, resources)),
+        from_(from.open(part_, outer)),
         buffer_(DType::f32, std::min(most, from.info.rows), from.info.cols, "scaled rows", resources) {}
 
   RowsInfo info() const override {
@@ -73,13 +75,13 @@ int scale_exponent(float largest) {
   return exponent > kLargestExponent || exponent < kSmallestExponent ? -exponent : 0;
 }
 
-KMeansRows scaled_rows(const KMeansRows& rows, int exponent) {
+KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& outer) {
   if (exponent == 0) return rows;
   KMeansRows scaled;
   scaled.info = RowsInfo(rows.info.rows, rows.info.cols, DType::f32);
   scaled.info.in_memory = false;
-  scaled.open = [rows, exponent](int64_t most, const Resources& resources) -> std::unique_ptr<RowSource> {
-    return std::make_unique<ScaledSource>(rows, exponent, most, resources);
+  scaled.open = [rows, exponent, outer](int64_t most, const Resources& resources) -> std::unique_ptr<RowSource> {
+    return std::make_unique<ScaledSource>(rows, exponent, most, outer, resources);
   };
   return scaled;
 }

@@ -7,8 +7,7 @@
 
 #include <kith/matrix_buffer.hpp>
 
-#include "cluster/data_sample.hpp"
-#include "cluster/kmeans_fit.hpp"
+#include "cluster/kmeans_rows.hpp"
 
 #include <cstdint>
 
@@ -18,7 +17,7 @@ namespace kith {
 int scale_exponent(float largest);
 
 // The rows times 2^exponent; as they are where that is 1.
-KMeansRows scaled_rows(const KMeansRows& rows, int exponent);
+KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& resources);
 // A copy on the host.
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources);
 // In place: f32 on the host.

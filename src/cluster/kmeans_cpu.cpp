@@ -1,10 +1,13 @@
-// k-means on the CPU: rows are assigned in parallel, block by block, and added up in parallel, centre by centre.
+// k-means on the CPU: rows are assigned in parallel, block by block, and added up in parallel, centre by centre. Few
+// centres have a way of their own, one pass that assigns and adds up (nearest_of_few_cpu.hpp, few_centre_sums.hpp).
 #include "cluster/centre_means.hpp"
+#include "cluster/few_centre_sums.hpp"
 #include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/divide.hpp"
+#include "kernels/distance/nearest_of_few_cpu.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -19,14 +22,23 @@ class KMeansCpu final : public KMeansBackend {
             const Resources& resources)
       : resources_(resources),
         spherical_(wish.spherical),
-        block_(NearestCentre::block_rows(plan.cpu.format, shape.cols)),
-        packed_centres_(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources) {
+        block_(plan.cpu.few ? kFewBlock : NearestCentre::block_rows(plan.cpu.format, shape.cols)) {
+    if (wish.moves_centres) {
+      batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
+    }
+    if (plan.cpu.few) {
+      few_.emplace(wish.kind(), std::move(sample.origin), shape.clusters, resources);
+      scratch_floats_ = FewRows::scratch_floats(shape.cols);
+      scratch_ = HostArray<float>(resources.threads() * scratch_floats_, "a block of rows", resources);
+      if (wish.moves_centres) few_sums_.emplace(shape.clusters, shape.cols, resources);
+      return;
+    }
+    packed_centres_.emplace(wish.kind(), plan.cpu.format, std::move(sample.origin), shape.clusters, resources);
     for (int slot = 0; slot < resources.threads(); ++slot) {
       nearest_.emplace_back(wish.kind(), plan.cpu.format, shape.cols, resources);
     }
     if (wish.moves_centres) {
       sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);
-      batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
     }
   }
 
@@ -42,28 +54,33 @@ class KMeansCpu final : public KMeansBackend {
 
   void begin_pass(bool adds_up) override {
     adds_up_ = adds_up;
-    if (adds_up) sums_->clear();
+    if (!adds_up) return;
+    few_ ? few_sums_->clear() : sums_->clear();
   }
 
   void scan(const MatrixView& rows, int64_t first_row, ProgressMeter& meter) override {
     int32_t* const labels = rows_.labels + first_row;
-    float* const keys = rows_.keys + first_row;
-    if (!packed_) packed_centres_.pack(centres_, {}, meter, resources_);
-    packed_ = true;
-    parallel_for(divide_up(rows.rows(), block_), meter, resources_, [&](int64_t task, int slot) {
-      const int64_t first = task * block_;
-      const int64_t count = std::min(block_, rows.rows() - first);
-      nearest_[static_cast<size_t>(slot)].assign(packed_centres_, centres_, rows.slice(first, count), labels + first,
-                                                 keys + first);
-      meter.add(count);
-    });
-    if (!adds_up_) return;
     const float* const weights = rows_.weights == nullptr ? nullptr : rows_.weights + first_row;
-    sums_->add(rows, first_row, labels, weights, meter, resources_);
+    if (!packed_) pack(meter);
+    const auto assign = [&](int64_t first, int64_t count, int slot) {
+      float* const keys = rows_.keys + first_row + first;
+      if (few_) {
+        few_->nearest(rows.slice(first, count), labels + first, keys, scratch_.data() + slot * scratch_floats_);
+      } else {
+        nearest_[static_cast<size_t>(slot)].assign(*packed_centres_, centres_, rows.slice(first, count), labels + first,
+                                                   keys);
+      }
+      meter.add(count);
+    };
+    if (few_ && adds_up_) return few_sums_->add(rows, first_row, labels, weights, assign, meter, resources_);
+    parallel_for(divide_up(rows.rows(), block_), meter, resources_, [&](int64_t task, int slot) {
+      assign(task * block_, std::min(block_, rows.rows() - task * block_), slot);
+    });
+    if (adds_up_) sums_->add(rows, first_row, labels, weights, meter, resources_);
   }
 
   double objective() override {
-    if (adds_up_) added_ = sums_->finish();
+    if (adds_up_) added_ = few_ ? few_sums_->finish() : sums_->finish();
     return objective_of(rows_.keys, rows_.weights, rows_.count);
   }
 
@@ -91,10 +108,23 @@ class KMeansCpu final : public KMeansBackend {
   }
 
  private:
+  static constexpr int64_t kFewBlock = 1024;
+
+  void pack(ProgressMeter& meter) {
+    few_ ? few_->set(centres_) : packed_centres_->pack(centres_, {}, meter, resources_);
+    packed_ = true;
+  }
+
   const Resources resources_;
   const bool spherical_;
   const int64_t block_;  // rows of a task
-  PackedRows packed_centres_;
+  // Either few centres,
+  std::optional<FewRows> few_;
+  std::optional<FewCentreSums> few_sums_;  // none where rows are only assigned
+  int64_t scratch_floats_ = 0;
+  HostArray<float> scratch_;  // of all threads
+  // or many.
+  std::optional<PackedRows> packed_centres_;
   std::deque<NearestCentre> nearest_;  // one for each thread
   std::optional<CentreSums> sums_;     // none where rows are only assigned
   MatrixBuffer batch_;                 // rows gathered for mini-batches

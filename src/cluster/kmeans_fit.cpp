@@ -206,7 +206,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
   // Directions have no scale.
   const int exponent = params.spherical ? 0 : scale_exponent(sample_of(given, resources).largest);
-  const KMeansRows rows = scaled_rows(given, exponent);
+  const KMeansRows rows = scaled_rows(given, exponent, resources);
   KMeansInput scaled = input;
   MatrixBuffer centres;
   if (exponent != 0 && params.init == KMeansInit::given) {
@@ -246,7 +246,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
       centres = scaled.view();
     }
   }
-  const KMeansRows rows = scaled_rows(given, exponent);
+  const KMeansRows rows = scaled_rows(given, exponent, outer);
   const KMeansShape shape(rows.info, centres.rows());
   KMeansWish wish;
   wish.spherical = params.spherical;

@@ -4,6 +4,7 @@
 #include <kith/kmeans.hpp>
 
 #include "cluster/kmeans_plan.hpp"
+#include "cluster/kmeans_rows.hpp"
 #include "core/host_array.hpp"
 #include "core/planned.hpp"
 #include "rows/row_source.hpp"
@@ -15,11 +16,6 @@
 
 namespace kith {
 
-// Rows that a fit or a prediction can open, with room for so many at a time.
-struct KMeansRows {
-  RowsInfo info;
-  std::function<std::unique_ptr<RowSource>(int64_t most, const Resources& resources)> open;
-};
 KMeansRows rows_of(const MatrixView& view);
 KMeansRows rows_of(const VectorFile& file);
 

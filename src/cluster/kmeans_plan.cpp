@@ -4,10 +4,11 @@
 
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey.hpp"
+#include "cluster/few_centre_sums.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/nearest_centre.hpp"
-#include "cluster/oversampled_start.hpp"
 #include "core/byte_size.hpp"
+#include "kernels/distance/nearest_of_few_cpu.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>
@@ -23,12 +24,17 @@ constexpr double kGpuProductFlops = 1e14;  // per second
 int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
   const PanelFormat format = plan.cpu.format;
   const int64_t piece = plan.piece_rows;
-  int64_t bytes = PackedRows::bytes_for(format, shape.clusters, shape.cols, threads) +
-                  threads * NearestCentre::bytes_for(format, shape.cols);
-  bytes += shape.read_bytes(piece);
+  int64_t bytes = shape.read_bytes(piece);
+  bytes += plan.cpu.few ? FewRows::bytes_for(shape.clusters, shape.cols) +
+                              array_bytes<float>(threads * FewRows::scratch_floats(shape.cols))
+                        : PackedRows::bytes_for(format, shape.clusters, shape.cols, threads) +
+                              threads * NearestCentre::bytes_for(format, shape.cols);
   if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
-  const int64_t work = CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
-                       array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
+  const int64_t sums =
+      plan.cpu.few ? FewCentreSums::bytes_for(shape.clusters, shape.cols, threads)
+                   : CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads);
+  const int64_t work =
+      sums + array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
   const int64_t plus_plus = host_plus_plus_bytes(shape, wish, plan, threads);
   const int64_t keys = array_bytes<float>(shape.rows);
   const int64_t start = kmeans_start_bytes(shape, plus_plus, piece, threads);
@@ -39,8 +45,8 @@ int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansP
 
 int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
   const PanelFormat format = plan.cpu.format;
-  if (wish.candidates > 0) {
-    return oversampled_bytes(shape.rows, shape.cols, wish.candidates) +
+  if (wish.candidates > 0) {  // oversampled_start.hpp
+    return array_bytes<float>(2 * shape.rows + wish.candidates * (shape.cols + 3)) +
            KMeansPlusPlus::bytes_for(format, wish.candidates, shape.clusters, shape.cols, threads, true);
   }
   const bool in_place = shape.in_memory && shape.space.host_readable() && wish.sampled_rows == shape.rows;
@@ -76,6 +82,7 @@ Work work_of(const KMeansShape& shape, const KMeansWish& wish) {
 KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget) {
   KMeansPlan plan;
   plan.cpu.format = centre_format(shape.cols, budget.cpu);
+  plan.cpu.few = shape.clusters <= kMostFewRows;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
                                                whole_sum_blocks(shape.rows + kSumBlock - 1));

@@ -20,6 +20,10 @@ namespace {
 constexpr int64_t kPackedBlock = round_up(kSumBlock, 24);
 static_assert(kSumBlock == kDrawBlock);
 
+// Fewer columns are compared as they lie.
+constexpr int64_t kFewestPackedColumns = 65;
+bool packs(int64_t cols) { return cols >= kFewestPackedColumns; }
+
 }  // namespace
 
 // As scikit-learn has it; whole numbers only, so that no machine rounds another way.
@@ -60,12 +64,16 @@ int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clus
                                   bool packed_stay) {
   if (rows == 0) return 0;
   const int64_t trials = plus_plus_trials(clusters);
+  const int64_t common = array_bytes<float>(rows * (1 + trials) + trials * cols);
+  if (!packs(cols)) {
+    return common + FewRows::bytes_for(trials, cols) + array_bytes<float>(threads * FewRows::scratch_floats(cols));
+  }
   const int64_t packed = packed_stay ? divide_up(rows, kSumBlock) * kPackedBlock : 0;
-  const int64_t own =
-      array_bytes<float>(kPackedBlock + cols) + PackedQueries::scratch_bytes(format, cols) +
-      (packed_stay ? 0 : PackedQueries::bytes_for(format, NearestCentre::block_rows(format, cols), cols));
-  return array_bytes<float>(rows * (1 + trials) + trials * cols) + threads * own +
-         PackedRows::bytes_for(format, trials, cols, threads) + PackedQueries::bytes_for(format, packed, cols);
+  const int64_t some = packed_stay ? 0 : NearestCentre::block_rows(format, cols);
+  const int64_t own = array_bytes<float>(kPackedBlock + cols) + PackedQueries::scratch_bytes(format, cols) +
+                      PackedQueries::bytes_for(format, some, cols);
+  return common + threads * own + PackedRows::bytes_for(format, trials, cols, threads) +
+         PackedQueries::bytes_for(format, packed, cols);
 }
 
 KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t clusters, ProgressMeter& meter,
@@ -74,23 +82,30 @@ KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t cl
       cols_(from_.source.info().cols),
       clusters_(clusters),
       trials_(plus_plus_trials(clusters)),
+      packs_(packs(cols_)),
       tree_(from_.source.rows()),
       together_(from_.packed_stay ? kPackedBlock : NearestCentre::block_rows(format, cols_)),
       nearest_(tree_.rows, "k-means++", resources),
       distances_(tree_.rows * trials_, "k-means++", resources),
       trial_rows_(DType::f32, trials_, cols_, "k-means++", resources),
-      packed_trials_(KeyKind::squared_l2, format, sample_mean(from_.source, cols_), trials_, resources),
-      packed_(KeyKind::squared_l2, format, from_.packed_stay ? tree_.blocks() * kPackedBlock : 0, cols_, resources),
+      few_trials_(KeyKind::squared_l2, sample_mean(from_.source, cols_), packs_ ? 0 : trials_, resources),
+      packed_trials_(KeyKind::squared_l2, format, sample_mean(from_.source, cols_), packs_ ? trials_ : 0, resources),
+      packed_(KeyKind::squared_l2, format, packs_ && from_.packed_stay ? tree_.blocks() * kPackedBlock : 0, cols_,
+              resources),
       sums_(static_cast<size_t>(tree_.size)),
       trial_sums_(static_cast<size_t>(tree_.size * trials_)) {
   for (int slot = 0; slot < resources.threads(); ++slot) {
     Scratch& own = scratch_.emplace_back();
+    if (!packs_) {
+      own.few = HostArray<float>(FewRows::scratch_floats(cols_), "k-means++", resources);
+      continue;
+    }
     own.limits = HostArray<float>(kPackedBlock, "k-means++", resources);
     own.row = HostArray<float>(cols_, "k-means++", resources);
     own.packing = HostArray<std::byte>(PackedQueries::scratch_bytes(format, cols_), "packing", resources);
     if (!from_.packed_stay) own.packed = PackedQueries(KeyKind::squared_l2, format, together_, cols_, resources);
   }
-  if (!from_.packed_stay) return;
+  if (!packs_ || !from_.packed_stay) return;
   for_pieces([&](const MatrixView& piece, int64_t first) {
     parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
       const int64_t at = task * kSumBlock;
@@ -170,11 +185,15 @@ class KMeansPlusPlus::Hits final : public PanelHits {
 void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int64_t block, Scratch& scratch) {
   const int64_t first = block * kSumBlock;
   const int64_t count = std::min(kSumBlock, tree_.rows - first);
-  const int64_t trials = packed_trials_.rows();
+  const int64_t trials = tried_;
   for (int64_t t = 0; t < trials; ++t) {
     std::copy_n(nearest_.data() + first, count, distances_.data() + t * tree_.rows + first);
   }
-  for (int64_t done = 0; done < count; done += together_) {
+  if (!packs_) {
+    few_trials_.nearer(piece.slice(first - piece_first, count), nearest_.data() + first, distances_.data() + first,
+                       tree_.rows, scratch.few.data());
+  }
+  for (int64_t done = 0; packs_ && done < count; done += together_) {
     const MatrixView some = piece.slice(first - piece_first + done, std::min(together_, count - done));
     if (from_.packed_stay) {
       Hits(*this, some, first, packed_, block * kPackedBlock, scratch).scan();
@@ -194,7 +213,8 @@ std::vector<double> KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials
   const auto count = static_cast<int64_t>(trials.size());
   const MutableMatrixView centres = trial_rows_.mutable_view().slice(0, count);
   gather_as_floats(from_.source, trials, static_cast<float*>(centres.data()), resources);
-  packed_trials_.pack(centres, {}, meter, resources);
+  tried_ = count;
+  packs_ ? packed_trials_.pack(centres, {}, meter, resources) : few_trials_.set(centres);
   for_pieces([&](const MatrixView& piece, int64_t first) {
     parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
       try_block(piece, first, first / kSumBlock + task, scratch_[static_cast<size_t>(slot)]);

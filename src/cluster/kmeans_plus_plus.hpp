@@ -4,8 +4,9 @@
 // the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums and draws have
 // one order (draw_tree.hpp), random numbers are counted: the same centres on every machine.
 //
-// A distance matters only where it is shorter than the row's distance so far. A product (kernels/panels) finds the
-// rows for which it can be; the more centres there are, the fewer.
+// A distance matters only where it is shorter than the row's distance so far. A product finds the rows for which it can
+// be; the more centres there are, the fewer: of rows as they lie (nearest_of_few_cpu.hpp), or of packed rows where
+// there are so many columns that reading bytes instead of floats pays (kernels/panels).
 //
 // Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: 4 (3 + ln(clusters)) bytes for
 // each row, and the packed rows; where there is no room for these, rows are fetched and packed anew for each centre.
@@ -18,6 +19,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "kernels/distance/nearest_of_few_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "rows/row_source.hpp"
@@ -75,6 +77,7 @@ class KMeansPlusPlus {
     HostArray<float> row;          // widened
     HostArray<std::byte> packing;  // what packing needs
     PackedQueries packed;          // some rows, where packed rows do not stay
+    HostArray<float> few;          // for rows as they lie
   };
 
   const float* weights() const { return from_.weights.empty() ? nullptr : from_.weights.data(); }
@@ -91,11 +94,14 @@ class KMeansPlusPlus {
   int64_t cols_;
   int64_t clusters_;
   int64_t trials_;
+  bool packs_;
+  int64_t tried_ = 0;  // rows that are tried now
   DrawTree tree_;
   int64_t together_;            // rows that are packed together: a multiple of every panel's width
   HostArray<float> nearest_;    // the squared distance of each row to the nearest centre
   HostArray<float> distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
+  FewRows few_trials_;
   PackedRows packed_trials_;
   PackedQueries packed_;  // all rows, where they stay: every block begins a panel
   std::deque<Scratch> scratch_;

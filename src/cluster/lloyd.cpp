@@ -6,13 +6,23 @@
 namespace kith {
 
 double objective_of(const float* keys, const float* weights, int64_t rows) {
+  constexpr int64_t kAtOnce = 4;  // blocks, which do not wait for each other
+  const auto step = [&](int64_t i) {
+    const auto key = static_cast<double>(keys[i]);
+    return weights == nullptr ? key : static_cast<double>(weights[i]) * key;
+  };
   double total = 0;
-  for (int64_t first = 0; first < rows; first += kSumBlock) {
-    double sum = 0;
-    for (int64_t i = first; i < std::min(first + kSumBlock, rows); ++i) {
-      const auto key = static_cast<double>(keys[i]);
-      sum += weights == nullptr ? key : static_cast<double>(weights[i]) * key;
+  int64_t first = 0;
+  for (; first + kAtOnce * kSumBlock <= rows; first += kAtOnce * kSumBlock) {
+    double sums[kAtOnce] = {};
+    for (int64_t i = first; i < first + kSumBlock; ++i) {
+      for (int64_t block = 0; block < kAtOnce; ++block) sums[block] += step(i + block * kSumBlock);
     }
+    for (const double sum : sums) total += sum;
+  }
+  for (; first < rows; first += kSumBlock) {
+    double sum = 0;
+    for (int64_t i = first; i < std::min(first + kSumBlock, rows); ++i) sum += step(i);
     total += sum;
   }
   return total;

@@ -99,10 +99,6 @@ void copy_rows(const MatrixView& from, const std::vector<uint32_t>& places, floa
 
 }  // namespace
 
-int64_t oversampled_bytes(int64_t rows, int64_t cols, int64_t candidates) {
-  return array_bytes<float>(2 * rows) + array_bytes<float>(candidates * (cols + 3));
-}
-
 void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,
                         float* centres, ProgressMeter& meter, const Resources& resources) {
   if (input.candidates == input.rows.count) {

@@ -42,9 +42,6 @@ struct CandidateRows {
 // Places of the centres among the candidates.
 using ChooseCandidates = std::function<std::vector<uint32_t>(CandidateRows)>;
 
-// What is taken on the host beside the backend, but for k-means++.
-int64_t oversampled_bytes(int64_t rows, int64_t cols, int64_t candidates);
-
 // Fills `centres`, clusters x cols. `draws` are the random numbers of the rounds.
 void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,
                         float* centres, ProgressMeter& meter, const Resources& resources);

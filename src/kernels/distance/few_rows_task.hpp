@@ -1,0 +1,29 @@
+// What the code of nearest_of_few_cpu.cpp, compiled once for each instruction set, works with.
+#pragma once
+
+#include "kernels/distance/canonical.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int64_t kFewRowsTile = 16;     // of the few, which lie side by side for each column
+inline constexpr int64_t kFewRowsTogether = 8;  // rows that are compared at a time, at most
+
+struct FewRowsTask {
+  KeyKind kind = KeyKind::squared_l2;
+  int64_t cols = 0;
+  int64_t padded = 0;  // columns
+  int64_t count = 0;   // of the few
+  int64_t width = 0;   // the same, padded
+  const float* origin = nullptr;
+  const float* table = nullptr;  // for each tile cols x kFewRowsTile
+  const float* terms = nullptr;  // width
+  const double* wide = nullptr;  // count x padded
+  // How far a value can be from the truth, for a row of a norm: constant + norm (linear + norm quadratic).
+  float constant = 0;
+  float linear = 0;
+  float quadratic = 0;
+};
+
+}  // namespace kith
