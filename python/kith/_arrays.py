@@ -84,7 +84,14 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
         return _from_dlpack(x, memory, name)
     if hasattr(x, "__cuda_array_interface__"):
         raise TypeError(_not_on_host(name))
-    return np.asarray(x)
+    if x is None:
+        raise TypeError(f"{name} is None; it must be an array")
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        if isinstance(x, (list, tuple)):
+            raise ValueError(f"{name} is no matrix, its rows have different lengths ({error})") from None
+        raise
 
 
 def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
