@@ -4,8 +4,9 @@
 //   coarse_cuda_bench [--queries N] [--cols N] [--runs N] [--rows N] [--k N] [--stages 0|1] [--out FILE]
 //
 // Times are CUDA events around whole calls, the medians of the runs; behind them each kernel alone, where the coarse
-// path is the one that a plan chooses: operands of the queries, the product's minima, windows, marks, re-ranking. The
-// floor is an H200's (floor.hpp): the product, and the k rows of every query, read from the L2 cache.
+// path is the one that a plan chooses: operands of the queries, the product's minima, windows, marks, re-ranking query
+// by query and by tiles of rows, and which of the two a search takes. The floor is an H200's (floor.hpp): the product,
+// and the k rows of every query, read from the L2 cache.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -18,6 +19,7 @@
 #include "kernels/matrix/product_cuda.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/rerank/rerank_tiles_cuda.hpp"
 #include "kernels/select/kth_windows_cuda.hpp"
 
 #include <cuda_runtime_api.h>
@@ -78,7 +80,8 @@ class Stages {
         thresholds_(bytes(query_count * 4)),
         key_limits_(bytes(query_count * 4)),
         marks_(bytes(query_count * mark_words(rows) * 4)),
-        failed_(bytes(query_count + 1) * 4) {
+        counts_(bytes(query_count + 1) * 4),
+        failed_(bytes(query_count) * 4) {
     launch_sample(task(base_, base_operands_), timer_.stream());
     launch_base_operands(task(base_, base_operands_), {terms_.as<void>(), nullptr}, timer_.stream());
   }
@@ -94,7 +97,7 @@ class Stages {
                                    queries_.count,
                                    base_.count,
                                    chunks_};
-    const ProductSchedule schedule = schedule_product(queries_.count, base_.count, device_.multiprocessors);
+    const ProductSchedule schedule = coarse_schedule(engine, queries_.count, base_.count, device_.multiprocessors);
     const DeviceArray lists(bytes(queries_.count * k * 8));
     const auto time = [&](const auto& call) { return timer_.of(runs, call).median; };
     const double rounding = time([&] {
@@ -113,15 +116,15 @@ class Stages {
     window.key_limits = key_limits_.as<uint32_t>();
     const double product = time([&] {
       if (each >= kGroupRowsPerTile) {
-        launch_product_minima(engine, operands, schedule,
-                              {minima_.as<float>(), window.groups, each / kGroupRowsPerTile}, stream);
+        launch_product<ProductMinima>(engine, operands, schedule,
+                                      {minima_.as<float>(), window.groups, each / kGroupRowsPerTile}, stream);
       } else {
-        launch_product_parts(engine, operands, schedule, {minima_.as<float>(), each}, stream);
+        launch_product<ProductParts>(engine, operands, schedule, {minima_.as<float>(), each}, stream);
       }
     });
     const double windows = time([&] { launch_kth_windows(window, stream); });
     const double marks = time([&] {
-      launch_product_marks(engine, operands, schedule, {window.thresholds, marks_.as<uint32_t>()}, stream);
+      launch_product<ProductMarks>(engine, operands, schedule, {window.thresholds, marks_.as<uint32_t>()}, stream);
     });
     RerankTask rerank;
     rerank.kind = KeyKind::squared_l2;
@@ -133,13 +136,39 @@ class Stages {
     rerank.marks = marks_.as<uint32_t>();
     rerank.room = coarse_room(k, base_.count, rerank_room(cols_, most_shared_bytes(device_.compute_capability)));
     rerank.neighbors = lists.as<uint64_t>();
-    const double reranking = time([&] {
-      check(cudaMemsetAsync(failed_.as<void>(), 0, 4, stream));
-      launch_rerank(rerank, {failed_.as<uint32_t>(), failed_.as<uint32_t>() + 1}, stream);
+    const FailedQueries failed{counts_.as<uint32_t>(), failed_.as<uint32_t>()};
+    const auto zero_counts = [&](int64_t count) {
+      check(cudaMemsetAsync(counts_.as<void>(), 0, bytes(count) * 4, stream));
+    };
+    const double by_query = time([&] {
+      zero_counts(1);
+      launch_rerank(rerank, failed, stream);
     });
-    char text[160];
-    std::snprintf(text, sizeof text, " %8.4f %8.4f %8.4f %8.4f %8.4f  %2d rows a minimum, %.1f candidates a query",
-                  rounding, product, windows, marks, reranking, each, candidates());
+    const CoarseRerank shape{queries_.count,
+                             base_.count,
+                             cols_,
+                             k,
+                             DType::f32,
+                             DType::f32,
+                             rerank.room,
+                             most_shared_bytes(device_.compute_capability),
+                             device_.multiprocessors};
+    double by_tiles = -1;
+    if (can_use_row_tiles(shape)) {
+      const DeviceArray entries(bytes(queries_.count * rerank.room * 8));
+      const CandidateLists candidate_lists{counts_.as<uint32_t>() + 1, entries.as<uint64_t>()};
+      by_tiles = time([&] {
+        zero_counts(queries_.count + 1);
+        launch_rerank_tiles(rerank, shape.tiles(), candidate_lists, failed, stream);
+      });
+    }
+    char tiles_text[16] = "       -";
+    if (by_tiles >= 0) std::snprintf(tiles_text, sizeof tiles_text, "%8.4f", by_tiles);
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  " %8.4f %8.4f %8.4f %8.4f %8.4f %s  %2d rows a minimum, %.1f candidates a query, re-ranked by %s",
+                  rounding, product, windows, marks, by_query, tiles_text, each, candidates(),
+                  suits_row_tiles(shape) ? "tiles" : "query");
     return text;
   }
 
@@ -180,6 +209,7 @@ class Stages {
   DeviceArray thresholds_;
   DeviceArray key_limits_;
   DeviceArray marks_;
+  DeviceArray counts_;  // of failed queries, and of the candidates of each
   DeviceArray failed_;
 };
 
@@ -193,7 +223,8 @@ class Bench {
     resources_ = Resources(options);
     table_.line(cuda_devices().front().name + ": " + std::to_string(settings.queries) + " queries x " +
                 std::to_string(settings.cols) + " in few rows by sqeuclidean; milliseconds");
-    table_.line("   rows     k      best    median     floor   ratio | operands  product  windows    marks   rerank");
+    table_.line(
+        "   rows     k      best    median     floor   ratio | operands  product  windows    marks by query by tiles");
   }
 
   void run() {

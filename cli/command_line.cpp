@@ -233,7 +233,8 @@ CLI::App* add_kmeans(CLI::App& app, Typed& typed) {
   command->add_flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
   number("--batch-size", params.batch_size, "Rows of a mini-batch; 0: whole passes");
   number("--max-points-per-centre", params.max_points_per_centre, "Rows per centre to train on, a sample; 0: all");
-  number("--init-points-per-centre", params.init_points_per_centre, "Rows per centre that kmeans++ samples; 0: all");
+  number("--init-points-per-centre", params.init_points_per_centre,
+         "Rows per centre that kmeans++ samples; 0: all; -1: as many as are cheap");
   command->add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
   add_run_options(*command, typed);
   return command;

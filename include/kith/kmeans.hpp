@@ -34,6 +34,8 @@ enum class KMeansInit : uint8_t {
 KITH_EXPORT std::string_view name_of(KMeansInit init);
 KITH_EXPORT KMeansInit parse_kmeans_init(std::string_view name);
 
+inline constexpr int64_t kAutomaticInitPoints = -1;
+
 struct KMeansParams {
   int64_t clusters = 8;
   int64_t iterations = 25;  // at most; with mini-batches, passes over as many rows as there are
@@ -41,8 +43,10 @@ struct KMeansParams {
   int64_t n_init = 1;  // runs from different starts; the one with the lowest objective is kept
   KMeansInit init = KMeansInit::kmeans_plus_plus;
   uint64_t seed = 0;
-  int64_t max_points_per_centre = 0;    // train on a sample of so many rows for each centre; 0: on all rows
-  int64_t init_points_per_centre = 32;  // k-means++ looks at a sample of so many rows for each centre; 0: at all rows
+  int64_t max_points_per_centre = 0;  // train on a sample of so many rows for each centre; 0: on all rows
+  // k-means++ looks at a sample of so many rows for each centre; 0: at all rows. Automatic: at all rows where that is
+  // cheap; for many centres all rows are drawn from in rounds, and k-means++ chooses among what was drawn.
+  int64_t init_points_per_centre = kAutomaticInitPoints;
   bool spherical = false;      // centres of length 1; a row belongs to the centre with the largest inner product
   int64_t batch_size = 0;      // rows of a mini-batch; 0: whole passes (Lloyd)
   bool compute_labels = true;  // a last pass, so that labels and objective are those of the final centres

@@ -62,8 +62,9 @@ class KMeans:
         Of the random numbers; not negative.
     max_points_per_centre : int, default 0
         Train on a random sample of so many vectors for each centre (FAISS's default is 256); 0 trains on all.
-    init_points_per_centre : int, default 32
-        k-means++ looks at a random sample of so many vectors for each centre; 0 looks at all.
+    init_points_per_centre : int, optional
+        k-means++ looks at a random sample of so many vectors for each centre; 0 looks at all. By default it looks at all
+        where that is cheap; for many centres all vectors are drawn from in rounds, and it chooses among what was drawn.
     spherical : bool, default False
         Centres of length 1; a vector belongs to the centre with the largest inner product.
     batch_size : int, default 0
@@ -128,7 +129,7 @@ class KMeans:
         init: str | VectorsLike = "kmeans++",
         seed: SupportsIndex = 0,
         max_points_per_centre: SupportsIndex = 0,
-        init_points_per_centre: SupportsIndex = 32,
+        init_points_per_centre: SupportsIndex | None = None,
         spherical: bool = False,
         batch_size: SupportsIndex = 0,
         compute_labels: bool = True,
@@ -151,7 +152,7 @@ class KMeans:
             init if isinstance(init, str) else "given",
             number,
             whole_number(max_points_per_centre, "max_points_per_centre"),
-            whole_number(init_points_per_centre, "init_points_per_centre"),
+            _init_points(init_points_per_centre),
             flag(spherical, "spherical"),
             whole_number(batch_size, "batch_size"),
             flag(compute_labels, "compute_labels"),
@@ -159,6 +160,20 @@ class KMeans:
         )
         self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
+
+    @classmethod
+    def of_centres(cls, centres: npt.ArrayLike, **parameters: Any) -> KMeans:
+        """A model with these centres, as if fitted: `predict`, `assign` and `transform` use them as they are.
+
+        `parameters` are those of `KMeans`, without `clusters` and `init`.
+        """
+        array = np.ascontiguousarray(centres, dtype=np.float32)
+        if array.ndim != 2 or not array.size:
+            raise ValueError(f"centres have the shape {array.shape}; they must be a matrix, one centre in each row")
+        model = cls(array.shape[0], **parameters)
+        model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0)
+        model._take_results()
+        return model
 
     def fit(
         self,
@@ -315,6 +330,15 @@ class KMeans:
 
     def __repr__(self) -> str:
         return f"kith.KMeans({self._clusters})"
+
+
+def _init_points(count: SupportsIndex | None) -> int:
+    if count is None:
+        return -1  # the library chooses
+    number = whole_number(count, "init_points_per_centre")
+    if number < 0:
+        raise ValueError(f"init_points_per_centre = {number}; it must be at least 1, 0 for all vectors, or None")
+    return number
 
 
 def _weights(weights: npt.ArrayLike | None) -> Floats | None:

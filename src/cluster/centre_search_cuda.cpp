@@ -47,12 +47,13 @@ OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte
           operands};
 }
 
-void CentreSearchCuda::set_centres(const float* centres) {
+void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   centres_ = centres;
+  centre_count_ = count;
   if (!plan_.products) return;
   const BaseFacts facts{largest_, {0, 0}, 0};
   context_->copy(at<BaseFacts>(layout_.centre_facts), &facts, sizeof facts);
-  const DeviceRowsView rows{centres, DType::f32, shape_.cols, shape_.centres, nullptr};
+  const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
   launch_base_operands(operand_task(rows, at<std::byte>(layout_.centre_operands)),
                        {at<float>(layout_.centre_terms), nullptr}, stream());
 }
@@ -75,14 +76,14 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   launch_row_slacks(slacks, stream());
 
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
-  const ProductSchedule schedule = schedule_nearest(task.rows.count, shape_.centres, plan_.multiprocessors);
+  const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
-      shape_.centres,    chunks_};
-  launch_product_nearest(plan_.engine, product, schedule,
-                         {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
-                          int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
-                         stream());
+      centre_count_,     chunks_};
+  launch_product<ProductNearest>(plan_.engine, product, schedule,
+                                 {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
+                                  int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+                                 stream());
   return schedule.items / schedule.query_tiles;
 }
 
@@ -122,8 +123,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   context_->synchronize();
   if (found.first_bad != kNoBadRow) throw_not_finite("data", task.first + found.first_bad);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  if (static_cast<double>(found.unsettled) * static_cast<double>(shape_.centres * shape_.cols) <= kFewSteps) {
-    launch_search_few(settle, shape_.centres, found.unsettled, stream());
+  if (static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols) <= kFewSteps) {
+    launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
   }
@@ -139,7 +140,7 @@ void CentreSearchCuda::search_exactly(const CentreSearchTask& task, int64_t coun
     found_.resize(static_cast<size_t>(plan_.unsettled_rows));
   }
   const MemorySpace space = MemorySpace::cuda(context_->device());
-  const MatrixView centres(centres_, DType::f32, {shape_.centres, shape_.cols, shape_.cols}, space);
+  const MatrixView centres(centres_, DType::f32, {centre_count_, shape_.cols, shape_.cols}, space);
   auto* const found = at<uint64_t>(layout_.gathered_found);
   for (int64_t done = 0; done < count; done += plan_.unsettled_rows) {
     const int64_t part = std::min(plan_.unsettled_rows, count - done);

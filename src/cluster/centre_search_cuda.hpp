@@ -41,8 +41,9 @@ class CentreSearchCuda {
   CentreSearchCuda(const CentreSearchShape& shape, const CentreSearchPlan& plan, DataSample sample, std::byte* memory,
                    std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // f32, one after the other, in device memory; they stay there, and as they are, until the next call.
-  void set_centres(const float* centres);
+  // f32, one after the other, in device memory, up to the shape's; they stay there, and as they are, until the next
+  // call.
+  void set_centres(const float* centres, int64_t count);
 
   void run(const CentreSearchTask& task, ProgressMeter& meter);
 
@@ -65,6 +66,7 @@ class CentreSearchCuda {
   const Resources quiet_;  // exact search reports nothing of its own
   const int64_t chunks_;
   const float* centres_ = nullptr;
+  int64_t centre_count_ = 0;
   float largest_;
   const SearchTask search_;            // of unsettled rows
   std::unique_ptr<KnnBackend> exact_;  // does it; made when first needed

@@ -4,95 +4,178 @@
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/kmeans_plus_plus_cuda.hpp"
 #include "cluster/kmeans_run.hpp"
+#include "cluster/listed_source.hpp"
+#include "cluster/oversampled_start.hpp"
 #include "cluster/row_sample.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace kith {
 namespace {
 
-// Of the rows drawn, which are gathered to the host, unless a GPU chooses and has them.
-void choose_by_plus_plus(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
-                         int64_t attempt, float* centres, const Resources& resources) {
-  const int64_t rows = input.source.rows();
-  const int64_t count = rows_to_choose_from(params, rows);
-  std::vector<uint32_t> drawn =
-      sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample), rows, count, resources);
-  const CounterRng rng = KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::choose);
-  PlusPlusInput from;
-  from.clusters = params.clusters;
-  from.pinned = plan.cuda.pinned_bytes > 0;
-  if (input.weights != nullptr) {
-    for (const uint32_t row : drawn) from.weights.push_back(input.weights[row]);
+CounterRng random_of(const KMeansParams& params, int64_t attempt, KMeansRun::Purpose purpose) {
+  return KMeansRun::random(params.seed, attempt, purpose);
+}
+
+// f32 rows in host memory, one after the other, as they lie.
+std::optional<MatrixView> plain_floats(RowSource& source) {
+  const RowsInfo info = source.info();
+  if (!info.in_memory || !info.space.host_readable() || info.dtype != DType::f32) return std::nullopt;
+  const MatrixView all = source.fetch(0, info.rows);
+  if (all.row_stride() != all.cols()) return std::nullopt;
+  return all;
+}
+
+// k-means++ over all rows, or over a sample of them.
+class PlusPlusChoice {
+ public:
+  PlusPlusChoice(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input, int64_t count,
+                 int64_t attempt, const Resources& resources)
+      : params_(params),
+        plan_(plan),
+        source_(input.source),
+        rng_(random_of(params, attempt, KMeansRun::Purpose::choose)),
+        resources_(resources),
+        meter_("kmeans++", count * params.clusters, resources) {
+    const int64_t rows = source_.rows();
+    if (count < rows) {
+      drawn_ = sample_rows(random_of(params, attempt, KMeansRun::Purpose::sample), rows, count, resources);
+    }
+    const float* const weights = input.rows.weights;
+    if (weights == nullptr) return;
+    weights_.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) weights_[static_cast<size_t>(i)] = weights[number_of(i)];
     // A sample in which nothing has weight is as good as one in which all have the same.
-    if (std::all_of(from.weights.begin(), from.weights.end(), [](float w) { return w == 0; })) from.weights.clear();
+    if (std::all_of(weights_.begin(), weights_.end(), [](float w) { return w == 0; })) weights_.clear();
   }
-  ProgressMeter meter("kmeans++", count * params.clusters, resources);
-  const std::optional<MatrixView> on_device = plan.cuda.plus_plus ? on_gpu(input.source) : std::nullopt;
-  if (on_device) {
-    from.rows = *on_device;
-    if (count < rows) from.list = drawn;
-    const std::vector<uint32_t> chosen = choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources);
-    meter.finish();
-    std::vector<uint32_t> numbers(chosen.size());
-    std::transform(chosen.begin(), chosen.end(), numbers.begin(), [&](uint32_t place) { return drawn[place]; });
-    return gather_as_floats(input.source, numbers, centres, resources);
+
+  void run(float* centres) {
+    std::vector<uint32_t> chosen = plan_.cuda.plus_plus ? on_device() : on_host();
+    meter_.finish();
+    for (uint32_t& place : chosen) place = static_cast<uint32_t>(number_of(place));
+    gather_as_floats(source_, chosen, centres, resources_);
   }
-  MatrixBuffer sample(DType::f32, count, input.cols, "the rows to choose centres from", resources);
-  auto* const values = static_cast<float*>(sample.mutable_view().data());
-  gather_as_floats(input.source, drawn, values, resources);
-  from.rows = sample.view();
-  const std::vector<uint32_t> chosen =
-      plan.cuda.plus_plus
-          ? choose_plus_plus_cuda(plan.device.index, from, rng, meter, resources)
-          : KMeansPlusPlus(plan.cpu.format, from.rows, std::move(from.weights), params.clusters, resources)
-                .choose(rng, meter, resources);
+
+ private:
+  int64_t number_of(int64_t place) const { return drawn_.empty() ? place : drawn_[static_cast<size_t>(place)]; }
+  int64_t count() const { return drawn_.empty() ? source_.rows() : static_cast<int64_t>(drawn_.size()); }
+
+  std::vector<uint32_t> on_device() {
+    PlusPlusInput from;
+    from.clusters = params_.clusters;
+    from.pinned = plan_.cuda.pinned_bytes > 0;
+    from.weights = std::move(weights_);
+    MatrixBuffer sample;
+    if (const std::optional<MatrixView> there = on_gpu(source_)) {
+      from.rows = *there;
+      from.list = drawn_;
+    } else if (const std::optional<MatrixView> all = drawn_.empty() ? plain_floats(source_) : std::nullopt) {
+      from.rows = *all;
+    } else {
+      sample = MatrixBuffer(DType::f32, count(), source_.info().cols, "the rows to choose centres from", resources_);
+      gather_as_floats(source_, listed(), static_cast<float*>(sample.mutable_view().data()), resources_);
+      from.rows = sample.view();
+    }
+    return choose_plus_plus_cuda(plan_.device.index, from, rng_, meter_, resources_);
+  }
+
+  std::vector<uint32_t> on_host() {
+    const RowsInfo info = source_.info();
+    const bool in_place = drawn_.empty() && info.in_memory && info.space.host_readable();
+    if (in_place) return choose(source_, plan_.start.packed_stay);
+    if (plan_.start.rows_stay) {
+      MatrixBuffer sample(info.dtype, count(), info.cols, "the rows to choose centres from", resources_);
+      gather(source_, listed(), sample.mutable_view(), resources_);
+      ViewSource kept(sample.view());
+      return choose(kept, plan_.start.packed_stay);
+    }
+    if (drawn_.empty() && info.space.host_readable()) return choose(source_, false);
+    const std::vector<uint32_t> numbers = listed();
+    ListedSource some(source_, numbers, plan_.piece_rows, resources_);
+    return choose(some, false);
+  }
+
+  std::vector<uint32_t> choose(RowSource& from, bool packed_stay) {
+    const int64_t piece =
+        from.info().in_memory && &from != &source_ && plan_.start.rows_stay ? from.rows() : plan_.piece_rows;
+    KMeansPlusPlus plus_plus(plan_.cpu.format, {from, piece, packed_stay, std::move(weights_)}, params_.clusters,
+                             meter_, resources_);
+    return plus_plus.choose(rng_, meter_, resources_);
+  }
+
+  std::vector<uint32_t> listed() const {
+    if (!drawn_.empty()) return drawn_;
+    std::vector<uint32_t> all(static_cast<size_t>(count()));
+    std::iota(all.begin(), all.end(), 0u);
+    return all;
+  }
+
+  const KMeansParams& params_;
+  const KMeansPlan& plan_;
+  RowSource& source_;
+  const CounterRng rng_;
+  const Resources& resources_;
+  ProgressMeter meter_;
+  std::vector<uint32_t> drawn_;  // empty: all rows
+  std::vector<float> weights_;   // of these; empty: none
+};
+
+void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
+                            int64_t candidates, int64_t attempt, float* centres, const Resources& resources) {
+  ProgressMeter meter("kmeans++", 8 * input.rows.count, resources);
+  const OversampledInput from{input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, candidates};
+  const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);
+  const auto choose = [&](CandidateRows all) {
+    if (plan.cuda.plus_plus) {
+      PlusPlusInput rows;
+      rows.rows = all.rows;
+      rows.weights = std::move(all.weights);
+      rows.clusters = params.clusters;
+      return choose_plus_plus_cuda(plan.device.index, rows, rng, meter, resources);
+    }
+    ViewSource source(all.rows);
+    KMeansPlusPlus plus_plus(plan.cpu.format, {source, all.rows.rows(), true, std::move(all.weights)}, params.clusters,
+                             meter, resources);
+    return plus_plus.choose(rng, meter, resources);
+  };
+  choose_oversampled(from, random_of(params, attempt, KMeansRun::Purpose::sample), choose, centres, meter, resources);
   meter.finish();
-  for (size_t c = 0; c < chosen.size(); ++c) {
-    std::copy_n(values + chosen[c] * input.cols, input.cols, centres + static_cast<int64_t>(c) * input.cols);
-  }
 }
 
 // A zero vector has no direction: the first rows that have one take such centres' places, as long as there are any.
-void replace_zero_centres(const FirstCentresInput& input, const MutableMatrixView& centres,
-                          const Resources& resources) {
+void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, const Resources& resources) {
   int64_t next = 0;
   for (int64_t c = 0; c < centres.rows(); ++c) {
     auto* const centre = reinterpret_cast<float*>(centres.row(c));
-    const auto is_zero = [&] { return std::all_of(centre, centre + input.cols, [](float x) { return x == 0; }); };
-    while (is_zero() && next < input.source.rows()) {
-      gather_as_floats(input.source, {static_cast<uint32_t>(next++)}, centre, resources);
+    const auto is_zero = [&] { return std::all_of(centre, centre + centres.cols(), [](float x) { return x == 0; }); };
+    while (is_zero() && next < source.rows()) {
+      gather_as_floats(source, {static_cast<uint32_t>(next++)}, centre, resources);
     }
   }
 }
 
 }  // namespace
 
-int64_t rows_to_choose_from(const KMeansParams& params, int64_t rows) {
-  if (params.init != KMeansInit::kmeans_plus_plus) return 0;
-  const int64_t per_centre = params.init_points_per_centre;
-  return per_centre == 0 || per_centre > rows / params.clusters ? rows : per_centre * params.clusters;
-}
-
 void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                           int64_t attempt, const MutableMatrixView& centres, const Resources& resources) {
   auto* const out = static_cast<float*>(centres.data());
-  switch (params.init) {
-    case KMeansInit::given:
-      for (int64_t c = 0; c < params.clusters; ++c) widen_row(input.given, c, out + c * input.cols);
-      break;
-    case KMeansInit::random:
-      gather_as_floats(input.source,
-                       sample_rows(KMeansRun::random(params.seed, attempt, KMeansRun::Purpose::sample),
-                                   input.source.rows(), params.clusters, resources),
-                       out, resources);
-      break;
-    case KMeansInit::kmeans_plus_plus: choose_by_plus_plus(params, plan, input, attempt, out, resources); break;
+  const int64_t rows = input.source.rows();
+  const StartChoice start = choose_start(params, rows, centres.cols());
+  if (params.init == KMeansInit::given) {
+    for (int64_t c = 0; c < params.clusters; ++c) widen_row(input.given, c, out + c * centres.cols());
+  } else if (params.init == KMeansInit::random) {
+    const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::sample);
+    gather_as_floats(input.source, sample_rows(rng, rows, params.clusters, resources), out, resources);
+  } else if (start.oversamples()) {
+    choose_from_candidates(params, plan, input, start.candidates, attempt, out, resources);
+  } else {
+    PlusPlusChoice(params, plan, input, start.plus_plus_rows, attempt, resources).run(out);
   }
   if (!params.spherical) return;
-  if (params.init != KMeansInit::given) replace_zero_centres(input, centres, resources);
+  if (params.init != KMeansInit::given) replace_zero_centres(input.source, centres, resources);
   normalise_centres(centres);
 }
 

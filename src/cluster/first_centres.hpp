@@ -1,21 +1,20 @@
-// Where k-means begins: centres given, drawn at random, or drawn by k-means++ from a sample.
+// Where k-means begins: centres given, drawn at random, or found by k-means++ in one of the ways of start_choice.hpp.
 #pragma once
 
 #include <kith/kmeans.hpp>
 
+#include "cluster/kmeans_backend.hpp"
 #include "cluster/kmeans_plan.hpp"
+#include "cluster/start_choice.hpp"
 #include "rows/row_source.hpp"
 
 namespace kith {
 
-// How many rows are kept as f32 to choose from.
-int64_t rows_to_choose_from(const KMeansParams& params, int64_t rows);
-
 struct FirstCentresInput {
   RowSource& source;
-  int64_t cols;
-  const float* weights;  // or null
   const MatrixView& given;
+  KMeansRowArrays rows;              // labels and keys may be written
+  KMeansBackend* backend = nullptr;  // where candidates are drawn in rounds
 };
 
 // Fills `centres`, of length 1 for spherical. k-means++ works where the plan says.

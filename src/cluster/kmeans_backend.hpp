@@ -37,6 +37,7 @@ class KMeansBackend {
  public:
   virtual ~KMeansBackend() = default;
   virtual void set_rows(const KMeansRowArrays& rows) = 0;
+  // As many as were planned for, or fewer for a pass that does not add up.
   // The values of `centres` must not change before the next call, but by move_to_means and move_by_batch.
   virtual void set_centres(const MatrixView& centres) = 0;
 

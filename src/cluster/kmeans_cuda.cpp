@@ -56,6 +56,7 @@ class KMeansCuda final : public KMeansBackend {
 
   void set_centres(const MatrixView& centres) override {
     const DeviceGuard guard(context_->device());
+    centre_count_ = centres.rows();
     context_->copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
     centres_ready_ = labelled_ = guesses_ = false;
   }
@@ -66,7 +67,7 @@ class KMeansCuda final : public KMeansBackend {
     if (adds_up) {
       KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(sums_bytes()), stream()));
     }
-    if (!centres_ready_) search_.set_centres(at<float>(layout_.centres));
+    if (!centres_ready_) search_.set_centres(at<float>(layout_.centres), centre_count_);
     centres_ready_ = true;
   }
 
@@ -311,6 +312,7 @@ class KMeansCuda final : public KMeansBackend {
   RowUpload upload_;
   CentreSearchCuda search_;
   KMeansRowArrays rows_;
+  int64_t centre_count_ = 0;
   MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
   HostArray<double> host_sums_;
   std::vector<double> host_weights_;

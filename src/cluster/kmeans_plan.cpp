@@ -6,6 +6,7 @@
 #include "cluster/data_survey.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/nearest_centre.hpp"
+#include "cluster/oversampled_start.hpp"
 #include "core/byte_size.hpp"
 #include "rows/row_source.hpp"
 
@@ -28,12 +29,36 @@ int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansP
   if (!wish.moves_centres) return bytes + piece * 8;  // the piece's labels and keys
   const int64_t work = CentreSums::bytes_for(shape.clusters, shape.cols, std::max(piece, wish.batch_rows), threads) +
                        array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus = KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads);
+  const int64_t plus_plus = host_plus_plus_bytes(shape, wish, plan, threads);
   const int64_t keys = array_bytes<float>(shape.rows);
-  return bytes + keys + std::max(work, kmeans_start_bytes(shape, plus_plus, piece, threads));
+  const int64_t start = kmeans_start_bytes(shape, plus_plus, piece, threads);
+  return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
 }
 
 }  // namespace
+
+int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads) {
+  const PanelFormat format = plan.cpu.format;
+  if (wish.candidates > 0) {
+    return oversampled_bytes(shape.rows, shape.cols, wish.candidates) +
+           KMeansPlusPlus::bytes_for(format, wish.candidates, shape.clusters, shape.cols, threads, true);
+  }
+  const bool in_place = shape.in_memory && shape.space.host_readable() && wish.sampled_rows == shape.rows;
+  const KMeansStartPlan& start = plan.start;
+  const int64_t rows = in_place                                                         ? 0
+                       : start.rows_stay                                                ? wish.sampled_rows
+                       : wish.sampled_rows == shape.rows && shape.space.host_readable() ? 0
+                                                                                        : plan.piece_rows;
+  const bool packed = start.packed_stay && (in_place || start.rows_stay);
+  return rows * shape.row_bytes() +
+         KMeansPlusPlus::bytes_for(format, wish.sampled_rows, shape.clusters, shape.cols, threads, packed);
+}
+
+bool shrink_start(KMeansStartPlan& start) {
+  if (!start.packed_stay) return false;
+  start = {false, false};
+  return true;
+}
 
 int64_t kmeans_start_bytes(const KMeansShape& shape, int64_t plus_plus, int64_t piece, int threads) {
   const int64_t drawn = array_bytes<uint64_t>(divide_up(shape.rows, 64));  // a bit for each row, while some are drawn
@@ -57,6 +82,7 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
   for (;;) {
     plan.host_bytes = bytes_of(shape, wish, plan, budget.threads);
     if (plan.host_bytes <= budget.host) return plan;
+    if (wish.sampled_rows > 0 && shrink_start(plan.start)) continue;
     if (shape.in_memory ? plan.piece_rows <= kSumBlock : plan.piece_rows == kSumBlock) break;
     plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
   }

@@ -28,7 +28,8 @@ struct KMeansWish {
   bool spherical = false;
   bool moves_centres = true;  // else rows are only assigned
   int64_t passes = 1;         // over all rows, at most
-  int64_t sampled_rows = 0;   // kept as f32 beside, to choose the first centres from
+  int64_t sampled_rows = 0;   // k-means++ chooses the first centres from, all or a sample
+  int64_t candidates = 0;     // drawn in rounds, for the first centres
   int64_t batch_rows = 0;     // of a mini-batch, gathered; 0 for whole passes
   bool check_finite = false;  // rows that are not finite are refused in the first pass, where that costs nothing
 
@@ -37,6 +38,12 @@ struct KMeansWish {
 
 struct KMeansCpuPlan {
   PanelFormat format = PanelFormat::f32;  // of rows and centres; a GPU's k-means++ may need it too
+};
+
+// What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.
+struct KMeansStartPlan {
+  bool rows_stay = true;    // a sample, or rows of a file or a GPU
+  bool packed_stay = true;  // and packed rows
 };
 
 struct KMeansCudaPlan {
@@ -54,6 +61,7 @@ struct KMeansPlan {
   int64_t piece_rows = 0;  // handed to the backend at a time: whole blocks of kSumBlock, or all rows
   int64_t host_bytes = 0;  // what the work allocates at its peak, results not included
   int64_t device_bytes = 0;
+  KMeansStartPlan start;
   KMeansCpuPlan cpu;
   KMeansCudaPlan cuda;
 };
@@ -67,6 +75,10 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
 // What both need on the host before the loop begins: the first centres are chosen, by k-means++ in so many bytes, and
 // the data are surveyed.
 int64_t kmeans_start_bytes(const KMeansShape& shape, int64_t plus_plus, int64_t piece, int threads);
+// Of k-means++ on the host.
+int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads);
+// Keeps less for k-means++; false where nothing was left to go.
+bool shrink_start(KMeansStartPlan& start);
 
 // By which a device is chosen.
 Work work_of(const KMeansShape& shape, const KMeansWish& wish);

@@ -41,22 +41,23 @@ int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMean
   const int64_t surveyed = shape.space.host_readable() ? piece : 0;
   const int64_t work = array_bytes<double>(shape.clusters * (shape.cols + 4)) +  // sums, where centres are empty
                        array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
-  const int64_t plus_plus = !cuda.plus_plus ? KMeansPlusPlus::bytes_for(plan.cpu.format, wish.sampled_rows,
-                                                                        shape.clusters, shape.cols, threads)
-                            : shape.space.host_readable() ? array_bytes<float>(wish.sampled_rows * shape.cols)
-                                                          : 0;
+  const int64_t plus_plus = !cuda.plus_plus || wish.candidates > 0 ? host_plus_plus_bytes(shape, wish, plan, threads)
+                            : shape.space.host_readable()          ? array_bytes<float>(wish.sampled_rows * shape.cols)
+                                                                   : 0;
   const int64_t keys = array_bytes<float>(shape.rows);
-  return bytes + keys + std::max(work, kmeans_start_bytes(shape, plus_plus, surveyed, threads));
+  const int64_t start = kmeans_start_bytes(shape, plus_plus, surveyed, threads);
+  return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
 }
 
 // Of k-means++, which is done before the passes begin.
 int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
   PlusPlusShape choice;
-  choice.rows = wish.sampled_rows;
+  choice.rows = wish.candidates > 0 ? wish.candidates : wish.sampled_rows;
   choice.cols = shape.cols;
   choice.clusters = shape.clusters;
   choice.trials = plus_plus_trials(shape.clusters);
-  choice.weighted = shape.weighted;
+  choice.weighted = shape.weighted || wish.candidates > 0;
+  if (wish.candidates > 0) return PlusPlusWorkspace(choice).bytes;
   choice.listed = !shape.space.host_readable() && wish.sampled_rows < shape.rows;
   choice.in_place = !shape.space.host_readable() && shape.dtype == DType::f32 && !choice.listed;
   return PlusPlusWorkspace(choice).bytes;
@@ -136,10 +137,14 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   }
 
   // Where there is no room for k-means++ the host does it, with the same centres.
-  const int64_t plus_plus = wish.sampled_rows > 0 ? plus_plus_bytes(shape, wish) : INT64_MAX;
-  plan.cuda.plus_plus = plus_plus <= budget.device;
+  const bool chooses = wish.sampled_rows > 0 || wish.candidates > 0;
+  const int64_t plus_plus = chooses ? plus_plus_bytes(shape, wish) : INT64_MAX;
+  // Candidates are drawn by the backend, whose memory is then taken already.
+  plan.cuda.plus_plus = plus_plus <= budget.device - (wish.candidates > 0 ? plan.device_bytes : 0);
   const auto count_device_bytes = [&] {
-    plan.device_bytes = std::max(device_bytes(shape, wish, plan), plan.cuda.plus_plus ? plus_plus : 0);
+    const int64_t own = device_bytes(shape, wish, plan);
+    const int64_t start = plan.cuda.plus_plus ? plus_plus : 0;
+    plan.device_bytes = wish.candidates > 0 ? own + start : std::max(own, start);
   };
   count_device_bytes();
   for (;;) {
@@ -147,6 +152,13 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     if (plan.host_bytes <= budget.host) return plan;
     if (plan.cuda.pinned_bytes > 0) {
       plan.cuda.pinned_bytes = 0;
+    } else if (from_host && plan.cuda.plus_plus &&
+               wish.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
+      plan.cuda.plus_plus = false;
+      plan.start = {false, false};
+      count_device_bytes();
+    } else if (wish.sampled_rows > 0 && !plan.cuda.plus_plus && shrink_start(plan.start)) {
+      continue;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);
       count_device_bytes();

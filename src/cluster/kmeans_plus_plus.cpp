@@ -1,9 +1,14 @@
 #include "cluster/kmeans_plus_plus.hpp"
 
 #include "cluster/centre_sums.hpp"
+#include "cluster/nearest_centre.hpp"
+#include "cluster/row_sample.hpp"
+#include "cluster/weighted_draw.hpp"
 #include "core/divide.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/panels/packed_product.hpp"
+#include "rows/sample_mean.hpp"
+#include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -35,11 +40,9 @@ double plus_plus_share(const CounterRng& rng, uint64_t number) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, const CounterRng& rng) {
+uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRng& rng) {
   const DrawTree tree(rows);
-  const auto step = [&](int64_t i) {
-    return weights.empty() ? 1.0 : static_cast<double>(weights[static_cast<size_t>(i)]);
-  };
+  const auto step = [&](int64_t i) { return weights == nullptr ? 1.0 : static_cast<double>(weights[i]); };
   const auto segment = [&](int64_t block, int place) {
     const int64_t s = block * kDrawFan + place;
     return sum_children([&](int i) { return step(s * kDrawFan + i); }, DrawTree::children_of(s, rows));
@@ -53,159 +56,196 @@ uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, co
   return draw_row(tree, sums.data(), plus_plus_share(rng, 0) * tree_total(tree, sums.data()), segment, step);
 }
 
-int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads) {
+int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads,
+                                  bool packed_stay) {
   if (rows == 0) return 0;
   const int64_t trials = plus_plus_trials(clusters);
-  const int64_t packed = divide_up(rows, kSumBlock) * kPackedBlock;
-  return array_bytes<float>(rows * (cols + 1 + trials) + trials * cols + packed) +
-         PackedRows::bytes_for(format, trials, cols, threads) + PackedQueries::bytes_for(format, packed, cols) +
-         PackedQueries::scratch_bytes(format, cols);
+  const int64_t packed = packed_stay ? divide_up(rows, kSumBlock) * kPackedBlock : 0;
+  const int64_t own =
+      array_bytes<float>(kPackedBlock + cols) + PackedQueries::scratch_bytes(format, cols) +
+      (packed_stay ? 0 : PackedQueries::bytes_for(format, NearestCentre::block_rows(format, cols), cols));
+  return array_bytes<float>(rows * (1 + trials) + trials * cols) + threads * own +
+         PackedRows::bytes_for(format, trials, cols, threads) + PackedQueries::bytes_for(format, packed, cols);
 }
 
-KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const MatrixView& rows, std::vector<float> weights, int64_t clusters,
+KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t clusters, ProgressMeter& meter,
                                const Resources& resources)
-    : rows_(rows),
-      weights_(std::move(weights)),
+    : from_(std::move(rows)),
+      cols_(from_.source.info().cols),
       clusters_(clusters),
       trials_(plus_plus_trials(clusters)),
-      tree_(rows.rows()),
-      nearest_(rows.rows(), "k-means++", resources),
-      distances_(rows.rows() * trials_, "k-means++", resources),
-      trial_rows_(DType::f32, trials_, rows.cols(), "k-means++", resources),
-      packed_trials_(KeyKind::squared_l2, format, choose_origin(KeyKind::squared_l2, rows), trials_, resources),
-      packed_(KeyKind::squared_l2, format, tree_.blocks() * kPackedBlock, rows.cols(), resources),
-      limits_(tree_.blocks() * kPackedBlock, "k-means++", resources),
+      tree_(from_.source.rows()),
+      together_(from_.packed_stay ? kPackedBlock : NearestCentre::block_rows(format, cols_)),
+      nearest_(tree_.rows, "k-means++", resources),
+      distances_(tree_.rows * trials_, "k-means++", resources),
+      trial_rows_(DType::f32, trials_, cols_, "k-means++", resources),
+      packed_trials_(KeyKind::squared_l2, format, sample_mean(from_.source, cols_), trials_, resources),
+      packed_(KeyKind::squared_l2, format, from_.packed_stay ? tree_.blocks() * kPackedBlock : 0, cols_, resources),
       sums_(static_cast<size_t>(tree_.size)),
       trial_sums_(static_cast<size_t>(tree_.size * trials_)) {
-  const HostArray<std::byte> scratch(PackedQueries::scratch_bytes(format, rows.cols()), "packing", resources);
-  const auto* const values = static_cast<const float*>(rows.data());
-  const int64_t width = packed_.panel_width();
-  std::fill(limits_.begin(), limits_.end(), -INFINITY);  // rows that only fill up accept nothing
-  for (int64_t row = 0; row < rows.rows();) {
-    const int64_t block = row / kSumBlock;
-    const int64_t panel = (block * kPackedBlock + row % kSumBlock) / width;
-    const int64_t count = std::min({width, (block + 1) * kSumBlock - row, rows.rows() - row});
-    packed_.pack_panel(panel, values + row * rows.cols(), count, packed_trials_.origin(), scratch.data());
-    row += count;
+  for (int slot = 0; slot < resources.threads(); ++slot) {
+    Scratch& own = scratch_.emplace_back();
+    own.limits = HostArray<float>(kPackedBlock, "k-means++", resources);
+    own.row = HostArray<float>(cols_, "k-means++", resources);
+    own.packing = HostArray<std::byte>(PackedQueries::scratch_bytes(format, cols_), "packing", resources);
+    if (!from_.packed_stay) own.packed = PackedQueries(KeyKind::squared_l2, format, together_, cols_, resources);
+  }
+  if (!from_.packed_stay) return;
+  for_pieces([&](const MatrixView& piece, int64_t first) {
+    parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
+      const int64_t at = task * kSumBlock;
+      pack(piece, at, std::min(kSumBlock, piece.rows() - at), packed_, (first + at) / kSumBlock * kPackedBlock,
+           scratch_[static_cast<size_t>(slot)]);
+    });
+  });
+}
+
+template <typename Use>
+void KMeansPlusPlus::for_pieces(const Use& use) {
+  for (int64_t first = 0; first < tree_.rows; first += from_.piece_rows) {
+    use(from_.source.fetch(first, std::min(from_.piece_rows, tree_.rows - first)), first);
   }
 }
 
-// Computes the distances of one block's rows to the trial rows that may be nearer than what they have.
+// Rows `first` and those after it, to `place` among the packed ones.
+void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
+                          Scratch& scratch) {
+  const int64_t width = packed.panel_width();
+  std::vector<float> values(static_cast<size_t>(width * cols_));
+  for (int64_t done = 0; done < count; done += width) {
+    const int64_t some = std::min(width, count - done);
+    for (int64_t i = 0; i < some; ++i) widen_row(rows, first + done + i, values.data() + i * cols_);
+    packed.pack_panel((place + done) / width, values.data(), some, packed_trials_.origin(), scratch.packing.data());
+  }
+}
+
+// Computes the distances of some rows to the trial rows that may be nearer than what they have.
 class KMeansPlusPlus::Hits final : public PanelHits {
  public:
-  Hits(KMeansPlusPlus& own, int64_t block, int64_t count)
+  // `rows` begin with row `first`, and with `place` among the packed ones.
+  Hits(KMeansPlusPlus& own, const MatrixView& rows, int64_t first, const PackedQueries& packed, int64_t place,
+       Scratch& scratch)
       : own_(own),
-        block_(block),
-        limits_(own.limits_.data() + block * kPackedBlock),
-        product_(own.packed_, block * kPackedBlock, count, limits_, own.packed_trials_) {
-    for (int64_t i = 0; i < count; ++i) {
-      limits_[i] = own.nearest_[block * kSumBlock + i] - own.packed_.offset(block * kPackedBlock + i);
+        rows_(rows),
+        first_(first),
+        scratch_(scratch),
+        product_(packed, place, rows.rows(), scratch.limits.data(), own.packed_trials_) {
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      scratch.limits[i] = own.nearest_[first + i] - packed.offset(place + i);
     }
+    // Rows that only fill up accept nothing.
+    std::fill(scratch.limits.data() + rows.rows(), scratch.limits.data() + round_up(rows.rows(), packed.panel_width()),
+              -INFINITY);
   }
 
   void scan() { product_.scan(*this); }
 
   void on_hit(int64_t i, int64_t panel, const float* values) override {
-    const int64_t row = block_ * kSumBlock + i;
     const PackedRows& trials = own_.packed_trials_;
-    const float limit = limits_[i] + product_.bound(i, panel);
-    const CanonicalQuery query{static_cast<const float*>(own_.rows_.data()) + row * own_.rows_.cols(), 0.0};
+    const float limit = scratch_.limits[i] + product_.bound(i, panel);
+    const auto* row = reinterpret_cast<const float*>(rows_.row(i));
+    if (rows_.dtype() != DType::f32) {
+      widen_row(rows_, i, scratch_.row.data());
+      row = scratch_.row.data();
+    }
     const int64_t first = panel * trials.rows_per_panel();
     for (int64_t t = first; t < std::min(first + trials.rows_per_panel(), trials.rows()); ++t) {
       if (values[t - first] > limit) continue;  // a NaN is no reason to skip
       const auto trial = static_cast<uint32_t>(t);
       float key = 0;
-      canonical_keys_cpu(KeyKind::squared_l2, query, own_.trial_rows_.view(), &trial, 1, &key);
-      float& distance = own_.distances_[t * own_.rows_.rows() + row];
+      canonical_keys_cpu(KeyKind::squared_l2, {row, 0.0}, own_.trial_rows_.view(), &trial, 1, &key);
+      float& distance = own_.distances_[t * own_.tree_.rows + first_ + i];
       distance = std::min(distance, key);
     }
   }
 
  private:
   KMeansPlusPlus& own_;
-  const int64_t block_;
-  float* const limits_;
+  const MatrixView rows_;
+  const int64_t first_;
+  Scratch& scratch_;
   const PackedProduct product_;
 };
 
-double KMeansPlusPlus::segment_sum(const float* distances, int64_t segment) const {
-  const int64_t first = segment * kDrawFan;
-  const int count = DrawTree::children_of(segment, tree_.rows);
-  double sum = 0;
-  if (weights_.empty()) {
-    for (int i = 0; i < count; ++i) sum += static_cast<double>(distances[first + i]);
-  } else {
-    for (int i = 0; i < count; ++i) sum += weight(first + i) * static_cast<double>(distances[first + i]);
+void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int64_t block, Scratch& scratch) {
+  const int64_t first = block * kSumBlock;
+  const int64_t count = std::min(kSumBlock, tree_.rows - first);
+  const int64_t trials = packed_trials_.rows();
+  for (int64_t t = 0; t < trials; ++t) {
+    std::copy_n(nearest_.data() + first, count, distances_.data() + t * tree_.rows + first);
   }
-  return sum;
+  for (int64_t done = 0; done < count; done += together_) {
+    const MatrixView some = piece.slice(first - piece_first + done, std::min(together_, count - done));
+    if (from_.packed_stay) {
+      Hits(*this, some, first, packed_, block * kPackedBlock, scratch).scan();
+    } else {
+      pack(some, 0, some.rows(), scratch.packed, 0, scratch);
+      Hits(*this, some, first + done, scratch.packed, 0, scratch).scan();
+    }
+  }
+  for (int64_t t = 0; t < trials; ++t) {
+    const DrawSteps steps{distances_.data() + t * tree_.rows, weights()};
+    trial_sums_[static_cast<size_t>(t * tree_.size + block)] = steps.block(tree_, block);
+  }
 }
 
-uint32_t KMeansPlusPlus::draw(double share) const {
-  const float* const nearest = nearest_.data();
-  return draw_row(
-      tree_, sums_.data(), share * tree_total(tree_, sums_.data()),
-      [&](int64_t block, int i) { return segment_sum(nearest, block * kDrawFan + i); },
-      [&](int64_t i) { return weight(i) * static_cast<double>(nearest[i]); });
-}
-
-void KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter, const Resources& resources) {
-  const int64_t cols = rows_.cols();
+std::vector<double> KMeansPlusPlus::try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter,
+                                             const Resources& resources) {
   const auto count = static_cast<int64_t>(trials.size());
   const MutableMatrixView centres = trial_rows_.mutable_view().slice(0, count);
-  for (int64_t t = 0; t < count; ++t) {
-    std::copy_n(static_cast<const float*>(rows_.data()) + trials[static_cast<size_t>(t)] * cols, cols,
-                static_cast<float*>(centres.data()) + t * cols);
-  }
+  gather_as_floats(from_.source, trials, static_cast<float*>(centres.data()), resources);
   packed_trials_.pack(centres, {}, meter, resources);
-  const float* const nearest = nearest_.data();
-  parallel_for(tree_.blocks(), meter, resources, [&](int64_t block, int) {
-    const int64_t first = block * kSumBlock;
-    const int64_t rows = std::min(kSumBlock, rows_.rows() - first);
-    for (int64_t t = 0; t < count; ++t) {
-      std::copy_n(nearest + first, rows, distances_.data() + t * rows_.rows() + first);
-    }
-    Hits(*this, block, rows).scan();
-    for (int64_t t = 0; t < count; ++t) {
-      const float* const distances = distances_.data() + t * rows_.rows();
-      double sum = 0;
-      for (int i = 0; i < DrawTree::children_of(block, tree_.segments); ++i) {
-        sum += segment_sum(distances, block * kDrawFan + i);
-      }
-      trial_sums_[static_cast<size_t>(t * tree_.size + block)] = sum;
-    }
+  for_pieces([&](const MatrixView& piece, int64_t first) {
+    parallel_for(divide_up(piece.rows(), kSumBlock), meter, resources, [&](int64_t task, int slot) {
+      try_block(piece, first, first / kSumBlock + task, scratch_[static_cast<size_t>(slot)]);
+    });
+    meter.checkpoint();
   });
-  for (int64_t t = 0; t < count; ++t) add_up_tree(tree_, trial_sums_.data() + t * tree_.size);
+  std::vector<double> potentials;
+  for (int64_t t = 0; t < count; ++t) {
+    double* const sums = trial_sums_.data() + t * tree_.size;
+    add_up_tree(tree_, sums);
+    potentials.push_back(tree_total(tree_, sums));
+  }
+  return potentials;
 }
 
 void KMeansPlusPlus::take(int64_t trial) {
-  std::copy_n(distances_.data() + trial * rows_.rows(), rows_.rows(), nearest_.data());
+  std::copy_n(distances_.data() + trial * tree_.rows, tree_.rows, nearest_.data());
   std::copy_n(trial_sums_.begin() + trial * tree_.size, tree_.size, sums_.begin());
 }
 
+void KMeansPlusPlus::begin(uint32_t row, ProgressMeter& meter, const Resources& resources) {
+  std::fill_n(nearest_.data(), tree_.rows, INFINITY);
+  try_rows({row}, meter, resources);
+  take(0);
+}
+
+uint32_t KMeansPlusPlus::draw(double share) const {
+  return draw_by_share(tree_, sums_.data(), {nearest_.data(), weights()}, share);
+}
+
 std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
-  std::vector<uint32_t> chosen;
-  std::vector<uint32_t> trials{first_plus_plus_row(rows_.rows(), weights_, rng)};
-  std::fill_n(nearest_.data(), rows_.rows(), INFINITY);
-  for (int64_t centre = 0;; ++centre) {
-    try_rows(trials, meter, resources);
-    int64_t best = 0;
+  std::vector<uint32_t> chosen{first_plus_plus_row(tree_.rows, weights(), rng)};
+  begin(chosen.front(), meter, resources);
+  meter.add(tree_.rows);
+  std::vector<uint32_t> trials(static_cast<size_t>(trials_));
+  uint64_t number = 1;
+  while (static_cast<int64_t>(chosen.size()) < clusters_) {
+    for (uint32_t& trial : trials) trial = draw(plus_plus_share(rng, number++));
+    const std::vector<double> potentials = try_rows(trials, meter, resources);
+    size_t best = 0;
     double lowest = INFINITY;
     for (size_t t = 0; t < trials.size(); ++t) {
-      const double total = tree_total(tree_, trial_sums_.data() + static_cast<int64_t>(t) * tree_.size);
-      if (total < lowest) {
-        lowest = total;
-        best = static_cast<int64_t>(t);
-      }
+      if (!(potentials[t] < lowest)) continue;
+      lowest = potentials[t];
+      best = t;
     }
-    take(best);
-    chosen.push_back(trials[static_cast<size_t>(best)]);
-    meter.add(rows_.rows());
-    if (centre + 1 == clusters_) return chosen;
-    trials.resize(static_cast<size_t>(trials_));
-    for (int64_t t = 0; t < trials_; ++t) {
-      trials[static_cast<size_t>(t)] = draw(plus_plus_share(rng, static_cast<uint64_t>(1 + centre * trials_ + t)));
-    }
+    take(static_cast<int64_t>(best));
+    chosen.push_back(trials[best]);
+    meter.add(tree_.rows);
   }
+  return chosen;
 }
 
 }  // namespace kith

@@ -7,8 +7,8 @@
 // A distance matters only where it is shorter than the row's distance so far. A product (kernels/panels) finds the
 // rows for which it can be; the more centres there are, the fewer.
 //
-// Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: the rows as f32 and packed,
-// and 4 (3 + ln(clusters)) bytes for each.
+// Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: 4 (3 + ln(clusters)) bytes for
+// each row, and the packed rows; where there is no room for these, rows are fetched and packed anew for each centre.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -20,57 +20,85 @@
 #include "core/random.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace kith {
 
-// How many rows are tried for each centre but the first.
+// Rows that are tried for each centre but the first.
 int64_t plus_plus_trials(int64_t clusters);
-// Where in the sum a draw falls: in [0, 1), 53 bits. The first centre's draw is number 0, then come those of each
-// centre's trials.
+
+// Of a draw by number: in [0, 1), 53 bits.
 double plus_plus_share(const CounterRng& rng, uint64_t number);
-// The first centre: each of so many rows is as likely as its weight, if there are weights.
-uint32_t first_plus_plus_row(int64_t rows, const std::vector<float>& weights, const CounterRng& rng);
+
+// The first centre: each of so many rows is as likely as its weight, if there are weights, else
+// null.
+uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRng& rng);
+
+// What is chosen from, on the host.
+struct PlusPlusRows {
+  RowSource& source;
+  int64_t piece_rows = 0;           // fetched at a time: whole kSumBlocks, or all
+  bool packed_stay = true;          // all packed rows are kept
+  std::vector<float> weights = {};  // or empty
+};
 
 class KMeansPlusPlus {
  public:
-  // Of a sample of so many rows, which the caller keeps as f32, packed in centre_format().
-  static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads);
+  static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t clusters, int64_t cols, int threads,
+                           bool packed_stay);
 
-  // `rows` are f32, one after the other; `weights` may be empty.
-  KMeansPlusPlus(PanelFormat format, const MatrixView& rows, std::vector<float> weights, int64_t clusters,
+  // Packed in centre_format().
+  KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t clusters, ProgressMeter& meter,
                  const Resources& resources);
 
   // Row numbers of the centres, in the order they were chosen.
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources);
 
- private:
-  double weight(int64_t i) const {
-    return weights_.empty() ? 1.0 : static_cast<double>(weights_[static_cast<size_t>(i)]);
-  }
-  // The weighted distances of a segment's rows (draw_tree.hpp), added up.
-  double segment_sum(const float* distances, int64_t segment) const;
-  // The row at this share of the weighted distances' sum.
+  // The same step by step: the first centre; then rows drawn by shares, up to plus_plus_trials() of them tried, each
+  // leaving a potential, and one of these taken.
+  void begin(uint32_t row, ProgressMeter& meter, const Resources& resources);
   uint32_t draw(double share) const;
-  // What each row's distance, and each block's sum, would become with each trial row as a centre.
-  void try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter, const Resources& resources);
+  std::vector<double> try_rows(const std::vector<uint32_t>& trials, ProgressMeter& meter, const Resources& resources);
   void take(int64_t trial);
+  // The sum of weight x squared distance to the nearest centre.
+  double potential() const { return tree_total(tree_, sums_.data()); }
 
+ private:
   class Hits;
+  // Working memory of one thread.
+  struct Scratch {
+    HostArray<float> limits;       // of a block's packed rows
+    HostArray<float> row;          // widened
+    HostArray<std::byte> packing;  // what packing needs
+    PackedQueries packed;          // some rows, where packed rows do not stay
+  };
 
-  MatrixView rows_;
-  std::vector<float> weights_;
+  const float* weights() const { return from_.weights.empty() ? nullptr : from_.weights.data(); }
+  // Calls use(view, first row) for the rows, piece by piece.
+  template <typename Use>
+  void for_pieces(const Use& use);
+  void pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
+            Scratch& scratch);
+  // The rows of a block: `piece` begins with row `piece_first`.
+  // What each row's distance, and each block's sum, would become with each trial row as a centre.
+  void try_block(const MatrixView& piece, int64_t piece_first, int64_t block, Scratch& scratch);
+
+  PlusPlusRows from_;
+  int64_t cols_;
   int64_t clusters_;
   int64_t trials_;
   DrawTree tree_;
+  int64_t together_;            // rows that are packed together: a multiple of every panel's width
   HostArray<float> nearest_;    // the squared distance of each row to the nearest centre
   HostArray<float> distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
   PackedRows packed_trials_;
-  PackedQueries packed_;            // every block begins a panel
-  HostArray<float> limits_;         // of packed_
+  PackedQueries packed_;  // all rows, where they stay: every block begins a panel
+  std::deque<Scratch> scratch_;
   std::vector<double> sums_;        // the tree's, now
   std::vector<double> trial_sums_;  // and with each trial row added
 };

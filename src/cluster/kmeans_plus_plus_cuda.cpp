@@ -42,7 +42,7 @@ class PlusPlusCuda {
     for (size_t i = 0; i < shares.size(); ++i) shares[i] = plus_plus_share(rng, 1 + i);
     context_->copy(at<double>(layout_.shares), shares.data(), static_cast<int64_t>(shares.size()) * 8);
     PlusPlusState state{};
-    state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights, rng);
+    state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights.empty() ? nullptr : input_.weights.data(), rng);
     context_->copy(round_.state, &state, sizeof state);
     for (int64_t centre = 0; centre < shape_.clusters; ++centre) {
       round_.first = centre == 0;

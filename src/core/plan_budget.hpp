@@ -1,7 +1,7 @@
 // What a plan may use.
 #pragma once
 
-#include "core/cpu_target.hpp"
+#include "core/cpu_extensions.hpp"
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ struct PlanBudget {
   int64_t host = 0;    // bytes left under the host limit
   int64_t device = 0;  // bytes left under the device limit and on the device
   int threads = 1;
-  CpuExtensions cpu = cpu_extensions();
+  CpuExtensions cpu = {};  // of the machine that will do the work; none, unless said
 };
 
 }  // namespace kith

@@ -6,6 +6,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
 #include "core/plan_budget.hpp"
@@ -34,7 +35,8 @@ struct Planned {
 };
 
 inline PlanBudget budget_left(const Resources& resources) {
-  return {resources.host_memory()->available(), resources.device_memory()->available(), resources.threads()};
+  return {resources.host_memory()->available(), resources.device_memory()->available(), resources.threads(),
+          cpu_extensions()};
 }
 
 // Throws what a plan needs at least together with what is in use, as the limit that would do.

@@ -1,5 +1,5 @@
-// PTX that every GPU from compute capability 8.0 on has: asynchronous copies, matrix loads and matrix products of a
-// warp. Kernels call these and hold no assembly themselves.
+// PTX that every GPU from compute capability 8.0 on has, or where it says so 9.0: asynchronous copies, matrix loads and
+// matrix products of a warp. Kernels call these and hold no assembly themselves.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,11 @@
 #define KITH_PTX_80(...) asm volatile(__VA_ARGS__)
 #else
 #define KITH_PTX_80(...) __trap()
+#endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define KITH_PTX_90(...) asm volatile(__VA_ARGS__)
+#else
+#define KITH_PTX_90(...) __trap()
 #endif
 
 namespace kith::ptx {
@@ -21,11 +26,27 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 __device__ inline void copy_async_16(uint32_t shared, const void* global) {
   KITH_PTX_80("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
+// Four bytes, from anywhere; zeros where there is nothing to copy.
+__device__ inline void copy_async_4(uint32_t shared, const void* global, bool there) {
+  KITH_PTX_80("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(there ? 4 : 0) : "memory");
+}
 __device__ inline void copy_async_commit() { KITH_PTX_80("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
 __device__ inline void copy_async_wait() {
   KITH_PTX_80("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
+
+// For kernels that launch_chained() launches (cuda/chained_launch.hpp); all threads call it. Returns when the kernel
+// before has ended and what it wrote is there; from then on the next one's blocks may start. GPUs before 9.0 do not
+// start a kernel earlier.
+__device__ inline void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// The compiler does not compute such a value once more instead of keeping it.
+__device__ inline void keep_in_registers(double& value) { asm volatile("" : "+d"(value)); }
 
 // Asks for the 128 bytes around an address to be brought to the second-level cache.
 __device__ inline void prefetch(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
@@ -48,6 +69,15 @@ __device__ inline void multiply_add(int32_t* d, const uint32_t (&a)[4], const ui
   KITH_PTX_80("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// d (16 x 8) += a (16 x 8) b (8 x 8, transposed), doubles, from compute capability 9.0 on. Lane 4 g + t holds rows g
+// and g + 8 of a, in turn, and row g of b, at columns t and t + 4; of d rows g and g + 8, columns 2 t and 2 t + 1. Any
+// order of the columns will do that a and b share.
+__device__ inline void multiply_add(double (&d)[4], const double (&a)[4], const double (&b)[2]) {
+  KITH_PTX_90("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+              : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+              : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
 }  // namespace kith::ptx

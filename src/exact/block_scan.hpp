@@ -58,7 +58,10 @@ class BlockScan {
     context_.exchange_threshold(block_.first_query + query, &list(query));
     return list(query).limit();
   }
-  void make_room(int64_t query) const { context_.make_room(block_.first_query + query, block_.split, block_.slot); }
+  // Returns how many keys were computed for it.
+  int64_t make_room(int64_t query) const {
+    return context_.make_room(block_.first_query + query, block_.split, block_.slot);
+  }
 
   static constexpr int64_t kColumnsBetweenCheckpoints = 1 << 17;  // tens of milliseconds of work
   const ScanContext& context_;

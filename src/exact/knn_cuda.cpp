@@ -14,6 +14,7 @@
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/product_search_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
+#include "exact/tile_select_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/distance/order_keys_cuda.hpp"
 #include "kernels/select/select_cuda.hpp"
@@ -41,7 +42,9 @@ class KnnCuda final : public KnnBackend {
         metric_(metric),
         rows_(task_, plan_, kept, layout_, resources),
         products_(product_shape(task_, plan_), rows_.at<std::byte>(layout_.products), rows_.product_counts(),
-                  rows_.stream()) {}
+                  rows_.stream()),
+        in_tiles_(tile_select_shape(task_, plan_).suits()),
+        tile_select_(tile_select_shape(task_, plan_), rows_.at<std::byte>(layout_.select), rows_.stream()) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
     const DeviceGuard guard(device());
@@ -49,9 +52,7 @@ class KnnCuda final : public KnnBackend {
     first_query_ = first_query;
     rows_seen_ = 0;
     unsettled_.reset();
-    if (products()) return;  // which write every list
-    const size_t list_bytes = static_cast<size_t>(queries.rows() * task_.scope.k * 8);
-    KITH_CUDA_CHECK(cudaMemsetAsync(rows_.at<uint64_t>(layout_.lists), 0xFF, list_bytes, rows_.stream()));  // padding
+    if (!products() && !in_tiles_) pad(lists_of(0, queries.rows()));  // the others write every list
   }
 
   void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) override {
@@ -99,7 +100,9 @@ class KnnCuda final : public KnnBackend {
 
   DeviceLists sorted_lists() const {
     const DeviceLists lists = lists_of(0, queries_.count);
-    if (!products()) launch_sort(lists, rows_seen_, rows_.stream());
+    if (products()) return lists;
+    if (!in_tiles_) launch_sort(lists, rows_seen_, rows_.stream());
+    if (in_tiles_ && rows_seen_ == 0) pad(lists);
     return lists;
   }
 
@@ -153,41 +156,58 @@ class KnnCuda final : public KnnBackend {
 
   // What products have left: at most query_tile queries.
   void search_every_key(const DeviceRowsView& queries, const ProductBase& piece, const DeviceLists& lists) const {
-    auto* const keys = rows_.at<uint32_t>(layout_.keys);
-    const size_t list_bytes = static_cast<size_t>(lists.queries * lists.k) * sizeof(uint64_t);
-    KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, list_bytes, rows_.stream()));
+    if (!in_tiles_) pad(lists);
     int64_t seen = 0;
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
-      compute_keys(queries, tile.rows, keys);
-      launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
+      search_tile(queries, tile, lists, seen);
       seen += tile.rows.count;
     });
-    launch_sort(lists, seen, rows_.stream());
+    if (!in_tiles_) launch_sort(lists, seen, rows_.stream());
+    if (in_tiles_ && seen == 0) pad(lists);
   }
 
   void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
-    auto* keys = rows_.at<uint32_t>(layout_.keys);
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
-      compute_keys(tile, piece.rows, keys);
-      launch_select(lists_of(first, tile.count),
-                    {keys, plan_.row_tile, piece.rows.count, piece.first_row, piece.numbers}, rows_seen_,
-                    rows_.stream());
+      search_tile(tile, {piece.rows, piece.first_row, piece.numbers}, lists_of(first, tile.count), rows_seen_);
       (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
       meter.add(tile.count * piece.rows.count);
       meter.poll();
     }
   }
 
+  void pad(const DeviceLists& lists) const {
+    const size_t bytes = static_cast<size_t>(lists.queries * lists.k) * sizeof(uint64_t);
+    KITH_CUDA_CHECK(cudaMemsetAsync(lists.neighbors, 0xFF, bytes, rows_.stream()));
+  }
+
+  // Every key of a tile, and the lists of what it and the `seen` rows before it have. They are sorted at once, or left
+  // in row order for launch_sort.
+  void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists,
+                   int64_t seen) const {
+    auto* const keys = rows_.at<uint32_t>(layout_.keys);
+    compute_keys(queries, tile.rows, keys);
+    if (in_tiles_) {
+      tile_select_.run({reinterpret_cast<const float*>(keys), plan_.row_tile, queries.count, tile.rows.count,
+                        tile.first_row, tile.numbers},
+                       seen == 0, lists.neighbors);
+      return;
+    }
+    launch_select(lists, {keys, plan_.row_tile, tile.rows.count, tile.first_row, tile.numbers}, seen, rows_.stream());
+  }
+
+  // Plain where tiles are selected from at once, else ordered.
   void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* keys) const {
     if (metric_ == nullptr) {
-      return launch_distance(task_.shape.metric, queries, rows, task_.shape.cols, keys, plan_.row_tile, rows_.stream());
+      DistanceTask task{queries, rows, task_.shape.cols, key_kind(task_.shape.metric), keys, plan_.row_tile};
+      if (in_tiles_) task.form = KeyForm::plain;
+      return launch_distance(task, rows_.stream());
     }
     metric_->distances(metric_->metric,
                        {device_rows_for(queries), device_rows_for(rows), task_.shape.cols,
                         reinterpret_cast<float*>(keys), plan_.row_tile},
                        rows_.stream());
-    launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
+    if (!in_tiles_) launch_order_keys({keys, queries.count, rows.count, plan_.row_tile}, rows_.stream());
   }
 
   const SearchTask task_;
@@ -197,6 +217,8 @@ class KnnCuda final : public KnnBackend {
   const custom::TileMetric* metric_;
   SearchRows rows_;
   ProductSearch products_;
+  const bool in_tiles_;
+  const TileSelect tile_select_;
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;

@@ -5,7 +5,9 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "exact/dense_scan.hpp"
 #include "exact/query_set.hpp"
+#include "exact/tile_scan.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
@@ -17,9 +19,10 @@
 namespace kith {
 namespace {
 
-// From so many queries on a matrix product is faster than a pass over the rows for each.
+// From so many queries on a matrix product is faster than a pass over the rows for each: of bytes, which are packed in
+// no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
-constexpr int64_t kPreparedProductFrom = 4;  // of rows that are packed already
+constexpr int64_t kPreparedProductFrom = 4;
 // From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
@@ -51,6 +54,22 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
+// Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time
+// again.
+struct RowCosts {
+  double pack;
+  double direct;   // for each query
+  double product;  // likewise
+
+  explicit RowCosts(int64_t columns) {
+    const auto cols = static_cast<double>(columns);
+    pack = 60 + 1.15 * cols;
+    direct = columns <= TileScan::kMostColumns ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
+    product = 0.2 + 0.012 * cols;
+  }
+  bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
+};
+
 // Of a packed vector and what is beside it.
 int64_t vector_bytes(PanelFormat format, int64_t cols) {
   return packed_bytes(format, cols) + screen_bytes(format, cols);
@@ -75,6 +94,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   if (product && !task.scope.prepared) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
+  if (plan.dense) bytes += budget.threads * DenseScan::bytes_for(task.shape.cols);
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
   if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
   return bytes + task.read_bytes(batch, plan.base_chunk);
@@ -99,6 +119,10 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
 
 // Halves the largest of what can be smaller; false when nothing can.
 bool shrink(const SearchTask& task, KnnCpuPlan* plan, int64_t* most_splits) {
+  if (plan->dense) {  // what only some data needs goes first
+    plan->dense = false;
+    return true;
+  }
   const int64_t smallest_batch = std::min<int64_t>(task.shape.queries, 8);
   const int64_t smallest_rows = std::min<int64_t>(task.scope.rows, 256);
   const int64_t list_bytes = plan->query_batch * CandidateList::bytes_for(plan->list_length);
@@ -137,6 +161,7 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.engine = engine;
   plan.format = format;
   plan.screens = engine == CpuEngine::direct && task.scope.prepared && format == PanelFormat::screened;
+  plan.dense = engine == CpuEngine::panels && !holds_bytes(format);
   plan.list_length = task.within() ? kRangeList : task.scope.k;
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
@@ -157,10 +182,16 @@ constexpr double kGpuFlops = 2.4e12;       // in float64
 
 }  // namespace
 
+bool pays_to_prepare_cpu(const SearchTask& task) { return task.shape.queries >= kProductFrom; }
+
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
-  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
-  if (!task.scope.prepared) return CpuEngine::direct;
   const PanelFormat format = packed_format(task, cpu);
+  if (!task.scope.prepared) {
+    const bool pays = holds_bytes(format) ? task.shape.queries >= kProductFrom
+                                          : RowCosts(task.shape.cols).packing_pays(task.shape.queries);
+    return pays ? CpuEngine::panels : CpuEngine::direct;
+  }
+  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
   if (format == PanelFormat::bits) return CpuEngine::panels;      // fewer operations, also for one query
   if (format == PanelFormat::screened) return CpuEngine::direct;  // behind the screen
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;

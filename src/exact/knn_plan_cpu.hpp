@@ -23,6 +23,7 @@ struct KnnCpuPlan : SearchBatches {
   CpuEngine engine = CpuEngine::panels;
   PanelFormat format = PanelFormat::f32;  // of what is multiplied
   bool screens = false;                   // the direct engine looks at the prepared base's screen first
+  bool dense = false;                     // there is memory to compute the keys of whole blocks (DenseScan)
   int64_t list_length = 0;                // candidates that a query's lists are made for
   int64_t query_block = 0;                // queries that one task searches for
   int64_t row_splits = 1;                 // tasks that share a block's rows
@@ -33,6 +34,9 @@ struct KnnCpuPlan : SearchBatches {
     return engine == CpuEngine::panels || screens ? std::optional(format) : std::nullopt;
   }
 };
+
+// Whether a base that will be searched again is packed for this search: fewer queries do with what there is.
+bool pays_to_prepare_cpu(const SearchTask& task);
 
 // What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);

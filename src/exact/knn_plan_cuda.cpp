@@ -29,14 +29,21 @@ namespace kith {
 namespace {
 
 constexpr int64_t kQueryTileDirect = 1024;
-constexpr int64_t kTileKeys = int64_t{1} << 24;      // 64 MiB of keys
-constexpr int64_t kPieceBytes = int64_t{256} << 20;  // rows on the device at a time, unless k asks for more
-constexpr int64_t kGoodRowTile = 1024;               // below this selection spends its time on its lists
+constexpr int64_t kQueryTileFewRows = 8192;
+constexpr int64_t kQueryTileInPlace = 65536;           // where keys are written to the result: no tile holds them
+constexpr int64_t kTileKeys = int64_t{1} << 24;        // 64 MiB of keys
+constexpr int64_t kTileKeysLargeK = int64_t{1} << 26;  // where every tile goes over lists of more than 2,048
+constexpr int64_t kPieceBytes = int64_t{256} << 20;    // rows on the device at a time, unless k asks for more
+constexpr int64_t kSelectBytes = int64_t{16} << 20;    // with less memory lists are kept instead of selecting tiles
+constexpr int64_t kGoodRowTile = 1024;                 // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
+
+constexpr int64_t kDirectQueries = 64;  // so few need no operands, with a data centre's GPU
+constexpr int64_t kDirectCols = 16;     // or with so few columns
 
 // Products.
 constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
@@ -55,6 +62,7 @@ constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
+constexpr int64_t kWideCandidates = 1024;   // at least, of very wide rows, whose windows are wide too
 constexpr double kLikelyCandidates = 1.2;   // these must be so many times what is likely
 constexpr int64_t kRetryCandidates = 2048;  // at least; for large k
 constexpr int64_t kRetryCandidatesPerNeighbor = 8;
@@ -108,14 +116,21 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
 
   KnnCudaPlan plan;
   plan.device = device.device;
+  plan.multiprocessors = device.multiprocessors;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
-  plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
+  const int64_t most_queries = std::clamp(kTileKeys / rows, kQueryTileDirect, kQueryTileFewRows);
+  plan.query_tile = std::min(plan.query_batch, task.keys_in_place() ? kQueryTileInPlace : most_queries);
   // A tile as long as the lists keeps the passes over the lists no dearer than those over the keys.
   const int64_t lists = task.within() ? 1 : std::min(task.scope.k, kTileKeys);
-  const int64_t wanted = std::max({kTileKeys / plan.query_tile, lists, kSmallestRowTile});
-  const int64_t affordable = std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
-  plan.row_tile = std::min({wanted, affordable, rows});
-  plan.query_tile = std::clamp<int64_t>(kTileKeys / plan.row_tile, 1, plan.query_tile);
+  const int64_t tile_keys = task.scope.k > kFilterLargestK ? kTileKeysLargeK : kTileKeys;
+  const int64_t wanted = std::max({tile_keys / plan.query_tile, lists, kSmallestRowTile});
+  const int64_t affordable = rows_stay(task) ? rows : std::max({kPieceBytes / row_bytes, lists, kSmallestRowTile});
+  if (task.keys_in_place()) {
+    plan.row_tile = std::min(affordable, rows);
+  } else {
+    plan.row_tile = std::min({wanted, affordable, rows});
+    plan.query_tile = std::clamp<int64_t>(tile_keys / plan.row_tile, 1, plan.query_tile);
+  }
 
   const int64_t smallest_row_tile = std::min(rows, kSmallestRowTile);
   const auto shrink_rows = [&] { plan.row_tile = std::max(divide_up(plan.row_tile, 2), smallest_row_tile); };
@@ -126,7 +141,9 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   for (;;) {
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
-    if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
+    if (plan.selects_tiles && budget.device < kSelectBytes) {
+      plan.selects_tiles = false;
+    } else if (plan.row_tile > std::max(kGoodRowTile, smallest_row_tile)) {
       shrink_rows();
     } else if (plan.query_batch > kGoodBatch) {
       shrink_batch();
@@ -134,6 +151,8 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
       shrink_rows();
     } else if (plan.query_batch > 1) {
       shrink_batch();
+    } else if (plan.selects_tiles) {
+      plan.selects_tiles = false;
     } else {
       throw_too_small("device", plan.device_bytes, budget.device);
     }
@@ -154,6 +173,7 @@ bool enough_groups(int64_t k, int64_t rows, int64_t room) {
 void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& product) {
   const int64_t most = rerank_room(task.shape.cols, most_shared);
   product.capacity = kCandidatesPerNeighbor * task.scope.k + kSpareCandidates;
+  if (task.shape.cols > kWindowMostCols) product.capacity = std::max(product.capacity, kWideCandidates);
   product.room = std::min(product.capacity, most);
   product.retry_capacity = std::max(kRetryCandidates, kRetryCandidatesPerNeighbor * task.scope.k);
   product.retry_room = std::min(product.retry_capacity, most);
@@ -163,8 +183,8 @@ void choose_room(const SearchTask& task, int64_t most_shared, ProductPlan& produ
 
 // Few rows, many queries, and not nearly all rows wanted.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
-  if (task.within() || choice.coarse == CoarsePath::never) return false;
-  if (choice.coarse == CoarsePath::always) return true;
+  if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
+  if (choice.coarse != CoarsePath::automatic) return true;
   return choice.engine == CudaEngine::automatic && !choice.second_product && task.scope.rows <= kCoarseMostRows &&
          task.shape.queries >= kCoarseLeastQueries && suits_coarse(task.scope.k, task.scope.rows) &&
          coarse_room(task.scope.k, task.scope.rows, room) >=
@@ -181,10 +201,16 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
     product.rows_per_minimum = plan_coarse(task.scope.k, product.rows).rows_per_minimum;
     product.capacity = product.selected = product.select_bytes = 0;
     product.room = coarse_room(task.scope.k, product.rows, rerank_room(task.shape.cols, most_shared));
+    const CoarseRerank shape{product.queries,        product.rows,          task.shape.cols, task.scope.k,
+                             task.shape.query_dtype, task.shape.base_dtype, product.room,    most_shared,
+                             product.multiprocessors};
+    const bool tiled = choice.coarse == CoarsePath::always_by_tiles ? can_use_row_tiles(shape) : suits_row_tiles(shape);
+    product.row_tile_bytes = tiled ? most_shared : 0;
     return;
   }
   // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
-  const bool whole_groups = task.scope.k <= kGroupsLargestK && !choice.second_product;
+  const bool whole_groups =
+      task.scope.k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
   product.tiles_per_group = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * task.scope.k ? 2 : 1;
   const int64_t groups = group_count(product.rows, product.tiles_per_group);
@@ -201,6 +227,19 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
   product.select_bytes = std::max(sliced, full);
 }
 
+// Whether the double-precision units are as many as a data centre's GPU has.
+bool has_fast_doubles(const DeviceInfo& device) {
+  return device.compute_capability == 80 || device.compute_capability == 90 || device.compute_capability == 100;
+}
+
+// Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
+// take another, and a write.
+bool is_quick_directly(const SearchTask& task, const DeviceInfo& device) {
+  const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
+  return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
+         task.scope.k <= kFilterLargestK && (has_fast_doubles(device) || task.shape.cols <= kDirectCols);
+}
+
 // Products; false where they do not suit the task or do not fit.
 bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget, const CudaChoice& choice,
                   KnnCudaPlan& plan) {
@@ -212,6 +251,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const int64_t room = rerank_room(task.shape.cols, most_shared);
   if (!task.within() && task.scope.k > room) return false;
   const bool forced = choice.engine == CudaEngine::product;
+  const bool chosen =
+      forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
+  if (!chosen && is_quick_directly(task, device)) return false;
   const bool few_groups =
       !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs = task.scope.rows >= kProductFewRows &&
@@ -222,6 +264,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const KeyKind kind = key_kind(task.shape.metric);
   plan = KnnCudaPlan();
   plan.device = device.device;
+  plan.multiprocessors = device.multiprocessors;
   plan.engine = CudaEngine::product;
   plan.query_batch = std::max<int64_t>(task.shape.queries, 1);
   ProductPlan& product = plan.product;
@@ -239,7 +282,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
   product.rows = std::min(rows, piece);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
-  plan.row_tile = std::min(rows, kTileKeys / kQueryTileDirect);
+  plan.row_tile = std::min(rows, kTileKeys / plan.query_tile);
   const int64_t k = task.within() ? 1 : task.scope.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);
@@ -248,7 +291,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
     choose_selection(task, choice, most_shared, product);
     settle_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
-    if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
+    if (plan.selects_tiles && budget.device < kSelectBytes) {
+      plan.selects_tiles = false;
+    } else if (product.queries > std::min(plan.query_batch, kProductGoodQueries)) {
       product.queries = halve(product.queries, least_queries);
     } else if (product.rows > least_rows + kQueryTile) {
       product.rows = std::min(rows, divide_up(halve(product.rows, least_rows), kQueryTile) * kQueryTile);
@@ -261,6 +306,8 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
       plan.query_batch = halve(plan.query_batch, least_queries);
       product.queries = std::min(product.queries, plan.query_batch);
       plan.query_tile = std::min(plan.query_tile, plan.query_batch);
+    } else if (plan.selects_tiles) {
+      plan.selects_tiles = false;
     } else {
       return false;
     }
@@ -274,7 +321,7 @@ bool has_operands(Metric metric, int64_t cols) {
     case Metric::l2:
     case Metric::sqeuclidean:
     case Metric::inner_product:
-    case Metric::cosine: return cols <= kWindowMostCols;
+    case Metric::cosine: return cols <= kWindowMostHalfCols;
     default: return false;
   }
 }

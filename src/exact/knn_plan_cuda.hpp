@@ -13,7 +13,8 @@
 
 namespace kith {
 
-enum class CoarsePath : uint8_t { automatic, always, never };
+// `always_by_tiles`: and candidates are re-ranked by tiles of rows wherever that can be.
+enum class CoarsePath : uint8_t { automatic, always, always_by_tiles, never };
 
 // What a plan would otherwise choose itself.
 struct CudaChoice {

@@ -5,27 +5,27 @@
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
-#include "kernels/distance/order_keys_cuda.hpp"
+#include "kernels/distance/distance_cuda.hpp"
 
 #include <algorithm>
 
 namespace kith {
 namespace {
 
-// A tile to its place in the result, wherever that lies.
-void copy_tile(const KeyTile& tile, const MutableMatrixView& out, int64_t first_query, int64_t first_row,
+// A tile to its place in the result, on the host.
+void copy_tile(const DistanceTask& tile, const MutableMatrixView& out, int64_t first_query, int64_t first_row,
                cudaStream_t stream) {
   constexpr int64_t kLargestPitch = INT32_MAX;  // what a two-dimensional copy takes
   const int64_t pitch = out.row_stride() * 4;
-  const auto width = static_cast<size_t>(tile.rows) * 4;
+  const auto width = static_cast<size_t>(tile.rows.count) * 4;
   const auto place = [&](int64_t query) { return out.row(first_query + query) + first_row * 4; };
   if (pitch <= kLargestPitch) {
     KITH_CUDA_CHECK(cudaMemcpy2DAsync(place(0), static_cast<size_t>(pitch), tile.keys,
-                                      static_cast<size_t>(tile.stride) * 4, width, static_cast<size_t>(tile.queries),
-                                      cudaMemcpyDefault, stream));
+                                      static_cast<size_t>(tile.stride) * 4, width,
+                                      static_cast<size_t>(tile.queries.count), cudaMemcpyDefault, stream));
     return;
   }
-  for (int64_t query = 0; query < tile.queries; ++query) {
+  for (int64_t query = 0; query < tile.queries.count; ++query) {
     KITH_CUDA_CHECK(cudaMemcpyAsync(place(query), tile.keys + query * tile.stride, width, cudaMemcpyDefault, stream));
   }
 }
@@ -47,12 +47,20 @@ void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const Matr
     rows.for_each_piece(y, 0, nullptr, meter, [&](const ProductBase& piece) {
       for (int64_t first = 0; first < count; first += plan.query_tile) {
         const DeviceRowsView part = slice_rows(queries, first, std::min(plan.query_tile, count - first));
-        const KeyTile tile{rows.at<uint32_t>(layout.keys), part.count, piece.rows.count, plan.row_tile};
-        launch_distance(task.shape.metric, part, piece.rows, task.shape.cols, tile.keys, tile.stride, rows.stream());
-        launch_unit_distances(task.shape.metric, tile, rows.stream());
-        copy_tile(tile, out, batch + first, piece.first_row, rows.stream());
+        DistanceTask distances{part, piece.rows, task.shape.cols, key_kind(task.shape.metric)};
+        distances.form = KeyForm::distance;
+        if (task.keys_in_place()) {
+          distances.keys = reinterpret_cast<uint32_t*>(out.row(batch + first)) + piece.first_row;
+          distances.stride = out.row_stride();
+          launch_distance(distances, rows.stream());
+        } else {
+          distances.keys = rows.at<uint32_t>(layout.keys);
+          distances.stride = plan.row_tile;
+          launch_distance(distances, rows.stream());
+          copy_tile(distances, out, batch + first, piece.first_row, rows.stream());
+        }
         (void)rows.read_status(&piece);
-        meter.add(tile.queries * tile.rows);
+        meter.add(part.count * piece.rows.count);
         meter.poll();
       }
     });

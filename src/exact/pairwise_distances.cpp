@@ -13,23 +13,34 @@
 #include "exact/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_limit.hpp"
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/distance_block_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kBlockRows = 256;  // of y: these stay in the cache while the block's rows of x pass over them
-constexpr int64_t kBlockQueries = 64;
+// Of y and of x, in one task: what is packed of either serves many of the other.
+constexpr int64_t kBlockRows = 512;
+constexpr int64_t kMostBlockQueries = 96;
+constexpr int64_t kFewestBlockQueries = 12;
+constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
 
-// A row of x for each thread.
-int64_t scratch_values(int64_t cols, const Resources& resources) { return resources.threads() * cols; }
+// Memory of each thread beside the arrays.
+struct BlockMemory {
+  int64_t queries = 0;  // rows of x in a block
+  int64_t values = 0;   // of these, widened to f32 where they are not
+  int64_t bytes = 0;    // of packed pairs
+
+  explicit BlockMemory(const MatrixView& x)
+      : queries(std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kMostBlockQueries)),
+        values(x.dtype() == DType::f32 ? 0 : queries * x.cols()),
+        bytes(canonical_block_bytes(x.cols())) {}
+};
 
 void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams& params, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
@@ -49,26 +60,35 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const HostArray<float> scratch(scratch_values(cols, resources), "a widened row", resources);
+  const BlockMemory block(x);
+  const bool as_they_lie = block.values == 0;
+  const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
+  const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
   const int64_t row_blocks = divide_up(y.rows(), kBlockRows);
-  const int64_t query_blocks = divide_up(x.rows(), kBlockQueries);
+  const int64_t query_blocks = divide_up(x.rows(), block.queries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
   parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task % row_blocks * kBlockRows;
+    const int64_t first_query = task / row_blocks * block.queries;
     const int64_t count = std::min(kBlockRows, y.rows() - first);
-    const MatrixView rows = y.slice(first, count);
-    uint32_t numbers[kBlockRows];
-    std::iota(numbers, numbers + count, 0u);
-    float* const query = scratch.data() + slot * cols;
-    const int64_t first_query = task / row_blocks * kBlockQueries;
-    for (int64_t i = first_query; i < std::min(first_query + kBlockQueries, x.rows()); ++i) {
-      widen_row(x, i, query);
-      const double inverse_norm = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
-      float* const distances = reinterpret_cast<float*>(out.row(i)) + first;
-      canonical_keys_cpu(kind, {query, inverse_norm}, rows, numbers, count, distances);
-      for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
-      meter.add(count);
+    const int64_t query_count = std::min(block.queries, x.rows() - first_query);
+    CanonicalQuery queries[kMostBlockQueries];
+    double inverses[kMostBlockQueries];
+    canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
+    for (int64_t i = 0; i < query_count; ++i) {
+      float* const to = values.data() + slot * block.values + i * cols;
+      if (!as_they_lie) widen_row(x, first_query + i, to);
+      queries[i] = {as_they_lie ? reinterpret_cast<const float*>(x.row(first_query + i)) : to, inverses[i]};
     }
+    float* const keys = reinterpret_cast<float*>(out.row(first_query)) + first;
+    const int64_t stride = out.row_stride();
+    canonical_block_cpu({kind, queries, query_count, y.slice(first, count), keys, stride},
+                        scratch.data() + slot * block.bytes);
+    for (int64_t i = 0; i < query_count; ++i) {
+      float* const distances = keys + i * stride;
+      for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
+    }
+    meter.add(query_count * count);
     meter.checkpoint();
   });
   meter.finish();
@@ -78,7 +98,8 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
 
 int64_t pairwise_host_bytes(const MatrixView& x, const MatrixView& y, bool with_result, const Resources& resources) {
   const int64_t result = with_result ? saturating_multiply(saturating_multiply(x.rows(), y.rows()), 4) : 0;
-  const int64_t scratch = array_bytes<float>(scratch_values(x.cols(), resources));
+  const BlockMemory block(x);
+  const int64_t scratch = resources.threads() * (array_bytes<float>(block.values) + block.bytes);
   return result > INT64_MAX - scratch ? INT64_MAX : result + scratch;
 }
 

@@ -92,7 +92,8 @@ struct ProductLayout : WorkspaceLayout {
     const int64_t batch = product.queries;
     const int64_t list_bytes = saturating_multiply(shape.k, 8);
     if (product.rows_per_minimum > 0) {
-      coarse = take(batch, coarse_bytes(1, product.rows, product.rows_per_minimum));
+      const int64_t list_room = product.row_tile_bytes > 0 ? product.room : 0;
+      coarse = take(batch, coarse_bytes(1, product.rows, product.rows_per_minimum, list_room));
     } else {
       minima = take(batch, saturating_multiply(group_count(product.rows, product.tiles_per_group), 4));
     }

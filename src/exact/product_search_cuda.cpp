@@ -31,8 +31,8 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
   const ProductOperands operands = operands_of(count, base);
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
-  launch_product_minima(product.engine, operands, schedule,
-                        {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
+  launch_product<ProductMinima>(product.engine, operands, schedule,
+                                {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
 
   KnnWindowTask window;
   window.kind = shape_.kind;
@@ -83,17 +83,34 @@ void ProductSearch::search_coarse(const DeviceRowsView& queries, const ProductBa
   task.key_limits = at<uint32_t>(layout_.key_limits);
   task.rerank = rerank_task(queries, base);
   task.rerank.room = shape_.product.room;
+  task.row_tile_bytes = shape_.product.row_tile_bytes;
   task.rerank.neighbors = neighbors;
   launch_coarse_knn(task, failed(), at<std::byte>(layout_.coarse), stream_);
+}
+
+// Whether every key is computed in less time than a second try takes, which many failures make unlikely to help: half a
+// millisecond on Hopper, whose matrix units multiply doubles too.
+bool ProductSearch::is_quick_directly(int64_t queries, int64_t rows) const {
+  constexpr int64_t kQuickSteps = int64_t{1} << 33;
+  constexpr int64_t kManyQueries = 64;
+  return queries >= kManyQueries && shape_.product.engine == ProductEngine::wgmma &&
+         queries * rows <= kQuickSteps / shape_.cols;
 }
 
 int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base,
                                      uint64_t* neighbors, const DirectSearch& search_directly) const {
   int64_t searched_directly = 0;
+  const bool quick = is_quick_directly(count, base.rows.count);
   for (int64_t first = 0; first < count; first += shape_.query_tile) {
     const int64_t tile = std::min(shape_.query_tile, count - first);
     const DeviceRowsView gathered = gather_failed(queries, first, tile);
     auto* const lists = at<uint64_t>(layout_.failed_lists);
+    if (quick) {
+      search_directly(gathered, {lists, at<uint32_t>(layout_.left_bounds), tile, shape_.k});
+      launch_scatter_failed(failed(), first, tile, lists, shape_.k, neighbors, stream_);
+      searched_directly += tile;
+      continue;
+    }
     const int64_t remaining = try_again(gathered, base);
     const DeviceLists found{at<uint64_t>(layout_.left_lists), at<uint32_t>(layout_.left_bounds), remaining, shape_.k};
     if (remaining > 0) search_directly(gather_left(gathered, remaining), found);

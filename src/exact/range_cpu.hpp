@@ -32,6 +32,8 @@ class RangeCpu final : public RangeBackend, private CandidateUser {
  private:
   float threshold(int64_t) const override { return most_; }
   bool ties_may_count() const override { return true; }
+  bool takes_keys() const override { return true; }
+  void take_keys(int64_t query, uint32_t first_row, const float* keys, int64_t count, int slot) override;
   void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) override {
     finish(list, query, first_row, slot, score);
   }

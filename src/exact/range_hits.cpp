@@ -2,13 +2,15 @@
 
 #include <kith/error.hpp>
 
+#include "exact/neighbor_sort.hpp"
+
 #include <algorithm>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kFirstSegment = 1 << 10;  // hits
-constexpr int64_t kLargestSegment = 1 << 16;
+constexpr int64_t kFirstSegment = 1 << 11;  // words
+constexpr int64_t kLargestSegment = 1 << 17;
 
 }  // namespace
 
@@ -29,20 +31,34 @@ RangeHits::RangeHits(const Resources& resources)
     : resources_(resources), slots_(static_cast<size_t>(resources.threads())) {}
 
 bool RangeHits::grow(Segments* segments) {
-  const int64_t capacity = std::clamp(2 * segments->capacity, kFirstSegment, kLargestSegment);
-  HostArray<Hit> next;
+  const int64_t last = segments->all.empty() ? 0 : segments->all.back().size();
   try {
-    next = HostArray<Hit>(capacity, "the rows in range", resources_);
+    segments->all.emplace_back(std::clamp(2 * last, kFirstSegment, kLargestSegment), "the rows in range", resources_);
   } catch (const OutOfMemory&) {
     overflowed_ = true;
     return false;
   }
-  if (segments->capacity > 0) segments->full.push_back(std::move(segments->last));
-  segments->last = std::move(next);
-  segments->end = segments->last.data();
-  segments->used = 0;
-  segments->capacity = capacity;
+  segments->used.push_back(0);
   return true;
+}
+
+void RangeHits::add(int slot, int64_t query, const uint64_t* neighbors, int64_t count) {
+  Segments& segments = slots_[static_cast<size_t>(slot)];
+  segments.counted += count;
+  while (count > 0 && !overflowed_.load(std::memory_order_relaxed)) {
+    const int64_t room = segments.all.empty() ? 0 : segments.all.back().size() - segments.used.back() - 1;
+    if (room < 1) {
+      if (!grow(&segments)) return;
+      continue;
+    }
+    const int64_t here = std::min(room, count);
+    uint64_t* const to = segments.all.back().data() + segments.used.back();
+    to[0] = static_cast<uint64_t>(query) << 32 | static_cast<uint64_t>(here);
+    std::copy_n(neighbors, here, to + 1);
+    segments.used.back() += here + 1;
+    neighbors += here;
+    count -= here;
+  }
 }
 
 int64_t RangeHits::counted() const {
@@ -57,26 +73,52 @@ void RangeHits::clear() {
 }
 
 template <typename Use>
-void RangeHits::for_each(const Segments& segments, const Use& use) {
-  for (const HostArray<Hit>& segment : segments.full) std::for_each(segment.begin(), segment.end(), use);
-  std::for_each(segments.end, segments.end + segments.used, use);
+void RangeHits::for_each_run(const Segments& segments, const Use& use) {
+  for (size_t i = 0; i < segments.all.size(); ++i) {
+    const uint64_t* at = segments.all[i].data();
+    const uint64_t* const end = at + segments.used[i];
+    while (at < end) {
+      const auto query = static_cast<int64_t>(*at >> 32);
+      const auto count = static_cast<int64_t>(*at & 0xFFFFFFFFu);
+      use(query, at + 1, count);
+      at += count + 1;
+    }
+  }
+}
+
+// For each thread, where there is memory to spare.
+HostArray<uint64_t> RangeHits::sort_scratch(int64_t most) const {
+  if (most < kFewestToSortByDigits) return {};
+  try {
+    return HostArray<uint64_t>(resources_.threads() * most, "sorting", resources_);
+  } catch (const OutOfMemory&) {
+    return {};
+  }
 }
 
 CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
   CollectedHits collected(queries, resources_);
   int64_t* const offsets = collected.offsets();
   for (const Segments& segments : slots_) {
-    for_each(segments, [&](const Hit& hit) { ++offsets[hit.query + 1]; });
+    for_each_run(segments, [&](int64_t query, const uint64_t*, int64_t count) { offsets[query + 1] += count; });
   }
   const HostArray<int64_t> places = collected.make_room(resources_);
   auto* const next = places.data();
   uint64_t* const neighbors = collected.neighbors();
   for (Segments& segments : slots_) {
-    for_each(segments, [&](const Hit& hit) { neighbors[next[hit.query]++] = hit.neighbor; });
+    for_each_run(segments, [&](int64_t query, const uint64_t* run, int64_t count) {
+      std::copy_n(run, count, neighbors + next[query]);
+      next[query] += count;
+    });
     segments = Segments();
   }
-  parallel_for(queries, meter, resources_,
-               [&](int64_t query, int) { std::sort(neighbors + offsets[query], neighbors + offsets[query + 1]); });
+  int64_t most = 0;
+  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
+  const HostArray<uint64_t> scratch = sort_scratch(most);
+  parallel_for(queries, meter, resources_, [&](int64_t query, int slot) {
+    uint64_t* const mine = scratch.size() == 0 ? nullptr : scratch.data() + slot * most;
+    sort_neighbors(neighbors + offsets[query], offsets[query + 1] - offsets[query], mine);
+  });
   return collected;
 }
 

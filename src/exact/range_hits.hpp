@@ -1,8 +1,9 @@
 // The rows that a range search has found for a batch of queries, before anyone knew how many there would be.
 //
-// Each thread fills segments of its own; collect() counts, puts every query's rows together and sorts them. Where the
-// memory limit has no room for them they are only counted from then on.
-// Memory: 16 bytes for each row found, and 8 more while it is collected; 16 for each query.
+// Each thread fills segments of its own, with what comes for a query at a time as a run; collect() counts, puts every
+// query's rows together and sorts them. Where the memory limit has no room for them they are only counted from then on.
+// Memory: 8 bytes for each row found and for each run, and 8 more a row while it is collected; 16 for each query.
+// Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
 #pragma once
 
 #include "core/host_array.hpp"
@@ -42,14 +43,8 @@ class RangeHits {
  public:
   explicit RangeHits(const Resources& resources);
 
-  // For one query of the batch; no two threads use the same slot at once.
-  void add(int slot, int64_t query, uint64_t neighbor) {
-    Segments& segments = slots_[static_cast<size_t>(slot)];
-    ++segments.counted;
-    if (overflowed_.load(std::memory_order_relaxed)) return;
-    if (segments.used == segments.capacity && !grow(&segments)) return;
-    segments.end[segments.used++] = {neighbor, static_cast<uint32_t>(query)};
-  }
+  // Of one query of the batch; no two threads use the same slot at once.
+  void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
 
   // Whether some were only counted.
   bool overflowed() const { return overflowed_; }
@@ -63,21 +58,17 @@ class RangeHits {
   CollectedHits collect(int64_t queries, ProgressMeter& meter);
 
  private:
-  struct Hit {
-    uint64_t neighbor;
-    uint32_t query;
-  };
+  // Runs one after the other: a word with the query above the count, and so many neighbours.
   struct alignas(64) Segments {
     int64_t counted = 0;
-    std::vector<HostArray<Hit>> full;
-    HostArray<Hit> last;
-    Hit* end = nullptr;  // of `last`
-    int64_t used = 0;
-    int64_t capacity = 0;
+    std::vector<HostArray<uint64_t>> all;
+    std::vector<int64_t> used;  // words of each
   };
   bool grow(Segments* segments);
+  // Calls use(query, neighbors, count) for every run.
   template <typename Use>
-  static void for_each(const Segments& segments, const Use& use);
+  static void for_each_run(const Segments& segments, const Use& use);
+  HostArray<uint64_t> sort_scratch(int64_t most) const;
 
   Resources resources_;
   std::vector<Segments> slots_;

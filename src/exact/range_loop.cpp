@@ -7,7 +7,6 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/memory_budget.hpp"
-#include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
@@ -74,20 +73,19 @@ SettledSearch settled(const SearchShape& shape, const SearchWish& wish, const Se
   }
 }
 
-// Calls done(first query, hits, ids of the rows) for batch after batch.
+SearchWish wish_of(const RangeParams& params) { return {.what = Wanted::within, .check_finite = params.check_finite}; }
+
+// Calls done(first query, hits) for batch after batch.
 template <typename Done>
-void for_each_batch(const SearchShape& shape, const RangeParams& params, const SearchInput& input, WhenFull when_full,
+void for_each_batch(const SettledSearch& search, const RangeParams& params, WhenFull when_full,
                     const Resources& resources, const Done& done) {
-  const DefaultFloatMode mode;
-  const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
-  const SettledSearch search = settled(shape, wish, input, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
   const int64_t held = resources.host_memory()->used() - bytes_of(search.planned().plan).host;
-  const bool prepares = input.base.layouts != nullptr && !task.scope.prepared;
+  const bool prepares = search.prepares();
   const KnnInput rows = search.input();
   int64_t batch = batches_of(search.planned().plan).query_batch;
-  const float most = key_of(shape.metric, params.radius);
+  const float most = key_of(params.metric, params.radius);
   const std::unique_ptr<RangeBackend> backend = dispatch(
       batches_of(search.planned().plan).device,
       [&] { return make_range_cpu(task, search.planned(), rows, most, resources); },
@@ -105,7 +103,7 @@ void for_each_batch(const SearchShape& shape, const RangeParams& params, const S
     });
     found += backend->counted();
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
-    if (fits) done(first, backend->finish(meter), rows.numbers);
+    if (fits) done(first, backend->finish(meter));
     const bool again = !fits && when_full == WhenFull::smaller_batches;
     if (again && count == 1) throw_too_many(backend->counted(), search, held, prepares, resources);
     backend->clear();
@@ -145,25 +143,21 @@ SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const Ran
 
 RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
                             const Resources& resources) {
+  const DefaultFloatMode mode;
+  SettledSearch search = settled(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   int64_t found = 0;
-  for_each_batch(shape, params, input, WhenFull::count, resources,
-                 [&](int64_t, CollectedHits hits, const uint32_t* rows) {
-                   if (rows != nullptr) {  // the list of kept rows is gone when the parts are put together
-                     uint64_t* const neighbors = hits.neighbors();
-                     for (int64_t i = 0; i < hits.size(); ++i) {
-                       neighbors[i] = pack_neighbor(ordered_of(neighbors[i]), rows[row_of(neighbors[i])]);
-                     }
-                   }
-                   found += hits.size();
-                   parts.push_back(std::move(hits));
-                 });
+  for_each_batch(search, params, WhenFull::count, resources, [&](int64_t, CollectedHits hits) {
+    found += hits.size();
+    parts.push_back(std::move(hits));
+  });
+  search.give_memory_back();
   RangeNeighbors result(shape.queries, found, resources);
   std::fill_n(result.offsets(), shape.queries + 1, int64_t{0});
   int64_t query = 0;
   int64_t at = 0;
   for (CollectedHits& part : parts) {
-    write_hits(shape.metric, part, nullptr, result.ids() + at, result.distances() + at, resources);
+    write_hits(shape.metric, part, search.numbers(), result.ids() + at, result.distances() + at, resources);
     for (int64_t q = 0; q < part.queries(); ++q) {
       result.offsets()[++query] = at + part.offsets()[q + 1];
     }
@@ -175,15 +169,16 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
 
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
+  const DefaultFloatMode mode;
+  const SettledSearch search = settled(shape, wish_of(params), input, resources);
   int64_t told = 0;
-  for_each_batch(shape, params, input, WhenFull::smaller_batches, resources,
-                 [&](int64_t first, const CollectedHits& hits, const uint32_t* rows) {
-                   RangeNeighbors part(hits.queries(), hits.size(), resources);
-                   std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
-                   write_hits(shape.metric, hits, rows, part.ids(), part.distances(), resources);
-                   sink(first, part.view());
-                   told = first + hits.queries();
-                 });
+  for_each_batch(search, params, WhenFull::smaller_batches, resources, [&](int64_t first, const CollectedHits& hits) {
+    RangeNeighbors part(hits.queries(), hits.size(), resources);
+    std::copy_n(hits.offsets(), hits.queries() + 1, part.offsets());
+    write_hits(shape.metric, hits, search.numbers(), part.ids(), part.distances(), resources);
+    sink(first, part.view());
+    told = first + hits.queries();
+  });
   for (const int64_t nothing[2] = {0, 0}; told < shape.queries; ++told) sink(told, {nothing, nullptr, nullptr, 1});
 }
 

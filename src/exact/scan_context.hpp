@@ -25,8 +25,13 @@ class CandidateUser {
   virtual float threshold(int64_t query) const = 0;
   // Whether rows with a key equal to the threshold count. They do not where it is the k-th key of earlier rows.
   virtual bool ties_may_count() const = 0;
+  // Whether keys are taken as they come (take_keys), and no list lowers the threshold.
+  virtual bool takes_keys() const { return false; }
   // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
   virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
+  // The keys of `count` rows from first_row on.
+  virtual void take_keys(int64_t /*query*/, uint32_t /*first_row*/, const float* /*keys*/, int64_t /*count*/,
+                         int /*slot*/) {}
   // The rows are scanned: the list is used up.
   virtual void finish(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
 };
@@ -58,12 +63,17 @@ struct ScanContext {
   CandidateList& list(int64_t query, int64_t split) const { return lists[query * plan.row_splits + split]; }
   bool keeps_row(int64_t row) const { return kept == nullptr || keeps(kept, first_row + row); }
 
-  void make_room(int64_t query, int64_t split, int slot) const {
-    user.make_room(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query));
+  // Returns how many keys were computed for it.
+  int64_t make_room(int64_t query, int64_t split, int slot) const {
+    int64_t scored = 0;
+    user.make_room(&list(query, split), query, static_cast<uint32_t>(first_row), slot, scorer(query, &scored));
+    return scored;
   }
-  RowScorer scorer(int64_t query) const {
-    return [this, query](const uint32_t* rows, int64_t count, float* keys) {
+  // `scored`, where it is given, counts the keys.
+  RowScorer scorer(int64_t query, int64_t* scored = nullptr) const {
+    return [this, query, scored](const uint32_t* rows, int64_t count, float* keys) {
       canonical_keys_cpu(kind, queries.canonical(query), base, rows, count, keys);
+      if (scored != nullptr) *scored += count;
     };
   }
 };

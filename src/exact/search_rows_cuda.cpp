@@ -134,10 +134,7 @@ void SearchRows::for_each_piece(const MatrixView& base, int64_t first_row, const
       inspect(piece.rows);
     }
     if (products()) make_ready(ready != nullptr, piece);
-    // Products look for rows that are not finite where they round them, and are waited for anyway.
-    const bool negative_matters = task_.shape.metric == Metric::chi_square && !task_.base_checked();
-    if (!products() && (checks_base() || negative_matters)) (void)read_status(&piece);
-    use(piece);
+    use(piece);  // and looks at the status when it waits anyway
     if (ahead_ != nullptr) ahead_->used(static_cast<int>(first / piece_rows(plan_) % 2), stream());
   }
 }

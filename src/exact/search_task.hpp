@@ -81,6 +81,8 @@ struct SearchTask {
   bool gathers() const { return scope.filter == FilterPath::gather; }
   // Products choose rows: they are of no use where every key is wanted.
   bool wants_products() const { return wish.what != Wanted::all_keys && !wish.given_keys; }
+  // Whether a GPU writes every key where the result lies.
+  bool keys_in_place() const { return wish.what == Wanted::all_keys && wish.result_space.kind == MemoryKind::cuda; }
   bool base_in_memory() const { return shape.base_in_memory && !gathers(); }
   // What reading so many queries and rows of the base at a time takes on the host: of files, and of rows copied
   // together.

@@ -90,7 +90,7 @@ struct SearchWorkspace : WorkspaceLayout {
     const int64_t filtered_rows = masked ? task.scope.rows : listed ? task.shape.rows : 0;
     kept = take(KeptRows::words_for(filtered_rows), 8);
     ranks = take(KeptRows::ranks_for(filtered_rows), 4);
-    keys = take(plan.query_tile, saturating_multiply(plan.row_tile, 4));
+    keys = take(task.keys_in_place() ? 0 : plan.query_tile, saturating_multiply(plan.row_tile, 4));
     status = take(1, sizeof(SearchStatus));
     if (plan.products()) take_products(task, plan);
   }

@@ -2,6 +2,7 @@
 
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
+#include "kernels/panels/panel_packing.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
@@ -123,8 +124,16 @@ int64_t TileScan::run(int64_t first, int64_t end) {
   for (int64_t tile = first; tile < end; tile += kTileRows) {
     const int64_t count = std::min(kTileRows, end - tile);
     const MatrixView rows = context_.base.slice(tile, count);
+    if (side_by_side_) put_side_by_side(rows);
     for (int64_t q = 0; q < context_.queries.size(); ++q) {
-      if (const int64_t bad = scan_tile(q, rows, tile); bad >= 0) return bad;
+      int64_t bad = -1;
+      if (side_by_side_) {
+        scan_columns_cpu(context_.kind, queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts_);
+        bad = take_tile(q, rows, tile);
+      } else {
+        bad = scan_tile(q, rows, tile);
+      }
+      if (bad >= 0) return bad;
     }
     context_.meter.add(context_.queries.size() * count);
     if (++tiles % between_checkpoints == 0) context_.meter.checkpoint();
@@ -134,6 +143,33 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
   scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  return take_tile(query, rows, first);
+}
+
+// Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns
+// it takes more than one query to make up for the transposition.
+bool TileScan::puts_side_by_side(const ScanContext& context) {
+  constexpr int64_t kAlways = 16;
+  const int64_t cols = context.base.cols();
+  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumns : kAlways);
+}
+
+void TileScan::put_side_by_side(const MatrixView& rows) {
+  const int64_t cols = rows.cols();
+  if (rows.dtype() == DType::f32) {
+    return pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), rows.rows(), cols, kTileRows,
+                      reinterpret_cast<uint32_t*>(columns_));
+  }
+  float widened[kMostColumns];
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    widen_row(rows, i, widened);
+    for (int64_t c = 0; c < cols; ++c) columns_[c * kTileRows + i] = widened[c];
+  }
+  for (int64_t c = 0; c < cols; ++c)
+    std::fill(columns_ + c * kTileRows + rows.rows(), columns_ + (c + 1) * kTileRows, 0.0f);
+}
+
+int64_t TileScan::take_tile(int64_t query, const MatrixView& rows, int64_t first) {
   const KeyBounds bounds(context_.kind, rows.cols(), context_.queries.squared_norm(query));
   CandidateList& list = context_.list(query, split_);
   context_.exchange_threshold(query, &list);

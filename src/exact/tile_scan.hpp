@@ -1,8 +1,10 @@
 // One task of a scan of rows as they lie: all queries against a range of rows, tile by tile, so that a tile is read
-// from memory once. What the error bounds do not exclude goes to the queries' lists.
+// from memory once; short rows are put side by side first. What the error bounds do not exclude goes to the queries'
+// lists.
 #pragma once
 
 #include "exact/scan_context.hpp"
+#include "kernels/distance/scan_rows_cpu.hpp"
 
 #include <cstdint>
 
@@ -10,11 +12,17 @@ namespace kith {
 
 class TileScan {
  public:
-  static constexpr int64_t kTileRows = 256;
+  static constexpr int64_t kTileRows = kColumnRows;
+  static constexpr int64_t kMostColumns = 32;  // of rows that are put side by side
 
   // `queries`: one after the other, as they are compared.
   TileScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
-      : context_(context), queries_(queries), split_(split), slot_(slot), check_finite_(check_finite) {}
+      : context_(context),
+        queries_(queries),
+        split_(split),
+        slot_(slot),
+        check_finite_(check_finite),
+        side_by_side_(puts_side_by_side(context)) {}
 
   // Returns the first row that is not finite, or -1; what follows it is not looked at.
   int64_t run(int64_t first, int64_t end);
@@ -22,11 +30,18 @@ class TileScan {
   int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first);
 
  private:
+  static bool puts_side_by_side(const ScanContext& context);
+  void put_side_by_side(const MatrixView& rows);
+  // From what is in values_ and facts_.
+  int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first);
+
   const ScanContext& context_;
   const float* const queries_;
   const int64_t split_;
   const int slot_;
   const bool check_finite_;
+  const bool side_by_side_;
+  float columns_[kMostColumns * kTileRows];
   float values_[kTileRows];
   float facts_[kTileRows] = {};
 };

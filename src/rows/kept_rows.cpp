@@ -127,8 +127,8 @@ const uint32_t* KeptRows::list(const Resources& resources) {
     const int64_t end = std::min(first + kRanksPerTask * (kRankRows / 64), words_for(rows_));
     uint32_t* out = list_.as<uint32_t>() + ranks()[task * kRanksPerTask];
     for (int64_t word = first; word < end; ++word) {
-      for (uint64_t rest = bits()[word]; rest != 0; rest &= rest - 1) {
-        *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(rest));
+      for (uint64_t kept = bits()[word]; kept != 0; kept &= kept - 1) {
+        *out++ = static_cast<uint32_t>(word * 64 + std::countr_zero(kept));
       }
     }
   });
@@ -147,12 +147,12 @@ int64_t KeptRows::row_at(int64_t place) const {
   if (list() != nullptr) return list()[place];
   const uint32_t* const end = ranks() + ranks_for(rows_);
   const int64_t rank = std::upper_bound(ranks(), end, place) - ranks() - 1;
-  int64_t left = place - ranks()[rank];
+  int64_t before = place - ranks()[rank];  // kept rows from `word` on that come before it
   int64_t word = rank * (kRankRows / 64);
-  while (left >= std::popcount(bits()[word])) left -= std::popcount(bits()[word++]);
-  uint64_t rest = bits()[word];
-  for (; left > 0; --left) rest &= rest - 1;
-  return word * 64 + std::countr_zero(rest);
+  while (before >= std::popcount(bits()[word])) before -= std::popcount(bits()[word++]);
+  uint64_t kept = bits()[word];
+  for (; before > 0; --before) kept &= kept - 1;
+  return word * 64 + std::countr_zero(kept);
 }
 
 const uint64_t* KeptRows::bits(const Resources& resources) {

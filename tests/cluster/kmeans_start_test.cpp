@@ -36,8 +36,9 @@ TEST(KMeansPlusPlus, TakesOneRowOfEachFarGroup) {
     const Resources resources;
     ProgressMeter meter("test", 1, resources);
     const PanelFormat format = centre_format(rows.cols, cpu_extensions());
+    ViewSource source(rows.view());
     const auto chosen =
-        KMeansPlusPlus(format, rows.view(), {}, 12, resources).choose(CounterRng(seed, 2), meter, resources);
+        KMeansPlusPlus(format, {source, 3000}, 12, meter, resources).choose(CounterRng(seed, 2), meter, resources);
     std::set<uint32_t> groups;
     for (const uint32_t row : chosen) groups.insert(row % 12);
     EXPECT_EQ(groups.size(), 12u) << seed;
@@ -50,8 +51,9 @@ TEST(KMeansPlusPlus, NeverTakesARowWithoutWeight) {
   for (size_t i = 100; i < 200; ++i) weights[i] = 2.0f;
   const Resources resources;
   ProgressMeter meter("test", 1, resources);
-  const auto chosen =
-      KMeansPlusPlus(PanelFormat::f32, rows.view(), weights, 30, resources).choose(CounterRng(3, 2), meter, resources);
+  ViewSource source(rows.view());
+  const auto chosen = KMeansPlusPlus(PanelFormat::f32, {source, 400, true, weights}, 30, meter, resources)
+                          .choose(CounterRng(3, 2), meter, resources);
   for (const uint32_t row : chosen) EXPECT_TRUE(row >= 100 && row < 200) << row;
   EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 30u);
 }

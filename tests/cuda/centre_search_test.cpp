@@ -69,7 +69,7 @@ TEST_F(CudaCentreSearchSmall, LabelsBatchesOfRows) {
       const DeviceArray labels(expected.labels.size() * sizeof(int32_t));
       const DeviceArray keys(expected.keys.size() * sizeof(float));
       ProgressMeter meter("test", rows.rows, resources);
-      search.set_centres(static_cast<const float*>(lists.view().data()));
+      search.set_centres(static_cast<const float*>(lists.view().data()), lists.view().rows());
       for (int64_t first = 0; first < rows.rows; first += shape.rows) {
         const MatrixView batch = on_device.view().slice(first, std::min(shape.rows, rows.rows - first));
         CentreSearchTask task;

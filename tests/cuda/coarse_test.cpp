@@ -27,39 +27,44 @@ void expect_coarse_parity(const Vectors& queries, const Vectors& base, const Knn
                                   << base.shape.rows << " rows (" << name_of(base.dtype) << "), " << base.shape.cols
                                   << " columns, k " << params.k << ", " << name_of(params.metric));
   const Neighbors expected = knn(queries.view(), base.view(), params, on_cpu());
+  const bool tiles = queries.dtype == DType::f32 && base.dtype == DType::f32 && base.shape.cols <= 128;
   for (const ProductEngine engine : engines_here()) {
-    SCOPED_TRACE(engine == ProductEngine::mma ? "mma" : "wgmma");
-    const CudaChoice choice{.engine = CudaEngine::product, .product = engine, .coarse = CoarsePath::always};
-    expect_same_bytes(expected, search_as(choice, queries, base, params, run));
+    for (const CoarsePath path : {CoarsePath::always, CoarsePath::always_by_tiles}) {
+      if (path == CoarsePath::always_by_tiles && !tiles) continue;
+      SCOPED_TRACE(testing::Message() << (engine == ProductEngine::mma ? "mma" : "wgmma")
+                                      << (path == CoarsePath::always ? "" : ", tiles of rows"));
+      const CudaChoice choice{.engine = CudaEngine::product, .product = engine, .coarse = path};
+      expect_same_bytes(expected, search_as(choice, queries, base, params, run));
+    }
   }
 }
 
 // What a coarse search says of queries that it was not sure of.
-std::string coarse_said(const Vectors& queries, const Vectors& base, const KnnParams& params) {
+std::string coarse_said(const Vectors& queries, const Vectors& base, const KnnParams& params,
+                        CoarsePath path = CoarsePath::always) {
   ResourceOptions options = cuda_options();
   std::string text;
   options.log = [&](LogLevel, std::string_view line) { text += line; };
   ProductsRun run;
   run.resources = Resources(options);
-  expect_same_bytes(
-      knn(queries.view(), base.view(), params, on_cpu()),
-      search_as({.engine = CudaEngine::product, .coarse = CoarsePath::always}, queries, base, params, run));
+  expect_same_bytes(knn(queries.view(), base.view(), params, on_cpu()),
+                    search_as({.engine = CudaEngine::product, .coarse = path}, queries, base, params, run));
   return text;
 }
 
 std::vector<float> part_minima(ProductEngine engine, const ProductOperands& operands, int rows_per_part) {
   const int64_t count = operands.query_count * part_count(operands.row_count, rows_per_part);
   const DeviceArray values(static_cast<size_t>(count) * 4);
-  launch_product_parts(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
-                       {as<float>(values), rows_per_part}, nullptr);
+  launch_product<ProductParts>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
+                               {as<float>(values), rows_per_part}, nullptr);
   return read_back<float>(values, count);
 }
 
 std::vector<float> group_minima(ProductEngine engine, const ProductOperands& operands, int tiles_per_group) {
   const int64_t stride = group_count(operands.row_count, tiles_per_group);
   const DeviceArray values(static_cast<size_t>(operands.query_count * stride) * 4);
-  launch_product_minima(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
-                        {as<float>(values), stride, tiles_per_group}, nullptr);
+  launch_product<ProductMinima>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
+                                {as<float>(values), stride, tiles_per_group}, nullptr);
   return read_back<float>(values, operands.query_count * stride);
 }
 
@@ -101,9 +106,10 @@ TEST_F(CudaCoarseSmall, MarksAreTheCandidates) {
         const ProductSchedule schedule = schedule_product(queries, rows, 7);
         KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(queries) * 4));
         KITH_CUDA_CHECK(cudaMemset(words.data(), 0xA5, static_cast<size_t>(queries * mark_words(rows)) * 4));
-        launch_product_candidates(engine, data.view(), schedule,
-                                  {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(found), rows}, nullptr);
-        launch_product_marks(engine, data.view(), schedule, {as<float>(limits), as<uint32_t>(words)}, nullptr);
+        launch_product<ProductCandidates>(engine, data.view(), schedule,
+                                          {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(found), rows},
+                                          nullptr);
+        launch_product<ProductMarks>(engine, data.view(), schedule, {as<float>(limits), as<uint32_t>(words)}, nullptr);
         const std::vector<uint32_t> candidate_counts = read_back<uint32_t>(counts, queries);
         const std::vector<uint32_t> candidates = read_back<uint32_t>(found, queries * rows);
         const std::vector<uint32_t> marks = read_back<uint32_t>(words, queries * mark_words(rows));
@@ -203,6 +209,35 @@ TEST_F(CudaCoarseSmall, ColumnsAroundWhatStaysInRegisters) {
   }
 }
 
+// Rows of several tiles, the last of them short; columns that fill one unit of a row, or end within one.
+TEST_F(CudaCoarseSmall, TilesOfRows) {
+  for (const int64_t rows : {383, 384, 385, 1300}) {
+    for (const int64_t cols : {4, 31, 33, 100, 128}) {
+      for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+        expect_coarse_parity(random_vectors(DType::f32, 37, cols, 7), random_vectors(DType::f32, rows, cols, 8),
+                             {.k = 40, .metric = metric});
+      }
+    }
+  }
+}
+
+// Values of all magnitudes, subnormals and zeros among them: widened as the CPU widens them.
+TEST_F(CudaCoarseSmall, TilesOfRowsWithValuesOfAllMagnitudes) {
+  for (const float scale : {1e-44f, 1e-38f, 1e-20f, 1.0f, 1e15f}) {
+    const auto values = [&](uint32_t seed) {
+      Vectors vectors = random_vectors(DType::f32, seed == 1 ? 40 : 900, 36, seed);
+      for (size_t i = 0; i < vectors.floats.size(); ++i) {
+        const float power = std::ldexp(1.0f, -static_cast<int>(i * 7 % 23));
+        vectors.floats[i] = i % 11 == 0 ? 0.0f : vectors.floats[i] * power * scale;
+      }
+      return vectors;
+    };
+    for (const Metric metric : {Metric::sqeuclidean, Metric::l2, Metric::inner_product}) {
+      expect_coarse_parity(values(1), values(2), {.k = 50, .metric = metric});
+    }
+  }
+}
+
 TEST_F(CudaCoarseSmall, EveryMetricAndPairOfDtypes) {
   for (const DType query_dtype : {DType::f32, DType::u8}) {
     for (const DType base_dtype : {DType::f32, DType::u8}) {
@@ -245,9 +280,12 @@ TEST_F(CudaCoarse, OrdinaryDataIsSearchedByProductsAlone) {
   for (const DType dtype : {DType::f32, DType::u8}) {
     for (const Metric metric : kAllMetrics) {
       for (const int64_t k : {1, 10, 100, 300}) {
-        EXPECT_EQ(coarse_said(random_vectors(dtype, 2500, 64, 22), random_vectors(dtype, 4096, 64, 23), {k, metric}),
-                  "")
-            << name_of(dtype) << " " << name_of(metric) << " " << k;
+        const Vectors queries = random_vectors(dtype, 2500, 64, 22);
+        const Vectors base = random_vectors(dtype, 4096, 64, 23);
+        for (const CoarsePath path : {CoarsePath::always, CoarsePath::always_by_tiles}) {
+          EXPECT_EQ(coarse_said(queries, base, {k, metric}, path), "")
+              << name_of(dtype) << " " << name_of(metric) << " " << k;
+        }
       }
     }
   }
@@ -256,7 +294,9 @@ TEST_F(CudaCoarse, OrdinaryDataIsSearchedByProductsAlone) {
 TEST_F(CudaCoarse, EqualRowsAreLeftToOtherPaths) {
   const Vectors queries = make_vectors(5, 16, [](int64_t, int64_t) { return 0.25f; });
   const Vectors equal = make_vectors(3000, 16, [](int64_t, int64_t) { return 0.5f; });
-  EXPECT_NE(coarse_said(queries, equal, {.k = 10}).find("5 of 5 queries"), std::string::npos);
+  for (const CoarsePath path : {CoarsePath::always, CoarsePath::always_by_tiles}) {
+    EXPECT_NE(coarse_said(queries, equal, {.k = 10}, path).find("5 of 5 queries"), std::string::npos);
+  }
 }
 
 TEST_F(CudaCoarse, EveryBudgetAndPieceGivesTheSameBytes) {
@@ -271,10 +311,12 @@ TEST_F(CudaCoarse, EveryBudgetAndPieceGivesTheSameBytes) {
   }
 }
 
-// As a plan chooses it by itself, in an index and from arrays: every dtype, and rows that a filter leaves out.
+// As a plan chooses it by itself, in an index and from arrays: every dtype, and rows that a filter leaves out. Queries
+// of f32 are so many that candidates are re-ranked by tiles of rows.
 TEST_F(CudaCoarse, AsPlanned) {
   for (const DType dtype : kAllDtypes) {
-    const Stored queries(dtype, 1100, 48, 41, dtype != DType::u8);
+    const int64_t count = dtype == DType::f32 ? 2100 : 1100;
+    const Stored queries(dtype, count, 48, 41, dtype != DType::u8);
     const Stored base(dtype, 2500, 48, 42, dtype != DType::u8);
     for (const Metric metric : kAllMetrics) {
       for (const double share : {1.0, 0.9, 0.3}) {
@@ -286,7 +328,7 @@ TEST_F(CudaCoarse, AsPlanned) {
         Index index("Flat", {.metric = metric, .prepare = true});
         index.add(base.view(), Ownership::borrow, on_cuda());
         const DeviceMatrix device_queries(queries.view());
-        DeviceResult result(1100, 60);
+        DeviceResult result(count, 60);
         SearchParams search;
         search.k = params.k;
         search.filter = params.filter;

@@ -2,12 +2,16 @@
 #include "cuda/thread_block.hpp"
 
 #include "core/ordered_key.hpp"
+#include "kernels/distance/bit_tile_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
+#include "kernels/distance/certain_key.hpp"
 #include "kernels/distance/distance_tile_cuda.hpp"
+#include "kernels/distance/few_columns_tile_cuda.hpp"
 #include "kernels/distance/inspect_row_cuda.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -49,33 +53,80 @@ struct Shape {
   int64_t cols;
 };
 
-// All tiles of the shape, one block each, against canonical_pair.
+// Goes over all tiles of a task, one block each.
+template <typename Shared, typename Tile>
+void run_tiles(const DistanceTask& task, int queries, int rows, int threads, const Tile& tile) {
+  for (int64_t query = 0; query < task.queries.count; query += queries) {
+    for (int64_t row = 0; row < task.rows.count; row += rows) {
+      Shared shared;
+      run_block(threads, [&](ThreadBlock& block) { tile(block, shared, query, row); });
+    }
+  }
+}
+
+template <KeyKind kStep, int kLanes>
+void run_few_columns(const DistanceTask& task) {
+  run_tiles<FewColumnsShared<kLanes>>(task, kFewQueries, kFewThreads, kFewThreads,
+                                      [&](auto& block, auto& shared, int64_t query, int64_t row) {
+                                        few_columns_tile<kStep, kLanes>(block, shared, task, query, row);
+                                      });
+}
+
+// Every core that can do the task; hamming has its own.
+template <KeyKind kKind, typename Check>
+void run_cores(const DistanceTask& task, const Check& check) {
+  constexpr KeyKind kStep = step_kind(kKind);
+  if constexpr (kKind == KeyKind::hamming) {
+    run_tiles<BitTileShared>(
+        task, kBitTile, kBitTile, kBitThreads,
+        [&](auto& block, auto& shared, int64_t query, int64_t row) { bit_tile(block, shared, task, query, row); });
+    check("bits");
+  } else {
+    run_tiles<DistanceTileShared>(task, kTileQueries, kTileRows, kTileThreads,
+                                  [&](auto& block, auto& shared, int64_t query, int64_t row) {
+                                    distance_tile<kStep>(block, shared, task, query, row);
+                                  });
+    check("lanes");
+    if (task.cols > 16) return;
+    if (task.cols <= 2) {
+      run_few_columns<kStep, 2>(task);
+    } else if (task.cols <= 4) {
+      run_few_columns<kStep, 4>(task);
+    } else if (task.cols <= 8) {
+      run_few_columns<kStep, 8>(task);
+    } else {
+      run_few_columns<kStep, 16>(task);
+    }
+    check("few columns");
+  }
+}
+
 template <KeyKind kKind, typename Q, typename X>
 void expect_canonical(const Shape& shape, std::vector<Q> queries, std::vector<X> rows, int64_t padding = 0) {
   const auto [m, n, cols] = shape;
   const int64_t stride = cols + padding;
   const std::vector<double> query_norms = inverse_norms(queries, stride, cols);
   const std::vector<double> row_norms = inverse_norms(rows, stride, cols);
-  const DeviceRowsView query_ref{queries.data(), kDtypeOf<Q>, stride, m, query_norms.data()};
-  const DeviceRowsView row_ref{rows.data(), kDtypeOf<X>, stride, n, row_norms.data()};
   const int64_t key_stride = n + 3;
   constexpr uint32_t kUntouched = 0x12345678u;
   std::vector<uint32_t> keys(static_cast<size_t>(m * key_stride), kUntouched);
-  for (int64_t query = 0; query < m; query += kTileQueries) {
-    for (int64_t row = 0; row < n; row += kTileRows) {
-      DistanceTileShared shared;
-      run_block(kTileThreads, [&](ThreadBlock& block) {
-        distance_tile<kKind>(block, shared, query_ref, row_ref, cols, query, row, keys.data(), key_stride);
-      });
+  const DistanceTask task{{queries.data(), kDtypeOf<Q>, stride, m, query_norms.data()},
+                          {rows.data(), kDtypeOf<X>, stride, n, row_norms.data()},
+                          cols,
+                          kKind,
+                          keys.data(),
+                          key_stride};
+  run_cores<kKind>(task, [&](const char* core) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const float key = canonical_pair<kKind>(queries.data() + i * stride, rows.data() + j * stride, cols);
+        ASSERT_EQ(keys[static_cast<size_t>(i * key_stride + j)], ordered_key(key))
+            << core << ", query " << i << " row " << j;
+      }
+      for (int64_t j = n; j < key_stride; ++j) ASSERT_EQ(keys[static_cast<size_t>(i * key_stride + j)], kUntouched);
     }
-  }
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      const float key = canonical_pair<kKind>(queries.data() + i * stride, rows.data() + j * stride, cols);
-      ASSERT_EQ(keys[static_cast<size_t>(i * key_stride + j)], ordered_key(key)) << "query " << i << " row " << j;
-    }
-    for (int64_t j = n; j < key_stride; ++j) ASSERT_EQ(keys[static_cast<size_t>(i * key_stride + j)], kUntouched);
-  }
+    std::fill(keys.begin(), keys.end(), kUntouched);
+  });
 }
 
 template <typename Q, typename X>
@@ -89,7 +140,35 @@ void expect_all_kinds(const Shape& shape, int64_t padding = 0) {
 }
 
 TEST(CudaDistanceModel, ColumnsAroundTheSlab) {
-  for (const int64_t cols : {1, 3, 15, 16, 17, 31, 33, 100}) expect_all_kinds<float, float>({2, 3, cols});
+  for (const int64_t cols : {1, 2, 3, 4, 7, 9, 15, 16, 17, 31, 32, 33, 48, 49, 100}) {
+    expect_all_kinds<float, float>({2, 3, cols});
+  }
+}
+
+TEST(CudaDistanceModel, EveryKind) {
+  for (const int64_t cols : {3, 5, 16, 40}) {
+    SCOPED_TRACE(cols);
+    const Shape shape{3, 35, cols};
+    const auto queries = random_values<float>(static_cast<size_t>(3 * cols), 8);
+    const auto rows = random_values<float>(static_cast<size_t>(35 * cols), 9);
+    expect_canonical<KeyKind::l2>(shape, queries, rows);
+    expect_canonical<KeyKind::l1>(shape, queries, rows);
+    expect_canonical<KeyKind::linf>(shape, queries, rows);
+    const auto positive_queries = random_values<uint8_t>(static_cast<size_t>(3 * cols), 8);
+    const auto positive_rows = random_values<uint8_t>(static_cast<size_t>(35 * cols), 9);
+    expect_canonical<KeyKind::chi_square>(shape, positive_queries, positive_rows);
+  }
+}
+
+TEST(CudaDistanceModel, Bits) {
+  for (const int64_t cols : {1, 15, 16, 17, 63, 64, 65, 130}) {
+    SCOPED_TRACE(cols);
+    for (const int64_t padding : {int64_t{0}, 16 - cols % 16}) {
+      const auto queries = random_values<uint8_t>(static_cast<size_t>(65 * (cols + padding)), 1);
+      const auto rows = random_values<uint8_t>(static_cast<size_t>(66 * (cols + padding)), 2);
+      expect_canonical<KeyKind::hamming>({65, 66, cols}, queries, rows, padding);
+    }
+  }
 }
 
 TEST(CudaDistanceModel, RowsAndQueriesAroundTheTile) {
@@ -111,13 +190,15 @@ TEST(CudaDistanceModel, RowsByTheirNumbers) {
   const auto queries = random_values<float>(3 * kCols, 5);
   const auto rows = random_values<uint8_t>(50 * kCols, 6);
   const std::vector<uint32_t> list = {1003, 1004, 1007, 1031, 1049};  // of rows 1000, 1001, ...
-  const DeviceRowsView query_ref{queries.data(), DType::f32, kCols, 3, nullptr};
-  const DeviceRowsView row_ref{rows.data(), DType::u8, kCols, 5, nullptr, list.data(), 1000};
   std::vector<uint32_t> keys(3 * 5);
+  const DistanceTask task{{queries.data(), DType::f32, kCols, 3, nullptr},
+                          {rows.data(), DType::u8, kCols, 5, nullptr, list.data(), 1000},
+                          kCols,
+                          KeyKind::squared_l2,
+                          keys.data(),
+                          5};
   DistanceTileShared shared;
-  run_block(kTileThreads, [&](ThreadBlock& block) {
-    distance_tile<KeyKind::squared_l2>(block, shared, query_ref, row_ref, kCols, 0, 0, keys.data(), 5);
-  });
+  run_block(kTileThreads, [&](ThreadBlock& block) { distance_tile<KeyKind::squared_l2>(block, shared, task, 0, 0); });
   for (size_t q = 0; q < 3; ++q) {
     for (size_t i = 0; i < 5; ++i) {
       const float key = canonical_pair<KeyKind::squared_l2>(queries.data() + q * kCols,
@@ -154,6 +235,90 @@ TEST(CudaDistanceModel, NansAndInfinities) {
   expect_canonical<KeyKind::squared_l2>(shape, queries, rows);
   expect_canonical<KeyKind::inner_product>(shape, queries, rows);
   expect_canonical<KeyKind::cosine>(shape, queries, rows);
+}
+
+// Products and norms in another order than the canonical one.
+struct PlainSums {
+  double product = 0;
+  double nq = 0;
+  double nx = 0;
+};
+
+template <KeyKind kKind>
+int count_certain(const std::vector<float>& q, const std::vector<float>& x, int64_t cols) {
+  int certain = 0;
+  const auto count = static_cast<int64_t>(q.size()) / cols;
+  for (int64_t i = 0; i < count; ++i) {
+    const float* const a = q.data() + i * cols;
+    const float* const b = x.data() + i * cols;
+    const bool cosine = kKind == KeyKind::cosine;
+    const double scale_a = cosine ? canonical_inverse_norm(canonical_squared_norm(a, cols)) : 1.0;
+    const double scale_b = cosine ? canonical_inverse_norm(canonical_squared_norm(b, cols)) : 1.0;
+    PlainSums sums;
+    for (int64_t c = cols - 1; c >= 0; --c) {
+      const double qc = a[c] * scale_a;
+      const double xc = b[c] * scale_b;
+      sums.product += qc * xc;
+      sums.nq += qc * qc;
+      sums.nx += xc * xc;
+    }
+    const bool product = kKind == KeyKind::inner_product;
+    const double size = product ? std::sqrt(sums.nq) * std::sqrt(sums.nx) : sums.nq + sums.nx;
+    const CertainKey found = certain_key<kKind>(sums.product, sums.nq, sums.nx, certain_error(cols) * size);
+    const CertainKey quick = certain_key<kKind, true>(sums.product, sums.nq, sums.nx, certain_error(cols) * size);
+    if (quick.certain) {
+      EXPECT_TRUE(found.certain);
+      EXPECT_EQ(found.key, quick.key);
+    }
+    if (!found.certain) continue;
+    ++certain;
+    const float expected = canonical_pair<kKind>(a, b, cols);
+    EXPECT_EQ(ordered_key(found.key), ordered_key(expected)) << "pair " << i << ", " << found.key << ", " << expected;
+  }
+  return certain;
+}
+
+TEST(CertainKey, IsTheCanonicalOneAndSeldomMissing) {
+  constexpr int kPairs = 1000;
+  for (const int64_t cols : {17, 64, 200}) {
+    for (const double scale : {1.0, 1e-25, 1e-17, 1e17, 1e30}) {
+      SCOPED_TRACE(testing::Message() << cols << " columns, times " << scale);
+      auto q = random_values<float>(static_cast<size_t>(kPairs * cols), 21);
+      auto x = random_values<float>(static_cast<size_t>(kPairs * cols), 22);
+      for (float& value : q) value = static_cast<float>(value * scale);
+      for (float& value : x) value = static_cast<float>(value * scale);
+      EXPECT_GT(count_certain<KeyKind::l2>(q, x, cols), kPairs - 10);
+      EXPECT_GT(count_certain<KeyKind::squared_l2>(q, x, cols), kPairs - 10);
+      EXPECT_GT(count_certain<KeyKind::inner_product>(q, x, cols), kPairs - 10);
+      EXPECT_GT(count_certain<KeyKind::cosine>(q, x, cols), kPairs - 10);
+    }
+  }
+}
+
+TEST(CertainKey, NearVectorsAreLeftToTheCanonicalSum) {
+  constexpr int64_t kCols = 40;
+  constexpr int kPairs = 2000;
+  const auto q = random_values<float>(static_cast<size_t>(kPairs * kCols), 23);
+  for (const float apart : {0.0f, 1e-7f, 1e-5f, 1e-3f}) {
+    auto x = q;
+    for (size_t i = 0; i < x.size(); i += 7) x[i] += apart * x[i];
+    // Whatever is certain is right; two equal vectors never are.
+    const int l2 = count_certain<KeyKind::l2>(q, x, kCols);
+    const int cosine = count_certain<KeyKind::cosine>(q, x, kCols);
+    if (apart == 0) {
+      EXPECT_EQ(l2 + cosine, 0);
+    }
+    count_certain<KeyKind::squared_l2>(q, x, kCols);
+  }
+}
+
+TEST(CertainKey, RoundingsInTheMiddleAreNot) {
+  // 1 + 2^-24 lies between two floats: its root and itself round either way.
+  EXPECT_FALSE(certain_key<KeyKind::squared_l2>(0, 1 + 0x1p-24, 0, certain_error(16)).certain);
+  EXPECT_FALSE(certain_key<KeyKind::l2>(0, (1 + 0x1p-24) * (1 + 0x1p-24), 0, certain_error(16)).certain);
+  EXPECT_FALSE(certain_key<KeyKind::l2>(0, NAN, 0, certain_error(16)).certain);
+  EXPECT_TRUE(certain_key<KeyKind::l2>(0, 0, 0, 0).certain);
+  EXPECT_EQ(certain_key<KeyKind::cosine>(0, 0, 1, certain_error(16)).key, 1.0f);
 }
 
 TEST(CudaInspectModel, NormsAreCanonical) {

@@ -190,6 +190,59 @@ TEST(CudaPlan, ProductsWhereTheySuit) {
   EXPECT_EQ(plan_knn_cuda(million(), old, {kNoLimit, 138 * kGiB, 2}).product.engine, ProductEngine::mma);
 }
 
+TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
+  SearchTask problem = million();
+  problem.shape.queries = 64;
+  problem.shape.base_space = MemorySpace::cuda(0);
+  const auto engine = [&](int compute_capability = 90) {
+    DeviceInfo device = h200();
+    device.compute_capability = compute_capability;
+    const KnnCudaPlan plan = plan_knn_cuda(problem, device, {kNoLimit, 138 * kGiB, 2});
+    expect_sound(problem, plan, device);
+    return plan.engine;
+  };
+  EXPECT_EQ(engine(), CudaEngine::direct);
+  EXPECT_EQ(engine(89), CudaEngine::product);  // few double-precision units
+  problem.shape.cols = 9;
+  EXPECT_EQ(engine(89), CudaEngine::direct);
+  problem.shape.queries = 65;
+  EXPECT_EQ(engine(), CudaEngine::product);
+  problem.shape.queries = 1;
+  problem.scope.prepared = true;  // an index has the operands
+  EXPECT_EQ(engine(), CudaEngine::product);
+  problem.scope.prepared = false;
+  problem.shape.base_space = {};  // the copy takes longer than either
+  EXPECT_EQ(engine(), CudaEngine::product);
+}
+
+TEST(CudaPlan, VeryWideRowsHaveRoomForMoreCandidates) {
+  SearchTask problem = million();
+  problem.shape.rows = problem.scope.rows = 20000;
+  problem.shape.cols = 8192;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::product);
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 1024);
+  problem.shape.query_dtype = problem.shape.base_dtype = DType::u8;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::half);  // sums of bytes would not fit
+  problem.shape.cols = 8000;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).product.operands, OperandType::bytes);
+  problem.shape.cols = 16385;
+  EXPECT_EQ(plan_within(problem, 138 * kGiB).engine, CudaEngine::direct);
+}
+
+TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
+  SearchTask problem = million();
+  problem.wish.what = Wanted::all_keys;
+  problem.wish.k = problem.scope.k = 0;
+  problem.shape.base_space = problem.shape.query_space = MemorySpace::cuda(0);
+  const KnnCudaPlan staged = plan_within(problem, 138 * kGiB);
+  problem.wish.result_space = MemorySpace::cuda(0);
+  const KnnCudaPlan in_place = plan_within(problem, 138 * kGiB);
+  expect_sound(problem, in_place);
+  EXPECT_EQ(in_place.row_tile, problem.shape.rows);
+  EXPECT_EQ(in_place.query_tile, problem.shape.queries);
+  EXPECT_LE(in_place.device_bytes, staged.device_bytes - staged.query_tile * staged.row_tile * 4);
+}
+
 TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   SearchTask problem = million();
   EXPECT_EQ(plan_within(problem, 138 * kGiB).product.capacity, 0);
@@ -233,6 +286,60 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
   EXPECT_EQ(plan_of(100, 65536, 10).product.rows_per_minimum, 0);
   EXPECT_EQ(plan_of(10000, 4096, 2000).engine, CudaEngine::direct);  // half of all: as quick to compute every key
   EXPECT_EQ(plan_of(10000, 4096, 4096).engine, CudaEngine::direct);
+}
+
+TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
+  const auto by_tiles = [](int64_t queries, int64_t rows, int64_t k, int64_t cols = 128, DType dtype = DType::f32) {
+    SearchTask problem = million();
+    problem.shape.queries = queries;
+    problem.shape.rows = problem.scope.rows = rows;
+    problem.shape.cols = cols;
+    problem.shape.query_dtype = problem.shape.base_dtype = dtype;
+    problem.scope.k = problem.wish.k = k;
+    const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
+    expect_sound(problem, plan);
+    EXPECT_GT(plan.product.rows_per_minimum, 0);
+    return plan.product.row_tile_bytes > 0;
+  };
+  for (const int64_t k : {60, 100, 128}) {
+    EXPECT_TRUE(by_tiles(10000, 1024, k)) << k;
+    EXPECT_TRUE(by_tiles(10000, 4096, k)) << k;
+    EXPECT_FALSE(by_tiles(10000, 4096, k, 129)) << k;
+    EXPECT_FALSE(by_tiles(10000, 4096, k, 128, DType::f16)) << k;
+    EXPECT_FALSE(by_tiles(1000, 4096, k)) << k;
+  }
+  EXPECT_FALSE(by_tiles(10000, 4096, 1));
+  EXPECT_FALSE(by_tiles(10000, 4096, 300));  // too many for a warp to sort
+  EXPECT_FALSE(by_tiles(10000, 65536, 128));
+}
+
+TEST(RowTiles, CoverTheRowsAndFitSharedMemory) {
+  for (const int compute_capability : {80, 86, 90}) {
+    const int64_t shared = most_shared_bytes(compute_capability);
+    for (const int64_t rows : {1, 128, 129, 1000, 4096, 65536}) {
+      for (const int64_t cols : {1, 64, 65, 128}) {
+        const RowTiles tiles = cut_row_tiles(rows, cols, shared, 132);
+        SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", " << compute_capability);
+        ASSERT_GT(tiles.operand_tiles, 0);
+        EXPECT_GE(int64_t{tiles.count} * tiles.rows(), rows);
+        EXPECT_LT(int64_t{tiles.count - 1} * tiles.rows(), rows);  // none is empty
+        EXPECT_GE(tiles.row_values(), cols);
+        EXPECT_LE(tiles.shared_bytes(), shared);
+        EXPECT_GE(tiles.query_groups, 1);
+        EXPECT_LE(int64_t{tiles.count} * tiles.query_groups, std::max(132, tiles.count));
+        EXPECT_LE(tiles.rows() + 8, tiles.places());
+        // A thread holds all words of a tile, wherever it begins.
+        for (int tile = 0; tile < tiles.count; ++tile) {
+          const int first = tile * tiles.operand_tiles;
+          EXPECT_LT(mark_word(first + tiles.operand_tiles - 1, 3) - first / 2 * 8, row_tile_words(tiles.units));
+        }
+      }
+    }
+    EXPECT_EQ(cut_row_tiles(4096, 129, shared, 132).operand_tiles, 0);
+  }
+  const RowTiles tiles = cut_row_tiles(4096, 128, most_shared_bytes(90), 132);
+  EXPECT_EQ(tiles.rows(), 384);
+  EXPECT_EQ(tiles.count * tiles.query_groups, 132);
 }
 
 TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {

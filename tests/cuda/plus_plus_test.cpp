@@ -24,7 +24,9 @@ std::vector<uint32_t> by_cpu(const MatrixView& rows, const std::vector<float>& w
   const Resources resources = on_cpu();
   ProgressMeter meter("test", 1, resources);
   const PanelFormat format = centre_format(rows.cols(), cpu_extensions());
-  return KMeansPlusPlus(format, rows, weights, clusters, resources).choose(CounterRng(5, 6), meter, resources);
+  ViewSource source(rows);
+  return KMeansPlusPlus(format, {source, rows.rows(), true, weights}, clusters, meter, resources)
+      .choose(CounterRng(5, 6), meter, resources);
 }
 
 std::vector<uint32_t> by_gpu(const MatrixView& rows, const std::vector<float>& weights, int64_t clusters,

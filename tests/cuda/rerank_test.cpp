@@ -1,10 +1,12 @@
-// Re-ranking by itself: canonical keys of the candidates given, as lists, as groups or as marks, sorted, and padded or
-// refused where they are fewer than k.
+// Re-ranking by itself: canonical keys of the candidates given, as lists, as groups or as marks (query by query, and by
+// tiles of rows), sorted, and padded or refused where they are fewer than k.
 #include "cuda/operands.hpp"
 #include "cuda/parity.hpp"
 
 #include "core/ordered_key.hpp"
+#include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/rerank_cuda.hpp"
+#include "kernels/rerank/rerank_tiles_cuda.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +24,8 @@ constexpr int64_t kCols = 36;
 constexpr int64_t kMost = 300;  // candidates
 constexpr int64_t kK = 8;
 constexpr uint32_t kFirstRow = 1000;  // the number of the base's first
+
+enum class Way { lists, marks, tiles };
 
 struct Candidates {
   std::vector<uint32_t> counts;
@@ -86,20 +90,33 @@ void expect_reranked(const Vectors& queries, const Vectors& base, const std::vec
   task.first_row = kFirstRow;
   task.key_limits = as<uint32_t>(limits);
   task.room = kMost;
-  for (const bool marked : {false, true}) {
+  for (const Way way : {Way::lists, Way::marks, Way::tiles}) {
+    if (way == Way::tiles && task.base.dtype != DType::f32) continue;
+    const bool marked = way != Way::lists;
     task.marks = marked ? as<uint32_t>(marks) : nullptr;
     task.row_counts = marked ? nullptr : as<uint32_t>(counts);
     task.rows = marked ? nullptr : as<uint32_t>(rows);
     task.capacity = kMost;
     for (const bool pads : {false, true}) {
-      SCOPED_TRACE(testing::Message() << (marked ? "marks" : "lists") << (pads ? ", padded" : ""));
+      SCOPED_TRACE(testing::Message() << "way " << static_cast<int>(way) << (pads ? ", padded" : ""));
       const DeviceArray lists(kQueries * kK * 8);
       const DeviceArray failed((kQueries + 1) * 4);
       KITH_CUDA_CHECK(cudaMemset(lists.data(), 0, kQueries * kK * 8));
       KITH_CUDA_CHECK(cudaMemset(failed.data(), 0, (kQueries + 1) * 4));
       task.pads = pads;
       task.neighbors = as<uint64_t>(lists);
-      launch_rerank(task, {as<uint32_t>(failed), as<uint32_t>(failed) + 1}, nullptr);
+      const FailedQueries refuse{as<uint32_t>(failed), as<uint32_t>(failed) + 1};
+      if (way == Way::tiles) {
+        const DeviceArray found_counts(kQueries * 4);
+        const DeviceArray entries(kQueries * kMost * 8);
+        KITH_CUDA_CHECK(cudaMemset(found_counts.data(), 0, kQueries * 4));
+        const int64_t shared = most_shared_bytes(cuda_devices().front().compute_capability);
+        launch_rerank_tiles(task, cut_row_tiles(kRows, kCols, shared, 7),
+                            {as<uint32_t>(found_counts), as<uint64_t>(entries)}, refuse, nullptr);
+        KITH_CUDA_CHECK(cudaDeviceSynchronize());
+      } else {
+        launch_rerank(task, refuse, nullptr);
+      }
       const std::vector<uint64_t> found = read_back<uint64_t>(lists, kQueries * kK);
       const std::vector<uint32_t> refused = read_back<uint32_t>(failed, kQueries + 1);
       uint32_t too_few = 0;

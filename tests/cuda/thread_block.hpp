@@ -4,6 +4,7 @@
 
 #include "kernels/select/select_block_cuda.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstdint>
@@ -15,12 +16,13 @@ namespace kith {
 class ThreadBlock {
  public:
   struct Shared {
-    explicit Shared(int count) : threads(count), barrier(count), less(count), equal(count) {}
+    explicit Shared(int count) : threads(count), barrier(count), less(count), equal(count), exchanged(count) {}
     int threads;
     std::barrier<> barrier;
     uint32_t histogram[kRadixBins];
     std::vector<int> less;
     std::vector<int> equal;
+    std::vector<std::vector<double>> exchanged;
     std::atomic<bool> found{false};
   };
 
@@ -37,6 +39,16 @@ class ThreadBlock {
     shared_.found = false;
     sync();
     return found;
+  }
+  // Swaps the values with the thread whose number differs in that bit.
+  template <int kCount>
+  void exchange(double (&values)[kCount], int apart) const {
+    auto& mine = shared_.exchanged[static_cast<size_t>(thread_)];
+    mine.assign(values, values + kCount);
+    sync();
+    const auto& others = shared_.exchanged[static_cast<size_t>(thread_ ^ apart)];
+    std::copy(others.begin(), others.end(), values);
+    sync();
   }
   uint32_t* histogram() const { return shared_.histogram; }
   void count(uint32_t bin) const { std::atomic_ref(shared_.histogram[bin]).fetch_add(1); }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -74,6 +75,34 @@ TEST(ProductSchedule, AListIsTakenAsItIs) {
   EXPECT_EQ(schedule.item(1).query_tile, 0);
   const int32_t fewer = 1;
   EXPECT_EQ(schedule_items(items, 2, &fewer).count(), 1);
+}
+
+TEST(ProductSchedule, RunsCoverAllTilesAndDifferByOnePair) {
+  for (const int64_t queries : {1, 257, 10000, 16384}) {
+    for (const int64_t rows : {1, 300, 1024, 4096, 65536}) {
+      const ProductSchedule schedule = schedule_runs(queries, rows, 132);
+      SCOPED_TRACE(testing::Message() << queries << " queries, " << rows << " rows");
+      std::vector<int> seen(static_cast<size_t>(schedule.query_tiles) * static_cast<size_t>(schedule.base_tiles), 0);
+      std::vector<int> tiles(static_cast<size_t>(std::max(schedule.runs, 1)), 0);
+      for (int i = schedule.next_item(0, 1, schedule.count()); i < schedule.count();
+           i = schedule.next_item(i + 1, 1, schedule.count())) {
+        const ProductItem item = schedule.item(i);
+        EXPECT_FALSE(item.empty());
+        EXPECT_EQ(item.first_tile % 2, 0);
+        EXPECT_EQ(item.end_tile % 2, 0);
+        if (schedule.runs > 0) tiles[static_cast<size_t>(i % schedule.runs)] += item.end_tile - item.first_tile;
+        for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
+          ++seen[static_cast<size_t>(item.query_tile) * static_cast<size_t>(schedule.base_tiles) +
+                 static_cast<size_t>(tile)];
+        }
+      }
+      for (const int count : seen) ASSERT_EQ(count, 1);
+      const auto [least, most] = std::minmax_element(tiles.begin(), tiles.end());
+      EXPECT_LE(*most - *least, 2);
+    }
+  }
+  EXPECT_EQ(schedule_runs(10000, 4096, 132).runs, 132);
+  EXPECT_EQ(schedule_runs(100000, 1024, 132).runs, 0);  // a run would have several tiles of queries
 }
 
 TEST(OperandLayout, PartsAreSmallGroups) {

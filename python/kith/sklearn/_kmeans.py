@@ -21,7 +21,6 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 
 from kith import _kmeans
 from kith._arrays import VectorsLike
-from kith._knn import knn
 from kith._pairwise_distances import pairwise_distances
 from kith.sklearn._parameters import DTYPES, count_of, threads_of
 
@@ -46,6 +45,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns.
     random_state : int, RandomState instance or None, default None
         The seed of the random numbers; None draws one.
+    init_points_per_centre : int, optional
+        How many vectors for each centre ``"k-means++"`` looks at, a random sample; 0 is all. By default all, where that
+        is cheap, and for many centres what was drawn of all.
     device : str, default "auto"
         As in `kith.KMeans`.
     n_jobs : int, optional
@@ -80,6 +82,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         max_iter: int = 300,
         tol: float = 1e-4,
         random_state: Any = None,
+        init_points_per_centre: int | None = None,
         device: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -89,6 +92,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.init_points_per_centre = init_points_per_centre
         self.device = device
         self.n_jobs = n_jobs
 
@@ -118,6 +122,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             n_init=runs,
             init=init,
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            init_points_per_centre=self.init_points_per_centre,
             device=self.device,
             check_finite=False,  # validate_data has looked, and speaks scikit-learn's words
         )
@@ -160,7 +165,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Minus the sum of (weight times) squared distances to the nearest centre."""
         check_is_fitted(self)
         rows = self._validated(X)
-        squares = self._nearest(rows)[1].astype(np.float64)
+        squares = self._nearest(rows)[1].astype(np.float64) ** 2
         if sample_weight is not None:
             squares *= _check_sample_weight(sample_weight, rows, dtype=np.float64)
         return -float(squares.sum())
@@ -180,10 +185,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return rows
 
     def _nearest(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Labels and squared distances: one nearest neighbour among the centres, which is how k-means assigns."""
-        threads = threads_of(self.n_jobs)
-        found = knn(rows, self.cluster_centers_, 1, "sqeuclidean", device="cpu", threads=threads, check_finite=False)
-        return found.ids[:, 0].astype(np.int32), found.distances[:, 0]
+        """Labels and distances, as k-means assigns."""
+        model = _kmeans.KMeans.of_centres(self.cluster_centers_, device="cpu", check_finite=False)
+        return model.assign(rows, threads=threads_of(self.n_jobs))
 
     @property
     def _n_features_out(self) -> int:

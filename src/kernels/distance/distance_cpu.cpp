@@ -1,5 +1,6 @@
 // The lanes of a canonical sum are spread over vectors of doubles: 2 x 8 with AVX-512, 4 x 4 with AVX2, 8 x 2 with
-// NEON. Lane j is the same lane everywhere, so the bits agree.
+// NEON. Lane j is the same lane everywhere, so the bits agree. Several rows are summed side by side, so that one's
+// additions do not wait for another's.
 #include "kernels/distance/distance_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,135 +9,215 @@
 #include <hwy/highway.h>
 
 #include "core/dtype_visit.hpp"
+#include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kDoubles = hn::MaxLanes(F64());
-constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // vectors that hold the 16 lanes
-
-// a * b + c with one rounding, also where the instruction set has no such instruction.
-HWY_INLINE hn::Vec<F64> fused(hn::Vec<F64> a, hn::Vec<F64> b, hn::Vec<F64> c) {
-#if HWY_NATIVE_FMA
-  return hn::MulAdd(a, b, c);
+constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // that hold the 16 lanes
+// Rows summed side by side: as many as the registers hold lanes of.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kSideBySide = 4;
+#elif HWY_TARGET == HWY_AVX2 || HWY_ARCH_ARM_A64
+constexpr int kSideBySide = 2;
 #else
-  HWY_ALIGN double x[kDoubles], y[kDoubles], z[kDoubles];
-  hn::Store(a, F64(), x);
-  hn::Store(b, F64(), y);
-  hn::Store(c, F64(), z);
-  for (int64_t i = 0; i < kDoubles; ++i) z[i] = std::fma(x[i], y[i], z[i]);
-  return hn::Load(F64(), z);
+constexpr int kSideBySide = 1;
 #endif
+
+// The 16 lanes' next elements.
+struct Slab {
+  Doubles values[kVectors];
+};
+
+template <typename T>
+HWY_INLINE Slab load_slab(const T* from) {
+  Slab slab;
+#pragma GCC unroll 16
+  for (int64_t v = 0; v < kVectors; ++v) slab.values[v] = load_doubles(from + v * kDoubles);
+  return slab;
 }
 
-template <KeyKind kKind, typename T>
-class CanonicalSum {
- public:
-  HWY_INLINE CanonicalSum() {
-    for (auto& lanes : lanes_) lanes = hn::Zero(F64());
-  }
-
-  // The squared norm of x, for the same lanes.
-  HWY_INLINE double squared_norm(const T* x, int64_t cols) {
-    return sum(
-        cols, [&](int64_t at) HWY_ATTR { return x + at; },
-        [&](const T* from, int64_t, int64_t v) HWY_ATTR {
-          const auto value = load_doubles(from + v * kDoubles);
-          lanes_[v] = fused(value, value, lanes_[v]);
-        });
-  }
-
-  HWY_INLINE double pair(const float* q, const T* x, int64_t cols, double inverse_q, double inverse_x) {
-    const auto iq = hn::Set(F64(), inverse_q);
-    const auto ix = hn::Set(F64(), inverse_x);
-    HWY_ALIGN float q_tail[kCanonicalLanes] = {};
-    const int64_t whole = cols / kCanonicalLanes * kCanonicalLanes;
-    std::copy(q + whole, q + cols, q_tail);
-    return sum(
-        cols, [&](int64_t at) HWY_ATTR { return x + at; },
-        [&](const T* from, int64_t at, int64_t v) HWY_ATTR {
-          const auto a = load_doubles((at == whole ? q_tail : q + at) + v * kDoubles);
-          const auto b = load_doubles(from + v * kDoubles);
-          if constexpr (kKind == KeyKind::l1) {
-            lanes_[v] = hn::Add(lanes_[v], hn::Abs(hn::Sub(a, b)));
-          } else if constexpr (kKind == KeyKind::linf) {
-            const auto apart = hn::Abs(hn::Sub(a, b));
-            lanes_[v] = hn::IfThenElse(hn::Or(hn::Gt(apart, lanes_[v]), hn::IsNaN(apart)), apart, lanes_[v]);
-          } else if constexpr (kKind == KeyKind::chi_square) {
-            const auto difference = hn::Sub(a, b);
-            const auto total = hn::Add(a, b);
-            const auto ratio = hn::Div(hn::Mul(difference, difference), total);
-            lanes_[v] = hn::Add(lanes_[v], hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F64())), ratio));
-          } else if constexpr (kKind == KeyKind::inner_product) {
-            lanes_[v] = fused(a, b, lanes_[v]);
-          } else if constexpr (kKind == KeyKind::cosine) {
-            const auto difference = hn::Sub(hn::Mul(a, iq), hn::Mul(b, ix));
-            lanes_[v] = fused(difference, difference, lanes_[v]);
-          } else {
-            const auto difference = hn::Sub(a, b);
-            lanes_[v] = fused(difference, difference, lanes_[v]);
-          }
-        });
-  }
-
- private:
-  // Calls step(pointer, column, vector) for each slab of 16 columns; the last, partial one is padded with zeros.
-  template <typename At, typename Step>
-  HWY_INLINE double sum(int64_t cols, const At& at_column, const Step& step) {
-    int64_t at = 0;
-    for (; at + kCanonicalLanes <= cols; at += kCanonicalLanes) {
-      const T* from = at_column(at);
-      for (int64_t v = 0; v < kVectors; ++v) step(from, at, v);
+// The first `count` elements, fewer than 16, and zeros. Nothing past them is read.
+template <typename T>
+HWY_INLINE Slab load_tail(const T* from, int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  if constexpr (std::is_same_v<T, float>) {
+    const hn::Rebind<float, F64> d;
+    Slab slab;
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < kVectors; ++v) {
+      const int64_t here = std::clamp<int64_t>(count - v * kDoubles, 0, kDoubles);
+      const auto mask = hn::FirstN(d, static_cast<size_t>(here));
+      slab.values[v] = hn::PromoteTo(F64(), hn::MaskedLoad(mask, d, from + v * kDoubles));
     }
-    if (at < cols) {
-      HWY_ALIGN T tail[kCanonicalLanes] = {};
-      std::copy(at_column(at), at_column(at) + (cols - at), tail);
-      for (int64_t v = 0; v < kVectors; ++v) step(tail, at, v);
-    }
-    HWY_ALIGN double lanes[kCanonicalLanes];
-    for (int64_t v = 0; v < kVectors; ++v) hn::Store(lanes_[v], F64(), lanes + v * kDoubles);
-    return canonical_tree<kKind>(lanes);
+    return slab;
   }
+#endif
+  HWY_ALIGN T tail[kCanonicalLanes] = {};
+  // In at most four pieces of fixed lengths: a call takes longer.
+  int64_t at = 0;
+  for (const int64_t piece : {8, 4, 2, 1}) {
+    if ((count & piece) == 0) continue;
+    for (int64_t i = 0; i < piece; ++i) tail[at + i] = from[at + i];
+    at += piece;
+  }
+  return load_slab(tail);
+}
 
-  hn::Vec<F64> lanes_[kVectors];
-};
+// What is left of a vector of lanes, by halves.
+template <KeyKind kKind, typename D>
+HWY_INLINE double join_halves(D, hn::Vec<D> lanes) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    return join_halves<kKind>(half, join_lanes<kKind>(half, hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
+#endif
+  return hn::GetLane(lanes);
+}
+
+// canonical_tree.
+template <KeyKind kKind>
+HWY_INLINE double join_all(Doubles (&lanes)[kVectors]) {
+  for (int64_t apart = kVectors / 2; apart > 0; apart /= 2) {
+    for (int64_t v = 0; v < apart; ++v) lanes[v] = join_lanes<kKind>(F64(), lanes[v], lanes[v + apart]);
+  }
+  return join_halves<kKind>(F64(), lanes[0]);
+}
+
+// Sums of kRows rows: step(lanes, slab of a row, row, column) is called for slab after slab.
+template <KeyKind kKind, int kRows, typename T, typename Step>
+HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows], const Step& step) {
+  Doubles lanes[kRows][kVectors];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < kVectors; ++v) lanes[r][v] = hn::Zero(F64());
+  }
+  int64_t at = 0;
+  for (; at + kCanonicalLanes <= cols; at += kCanonicalLanes) {
+    step(lanes, at, [&](int r) HWY_ATTR { return load_slab(rows[r] + at); });
+  }
+  if (at < cols) step(lanes, at, [&](int r) HWY_ATTR { return load_tail(rows[r] + at, cols - at); });
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) sums[r] = join_all<kKind>(lanes[r]);
+}
+
+template <int kRows, typename T>
+HWY_INLINE void squared_norms(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows]) {
+  sum_rows<KeyKind::inner_product>(rows, cols, sums,
+                                   [&](Doubles(&lanes)[kRows][kVectors], int64_t, const auto& slab_of) HWY_ATTR {
+#pragma GCC unroll 4
+                                     for (int r = 0; r < kRows; ++r) {
+                                       const Slab x = slab_of(r);
+#pragma GCC unroll 16
+                                       for (int64_t v = 0; v < kVectors; ++v)
+                                         lanes[r][v] = fused(x.values[v], x.values[v], lanes[r][v]);
+                                     }
+                                   });
+}
+
+template <KeyKind kKind, int kRows, typename T>
+HWY_INLINE void keys_of_group(const CanonicalQuery& query, const T* const (&rows)[kRows], int64_t cols, float* keys) {
+  double inverses[kRows] = {};
+  if constexpr (kKind == KeyKind::cosine) {
+    squared_norms(rows, cols, inverses);
+    for (double& inverse : inverses) inverse = canonical_inverse_norm(inverse);
+  }
+  double sums[kRows];
+  sum_rows<kKind>(rows, cols, sums, [&](Doubles(&lanes)[kRows][kVectors], int64_t at, const auto& slab_of) HWY_ATTR {
+    Slab q = cols - at < kCanonicalLanes ? load_tail(query.values + at, cols - at) : load_slab(query.values + at);
+    if constexpr (kKind == KeyKind::cosine) {
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < kVectors; ++v) {
+        q.values[v] = hn::Mul(q.values[v], hn::Set(F64(), query.inverse_norm));
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const Slab x = slab_of(r);
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < kVectors; ++v) {
+        const Doubles value =
+            kKind == KeyKind::cosine ? hn::Mul(x.values[v], hn::Set(F64(), inverses[r])) : x.values[v];
+        lanes[r][v] = step_lanes<kKind>(lanes[r][v], q.values[v], value);
+      }
+    }
+  });
+  for (int r = 0; r < kRows; ++r) keys[r] = canonical_key<kKind>(sums[r], query.inverse_norm, inverses[r]);
+}
 
 template <KeyKind kKind, typename T>
 void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
                   float* keys) {
-  const int64_t cols = base.cols();
-  const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < count; ++i) {
-    // The rows lie anywhere: those to come are asked for while this one is summed.
-    const std::byte* ahead = base.row(rows[std::min(i + 4, count - 1)]);
-    for (int64_t at = 0; at < std::min<int64_t>(row_bytes, 2048); at += 64) __builtin_prefetch(ahead + at);
-    const T* x = reinterpret_cast<const T*>(base.row(rows[i]));
-    double inverse_x = 0;
-    if constexpr (kKind == KeyKind::cosine) {
-      inverse_x = canonical_inverse_norm(CanonicalSum<kKind, T>().squared_norm(x, cols));
+  if constexpr (kKind == KeyKind::cosine) {
+    if (query.inverse_norm == 0.0) {  // the key of a zero vector
+      std::fill_n(keys, count, 1.0f);
+      return;
     }
-    const double sum = CanonicalSum<kKind, T>().pair(query.values, x, cols, query.inverse_norm, inverse_x);
-    keys[i] = canonical_key<kKind>(sum, query.inverse_norm, inverse_x);
+  }
+  const int64_t cols = base.cols();
+  const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
+  const auto row = [&](int64_t i) HWY_ATTR { return reinterpret_cast<const T*>(base.row(rows[i])); };
+  // The rows lie anywhere: those to come are asked for while these are summed.
+  const auto prefetch = [&](int64_t i) HWY_ATTR {
+    const std::byte* const ahead = base.row(rows[std::min(i, count - 1)]);
+    for (int64_t at = 0; at < ahead_bytes; at += 64) __builtin_prefetch(ahead + at);
+  };
+  int64_t i = 0;
+  for (; i + kSideBySide <= count; i += kSideBySide) {
+    const T* group[kSideBySide];
+    for (int r = 0; r < kSideBySide; ++r) {
+      group[r] = row(i + r);
+      prefetch(i + r + 4);
+    }
+    keys_of_group<kKind, kSideBySide>(query, group, cols, keys + i);
+  }
+  for (; i < count; ++i) {
+    const T* const one[] = {row(i)};
+    keys_of_group<kKind, 1>(query, one, cols, keys + i);
   }
 }
 
-// The bits that differ: whole numbers, so that no order of adding them matters.
+HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count) {
+  int64_t bits = 0;
+  int64_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    uint64_t left, right;
+    std::memcpy(&left, a + c, 8);
+    std::memcpy(&right, b + c, 8);
+    bits += __builtin_popcountll(left ^ right);
+  }
+  for (; c < count; ++c) bits += differing_bits(a[c], b[c]);
+  return bits;
+}
+
+// The bits that differ: whole numbers, so that no order of adding them matters. The query's bytes are made once for
+// some columns and rows.
 void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows, int64_t count,
                      float* keys) {
-  for (int64_t i = 0; i < count; ++i) {
-    const auto* x = reinterpret_cast<const uint8_t*>(base.row(rows[i]));
-    int64_t bits = 0;
-    for (int64_t c = 0; c < base.cols(); ++c)
-      bits += std::popcount(uint8_t(static_cast<uint8_t>(query.values[c]) ^ x[c]));
-    keys[i] = static_cast<float>(bits);
+  constexpr int64_t kCols = 1024;
+  constexpr int64_t kRows = 128;
+  HWY_ALIGN uint8_t bytes[kCols];
+  int64_t bits[kRows];
+  for (int64_t first = 0; first < count; first += kRows) {
+    const int64_t end = std::min(kRows, count - first);
+    std::fill_n(bits, end, int64_t{0});
+    for (int64_t at = 0; at < base.cols(); at += kCols) {
+      const int64_t cols = std::min(kCols, base.cols() - at);
+      for (int64_t c = 0; c < cols; ++c) bytes[c] = static_cast<uint8_t>(query.values[at + c]);
+      for (int64_t i = 0; i < end; ++i) {
+        bits[i] += bits_apart(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
+      }
+    }
+    for (int64_t i = 0; i < end; ++i) keys[first + i] = static_cast<float>(bits[i]);
   }
 }
 
@@ -153,8 +234,29 @@ void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& 
   });
 }
 
+template <int kRows, typename T>
+HWY_INLINE void inverse_norms(const MatrixView& rows, int64_t first, double* out) {
+  const T* from[kRows];
+  for (int r = 0; r < kRows; ++r) from[r] = reinterpret_cast<const T*>(rows.row(first + r));
+  double sums[kRows];
+  squared_norms(from, rows.cols(), sums);
+  for (int r = 0; r < kRows; ++r) out[first + r] = canonical_inverse_norm(sums[r]);
+}
+
+void CanonicalInverseNorms(const MatrixView& rows, double* inverses) {
+  visit_dtype(rows.dtype(), [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    int64_t i = 0;
+    for (; i + kSideBySide <= rows.rows(); i += kSideBySide) inverse_norms<kSideBySide, T>(rows, i, inverses);
+    for (; i < rows.rows(); ++i) inverse_norms<1, T>(rows, i, inverses);
+  });
+}
+
 double CanonicalSquaredNorm(const float* row, int64_t cols) {
-  return CanonicalSum<KeyKind::inner_product, float>().squared_norm(row, cols);
+  const float* const one[] = {row};
+  double sums[1];
+  squared_norms(one, cols, sums);
+  return sums[0];
 }
 
 }  // namespace HWY_NAMESPACE
@@ -165,11 +267,16 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(CanonicalKeys);
+HWY_EXPORT(CanonicalInverseNorms);
 HWY_EXPORT(CanonicalSquaredNorm);
 
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys) {
   HWY_DYNAMIC_DISPATCH(CanonicalKeys)(kind, query, base, rows, count, keys);
+}
+
+void canonical_inverse_norms_cpu(const MatrixView& rows, double* inverses) {
+  HWY_DYNAMIC_DISPATCH(CanonicalInverseNorms)(rows, inverses);
 }
 
 double canonical_squared_norm_cpu(const float* row, int64_t cols) {

@@ -19,6 +19,9 @@ struct CanonicalQuery {
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys);
 
+// 1 / |x| of each row, 0 for a zero vector (canonical_inverse_norm).
+void canonical_inverse_norms_cpu(const MatrixView& rows, double* inverses);
+
 // The canonical sum of squares of one f32 row.
 double canonical_squared_norm_cpu(const float* row, int64_t cols);
 

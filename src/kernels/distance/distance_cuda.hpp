@@ -4,6 +4,7 @@
 #include <kith/metric.hpp>
 
 #include "kernels/distance/device_rows.hpp"
+#include "kernels/distance/distance_task.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -11,9 +12,22 @@
 
 namespace kith {
 
-// Writes ordered keys (core/ordered_key.hpp) to keys[query * key_stride + row]. Enqueues and returns. At most about a
-// million queries and 2^31 - 1 rows at a time.
-void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols,
-                     uint32_t* keys, int64_t key_stride, cudaStream_t stream);
+// Writes what the task says, by the kernel that suits it: they all give the same bits. Enqueues and returns. At most
+// about a million queries and 2^31 - 1 rows at a time.
+void launch_distance(const DistanceTask& task, cudaStream_t stream);
+
+// Ordered keys (core/ordered_key.hpp) to keys[query * key_stride + row].
+inline void launch_distance(Metric metric, const DeviceRowsView& queries, const DeviceRowsView& rows, int64_t cols,
+                            uint32_t* keys, int64_t key_stride, cudaStream_t stream) {
+  launch_distance({queries, rows, cols, key_kind(metric), keys, key_stride}, stream);
+}
+
+// The kernels, each for the tasks that it can do.
+void launch_lane_distance(const DistanceTask& task, cudaStream_t stream);         // all but hamming
+void launch_certain_distance(const DistanceTask& task, cudaStream_t stream);      // products, from 9.0 on
+void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream);  // all but hamming, up to 16 columns
+void launch_bit_distance(const DistanceTask& task, cudaStream_t stream);          // hamming
+
+inline constexpr int64_t kFewColumns = 16;
 
 }  // namespace kith

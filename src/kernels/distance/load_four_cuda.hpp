@@ -14,7 +14,7 @@ struct alignas(4 * sizeof(T)) Four {
 
 // Columns first .. first + 3; what lies past the last one is zero.
 template <typename T>
-__device__ inline Four<T> load_four(const T* row, int64_t first, int64_t cols, bool aligned) {
+KITH_DEVICE_INLINE Four<T> load_four(const T* row, int64_t first, int64_t cols, bool aligned) {
   if (aligned && first + 4 <= cols) return *reinterpret_cast<const Four<T>*>(row + first);
   Four<T> four;
   KITH_UNROLL
@@ -24,7 +24,7 @@ __device__ inline Four<T> load_four(const T* row, int64_t first, int64_t cols, b
 
 // Whether every row of such a matrix begins where a Four may lie.
 template <typename T>
-__device__ inline bool rows_aligned(const T* data, int64_t stride) {
+KITH_DEVICE_INLINE bool rows_aligned(const T* data, int64_t stride) {
   return reinterpret_cast<uintptr_t>(data) % (4 * sizeof(T)) == 0 && stride % 4 == 0;
 }
 

@@ -1,8 +1,5 @@
-// Between tiles of keys that are selected from (core/ordered_key.hpp) and tiles of distances, in place. Enqueue and
-// return.
+// From tiles of distances to keys that are selected from (core/ordered_key.hpp), in place. Enqueues and returns.
 #pragma once
-
-#include <kith/metric.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -19,7 +16,5 @@ struct KeyTile {
 
 // Distances, the smaller the nearer, become keys.
 void launch_order_keys(const KeyTile& tile, cudaStream_t stream);
-// Keys become distances in the metric's unit.
-void launch_unit_distances(Metric metric, const KeyTile& tile, cudaStream_t stream);
 
 }  // namespace kith

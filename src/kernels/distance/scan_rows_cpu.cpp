@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace kith {
@@ -48,6 +49,19 @@ HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
   }
 }
 
+// The first `count` values, fewer than a vector holds, and zeros. Nothing past them is read.
+template <typename T>
+HWY_INLINE Vec load_tail(const T* from, int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::MaskedLoad(hn::FirstN(F32(), static_cast<size_t>(count)), F32(), from);
+  }
+#endif
+  HWY_ALIGN T tail[kFloats] = {};
+  std::copy_n(from, count, tail);
+  return load_floats(tail);
+}
+
 template <KeyKind kKind>
 HWY_INLINE float join_value(Vec lanes) {
   return hn::GetLane(kKind == KeyKind::linf ? hn::MaxOfLanes(F32(), lanes) : hn::SumOfLanes(F32(), lanes));
@@ -68,13 +82,9 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
     for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_floats(first + r * stride + at), value[r], fact[r]);
   }
   if (at < cols) {
-    HWY_ALIGN float q_tail[kFloats] = {};
-    std::copy(query + at, query + cols, q_tail);
-    const Vec q = load_floats(q_tail);
+    const Vec q = load_tail(query + at, cols - at);
     for (int r = 0; r < kRows; ++r) {
-      HWY_ALIGN T tail[kFloats] = {};
-      std::copy(first + r * stride + at, first + r * stride + cols, tail);
-      accumulate<kKind>(q, load_floats(tail), value[r], fact[r]);
+      accumulate<kKind>(q, load_tail(first + r * stride + at, cols - at), value[r], fact[r]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
@@ -102,6 +112,37 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
     scan_group<kKind, 1>(query, rows + i * stride, stride, base.cols(), values + i,
                          has_fact(kKind) ? facts + i : nullptr);
   }
+}
+
+// Two vectors of rows at a time, which do not wait for each other.
+template <KeyKind kKind>
+void scan_columns(const float* query, const float* columns, int64_t cols, int64_t stride, int64_t rows, float* values,
+                  float* facts) {
+  constexpr int kTogether = 2;
+  for (int64_t i = 0; i < rows; i += kTogether * kFloats) {
+    Vec value[kTogether];
+    Vec fact[kTogether];
+    for (int v = 0; v < kTogether; ++v) value[v] = fact[v] = hn::Zero(F32());
+    for (int64_t c = 0; c < cols; ++c) {
+      const Vec q = hn::Set(F32(), query[c]);
+      for (int v = 0; v < kTogether; ++v) {
+        accumulate<kKind>(q, hn::LoadU(F32(), columns + c * stride + i + v * kFloats), value[v], fact[v]);
+      }
+    }
+    for (int v = 0; v < kTogether; ++v) {
+      hn::StoreU(value[v], F32(), values + i + v * kFloats);
+      if constexpr (has_fact(kKind)) hn::StoreU(fact[v], F32(), facts + i + v * kFloats);
+    }
+  }
+}
+
+void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
+  static_assert(kColumnRows % (2 * kFloats) == 0);
+  visit_kind(kind, [&](auto tag) {
+    if constexpr (tag.kind != KeyKind::hamming) {
+      scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, facts);
+    }
+  });
 }
 
 // The bits in which `count` bytes differ.
@@ -167,7 +208,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kith {
 
+HWY_EXPORT(ScanColumns);
 HWY_EXPORT(ScanRows);
+
+void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
+  HWY_DYNAMIC_DISPATCH(ScanColumns)(kind, query, base, values, facts);
+}
 
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
   HWY_DYNAMIC_DISPATCH(ScanRows)(kind, query, base, values, facts);

@@ -20,4 +20,16 @@ namespace kith {
 // kinds that have none.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
+// Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
+// that short ones need no sums across it.
+inline constexpr int64_t kColumnRows = 256;
+struct ScannedColumns {
+  const float* values = nullptr;
+  int64_t cols = 0;
+  int64_t rows = 0;  // at most kColumnRows
+};
+
+// The same of these; not hamming. `values` and `facts` have kColumnRows entries.
+void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts);
+
 }  // namespace kith

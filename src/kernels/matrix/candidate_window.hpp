@@ -43,11 +43,12 @@ struct CandidateWindow {
 };
 
 inline constexpr double kSumLoss = 0x1p-21;
-inline constexpr double kKeyLoss = 0x1p-21;    // relative, of a key's rounding to f32, squared or not
-inline constexpr double kTinyKey = 0x1p-147;   // absolute: keys below f32's normal range
-inline constexpr double kUnitLoss = 0x1p-48;   // of a canonical distance of unit vectors in double
-inline constexpr double kLargestReach = 1e18;  // beyond this a squared distance may overflow f32
-inline constexpr int64_t kWindowMostCols = 8000;
+inline constexpr double kKeyLoss = 0x1p-21;            // relative, of a key's rounding to f32, squared or not
+inline constexpr double kTinyKey = 0x1p-147;           // absolute: keys below f32's normal range
+inline constexpr double kUnitLoss = 0x1p-48;           // of a canonical distance of unit vectors in double
+inline constexpr double kLargestReach = 1e18;          // beyond this a squared distance may overflow f32
+inline constexpr int64_t kWindowMostCols = 8000;       // of bytes, whose sums must fit, and of k-means
+inline constexpr int64_t kWindowMostHalfCols = 16384;  // of halves: beyond these the bounds leave too many candidates
 
 // Relative, of a squared norm that a warp adds up in f32, cols / 32 values a lane.
 KITH_HOST_DEVICE inline double norm_loss(int64_t cols) { return (static_cast<double>(cols) / 32 + 16) * 0x1p-23; }
@@ -105,7 +106,8 @@ KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& probl
   key += fabs(key) * 0x1p-22 + kTinyKey;
   window.threshold = static_cast<float>(threshold);
   window.key_limit = static_cast<float>(key);
-  window.sure = in_range && problem.cols <= kWindowMostCols && threshold - threshold == 0 && key - key == 0;
+  const int64_t most_cols = problem.bytes ? kWindowMostCols : kWindowMostHalfCols;
+  window.sure = in_range && problem.cols <= most_cols && threshold - threshold == 0 && key - key == 0;
   return window;
 }
 

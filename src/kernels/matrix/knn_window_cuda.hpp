@@ -19,6 +19,7 @@ __device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, in
   window.sure = window.sure && measured.sure;
   task.thresholds[query] = window.sure ? window.threshold : -HUGE_VALF;
   task.key_limits[query] = window.sure ? ordered_key(window.key_limit) : 0;
+  if (task.row_counts != nullptr) task.row_counts[query] = 0;
   return window;
 }
 

@@ -23,6 +23,7 @@ struct KnnWindowTask {
   const BaseFacts* base_facts = nullptr;
   float* thresholds = nullptr;      // -inf where nothing is sure
   uint32_t* key_limits = nullptr;   // ordered keys: a nearest row's does not exceed it
+  uint32_t* row_counts = nullptr;   // zeroed, for whoever counts candidates next; or null
   int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
                                     // more than those selected can. Null where that does not matter
 };

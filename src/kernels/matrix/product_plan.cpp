@@ -37,6 +37,18 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
   return schedule;
 }
 
+ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors) {
+  ProductSchedule schedule;
+  schedule.query_tiles = static_cast<int>(operand_tiles(queries) / 2);
+  schedule.base_tiles = static_cast<int>(operand_tiles(rows));
+  const int64_t pairs = schedule.base_tiles / 2;
+  const int64_t all = schedule.query_tiles * pairs;
+  if (divide_up(all, multiprocessors) > pairs) return schedule_product(queries, rows, multiprocessors);
+  schedule.runs = static_cast<int>(std::min<int64_t>(all, multiprocessors));
+  schedule.items = 2 * schedule.runs;
+  return schedule;
+}
+
 ProductSchedule schedule_items(const ProductItem* list, int items, const int32_t* count) {
   ProductSchedule schedule;
   schedule.items = items;

@@ -17,7 +17,7 @@ enum class OperandType : uint8_t { half, bytes };
 // Whether bytes will do, for both sides: sums of products, norms and terms must fit 31 bits.
 constexpr OperandType operand_type(KeyKind kind, DType queries, DType base, int64_t cols) {
   const bool both_bytes = queries == base && (base == DType::u8 || base == DType::i8);
-  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 16384;
+  const bool fits = kind == KeyKind::inner_product ? cols <= 400 : has_differences(kind) && cols <= 8000;
   return both_bytes && fits ? OperandType::bytes : OperandType::half;
 }
 constexpr int64_t operand_value_bytes(OperandType type) { return type == OperandType::bytes ? 1 : 2; }
@@ -50,27 +50,54 @@ struct ProductItem {
   int query_tile;  // of kQueryTile queries
   int first_tile;  // of kOperandTile rows; even
   int end_tile;    // one past the last; even, and after the first
+
+  KITH_HOST_DEVICE bool empty() const { return first_tile == end_tile; }  // in schedule_runs alone
 };
 
-// Which items are multiplied: all queries with all rows, cut into equal items, or those of a list. Items are numbered
-// with the queries running fastest, so that blocks that run at a time share rows in the L2 cache; a list is best
-// ordered so too.
+// Which items are multiplied: all queries with all rows, cut into equal items or into runs, or those of a list. Equal
+// items are numbered with the queries running fastest, so that blocks that run at a time share rows in the L2 cache; a
+// list is best ordered so too. A run is what one block does: neighbouring pairs of tiles, of one tile of queries or of
+// two, so that all blocks have the same number of them, or one less. Its items are numbers r and runs + r; the second
+// may be empty.
 struct ProductSchedule {
   int query_tiles = 0;                  // of kQueryTile queries
   int base_tiles = 0;                   // of kOperandTile rows
   int tiles_per_item = 0;               // even
   int items = 0;                        // of a list whose length is on the device, the most there can be
+  int runs = 0;                         // 0: equal items, or a list
   const ProductItem* list = nullptr;    // on the device; null: all
   const int32_t* list_count = nullptr;  // on the device; null: `items`
 
   KITH_HOST_DEVICE int count() const { return list_count == nullptr ? items : *list_count; }
   KITH_HOST_DEVICE ProductItem item(int index) const {
     if (list != nullptr) return list[index];
+    if (runs > 0) return item_of_run(index % runs, index / runs);
     const int first = index / query_tiles * tiles_per_item;
     return {index % query_tiles, first, first + tiles_per_item < base_tiles ? first + tiles_per_item : base_tiles};
   }
+  // The first of index, index + step, ... that is not empty; `count` or more where there is none.
+  KITH_HOST_DEVICE int next_item(int index, int step, int count) const {
+    if (runs > 0) {
+      while (index < count && item(index).empty()) index += step;
+    }
+    return index;
+  }
+  KITH_HOST_DEVICE ProductItem item_of_run(int run, int part) const {
+    const int pairs = base_tiles / 2;  // of a tile of queries
+    const int64_t all = int64_t{query_tiles} * pairs;
+    const int first = static_cast<int>(all * run / runs);
+    const int end = static_cast<int>(all * (run + 1) / runs);
+    const int tile = first / pairs + part;
+    const int begin = part == 0 ? first : tile * pairs;
+    const int last = end < (tile + 1) * pairs ? end : (tile + 1) * pairs;
+    if (begin >= last) return {tile, 0, 0};
+    return {tile, 2 * (begin - tile * pairs), 2 * (last - tile * pairs)};
+  }
 };
 ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);
+// In runs, one for each multiprocessor, where one has no more pairs than a tile of queries; else schedule_product's.
+// For products of so few tiles that equal items would leave many multiprocessors idle at the end.
+ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors);
 // At most `items` of a list on the device; `count`, likewise there, is how many where that is known only later.
 ProductSchedule schedule_items(const ProductItem* list, int items, const int32_t* count = nullptr);
 

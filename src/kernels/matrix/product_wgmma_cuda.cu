@@ -7,13 +7,13 @@
 // the queries' chunk too. Up to 128 queries are multiplied by both warpgroups, with every other pair of tiles each.
 #include "kernels/matrix/product_cuda.hpp"
 
+#include "cuda/chained_launch.hpp"
 #include "cuda/error.hpp"
 #include "cuda/ptx_hopper.hpp"
-#include "kernels/matrix/coarse_epilogues_cuda.hpp"
-#include "kernels/matrix/nearest_epilogue_cuda.hpp"
-#include "kernels/matrix/product_epilogue_cuda.hpp"
+#include "kernels/matrix/epilogue_of_cuda.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace kith {
 namespace {
@@ -101,7 +101,9 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   Place place;
   uint32_t item_parity = 0;
   const int items = schedule.count();
-  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+  const int step = static_cast<int>(gridDim.x);
+  for (int index = schedule.next_item(static_cast<int>(blockIdx.x), step, items); index < items;
+       index = schedule.next_item(index + step, step, items)) {
     const ProductItem item = schedule.item(index);
     if (layout.resident) {
       ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
@@ -165,10 +167,13 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
   const int items = schedule.count();
-  if (static_cast<int>(blockIdx.x) >= items) return;
+  const int step = static_cast<int>(gridDim.x);
+  int next = schedule.next_item(static_cast<int>(blockIdx.x), step, items);
+  if (next >= items) return;
   if (layout.turns && group == 1) ptx::turn_give(1, kMultipliers);
-  for (int index = static_cast<int>(blockIdx.x); index < items; index += static_cast<int>(gridDim.x)) {
+  for (int index = next; index < items; index = next) {
     const ProductItem item = schedule.item(index);
+    next = schedule.next_item(index + step, step, items);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
     if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
     item_parity ^= 1;
@@ -197,8 +202,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         place.advance(layout.stages);
       }
       if (layout.turns) {
-        const bool end = group == 1 && tile == item.end_tile - 1 &&
-                         index + static_cast<int>(gridDim.x) >= items;  // nobody waits any more
+        const bool end = group == 1 && next >= items && tile == item.end_tile - 1;  // nobody waits any more
         if (!end) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
@@ -237,6 +241,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
     ptx::barrier_init(&memory.barriers->queries_empty, kMultipliers / 32);
     ptx::barrier_init_fence();
   }
+  ptx::wait_for_kernel_before();
   __syncthreads();
   if (threadIdx.x >= kMultipliers) {
     ptx::give_registers<kProducerRegisters>();
@@ -257,49 +262,31 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
   KITH_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   const auto kernel = product_wgmma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  const auto blocks = static_cast<unsigned>(std::min(schedule.items, multiprocessors));
-  kernel<<<blocks, kThreads, kSharedBytes, stream>>>(
-      operands, schedule, layout_for<Epilogue>(operands.chunks, operands.query_count), target);
-  KITH_CUDA_CHECK_LAUNCH("product_wgmma_kernel");
+  const int blocks = std::min(schedule.items, multiprocessors);
+  launch_chained({blocks, kThreads, kSharedBytes, stream}, "launch of product_wgmma_kernel", kernel, operands, schedule,
+                 layout_for<Epilogue>(operands.chunks, operands.query_count), target);
 }
 
 }  // namespace
 
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+template <typename Target>
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                   cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
+  if constexpr (!std::is_same_v<Target, ProductNearest>) {
+    if (operands.type == OperandType::bytes) {
+      return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
+    }
   }
-  launch<float, MinimaEpilogue<float>>(operands, schedule, minima, stream);
+  launch<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
 }
 
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
-                  cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
-  }
-  launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
-}
-
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
-                  cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
-  }
-  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
-}
-
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
-                  cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
-  }
-  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
-}
-
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
-                  cudaStream_t stream) {
-  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
-}
+#define KITH_INSTANTIATE(Target) \
+  template void launch_wgmma(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
+KITH_INSTANTIATE(ProductMinima);
+KITH_INSTANTIATE(ProductCandidates);
+KITH_INSTANTIATE(ProductParts);
+KITH_INSTANTIATE(ProductMarks);
+KITH_INSTANTIATE(ProductNearest);
+#undef KITH_INSTANTIATE
 
 }  // namespace kith

@@ -1,6 +1,9 @@
 #include "kernels/rerank/coarse_knn_cuda.hpp"
 
+#include "kernels/rerank/rerank_tiles_cuda.hpp"
 #include "kernels/select/kth_windows_cuda.hpp"
+
+#include <algorithm>
 
 namespace kith {
 
@@ -11,12 +14,21 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   // The marks first: their words are a multiple of 32 bytes for each query.
   auto* const marks = reinterpret_cast<uint32_t*>(memory);
   auto* const minima = reinterpret_cast<float*>(marks + operands.query_count * mark_words(rows));
-  const ProductSchedule schedule = schedule_product(operands.query_count, rows, task.multiprocessors);
+  const bool tiled = task.row_tile_bytes > 0;
+  CandidateLists lists;
+  if (tiled) {  // in the place of the minima; the counts behind both
+    const int64_t minima_bytes = coarse_minima_bytes(rows, each);
+    const int64_t list_bytes = task.rerank.room * static_cast<int64_t>(sizeof(uint64_t));
+    lists.entries = reinterpret_cast<uint64_t*>(minima);
+    lists.counts = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(minima) +
+                                               operands.query_count * std::max(minima_bytes, list_bytes));
+  }
+  const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
   const int64_t groups = part_count(rows, each);
   if (each >= kGroupRowsPerTile) {
-    launch_product_minima(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
+    launch_product<ProductMinima>(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
   } else {
-    launch_product_parts(task.engine, operands, schedule, {minima, each}, stream);
+    launch_product<ProductParts>(task.engine, operands, schedule, {minima, each}, stream);
   }
 
   KnnWindowTask window;
@@ -31,12 +43,17 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   window.base_facts = task.base_facts;
   window.thresholds = task.thresholds;
   window.key_limits = task.key_limits;
+  window.row_counts = lists.counts;
   launch_kth_windows(window, stream);
 
-  launch_product_marks(task.engine, operands, schedule, {task.thresholds, marks}, stream);
+  launch_product<ProductMarks>(task.engine, operands, schedule, {task.thresholds, marks}, stream);
   RerankTask rerank = task.rerank;
   rerank.key_limits = task.key_limits;
   rerank.marks = marks;
+  if (tiled) {
+    const RowTiles tiles = cut_row_tiles(rows, rerank.cols, task.row_tile_bytes, task.multiprocessors);
+    return launch_rerank_tiles(rerank, tiles, lists, failed, stream);
+  }
   launch_rerank(rerank, failed, stream);
 }
 

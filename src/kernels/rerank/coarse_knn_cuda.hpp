@@ -1,9 +1,10 @@
-// The k nearest of few rows for many queries, from operands to sorted neighbours: four launches, nothing that waits.
+// The k nearest of few rows for many queries, from operands to sorted neighbours: four launches or five, nothing that
+// waits.
 //
 //   1. the product, of which the minima of groups of rows are written (coarse_plan.hpp)
 //   2. the k-th smallest minimum, with its error bound, is a threshold
 //   3. a second product marks the rows that do not exceed it, a bit for each
-//   4. canonical keys of the marked rows, sorted
+//   4. canonical keys of the marked rows, sorted: query by query, or by tiles of rows (rerank_tiles_cuda.hpp)
 // Two products of few rows cost less than re-ranking whole groups, or than writing every value.
 #pragma once
 
@@ -27,10 +28,12 @@ struct CoarseKnnTask {
   int rows_per_minimum = 8;        // 64, 32, 8 or 2, as plan_coarse says
   float* thresholds = nullptr;     // one for each query, written: what another try goes by
   uint32_t* key_limits = nullptr;  // likewise
+  int64_t row_tile_bytes = 0;      // shared memory for re-ranking by tiles of rows; 0: query by query
   RerankTask rerank;               // kind, queries, base, cols, k, numbers, room and neighbours; the rest is set here
 };
 
-// With coarse_bytes() of memory, aligned to 16 bytes. Queries with windows that are not sure or have more candidates
+// With coarse_bytes() of memory, aligned to 16 bytes; list_room is rerank.room where rows are re-ranked by
+// tiles. Queries with windows that are not sure or have more candidates
 // than there is room for fail. Enqueues and returns.
 void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream);
 

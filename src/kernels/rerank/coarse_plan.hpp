@@ -8,6 +8,7 @@
 
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
+#include "kernels/rerank/row_tiles.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -46,13 +47,49 @@ inline int64_t coarse_room(int64_t k, int64_t rows, int64_t most) {
   return std::min(2 * std::max(likely, k) + 192, most);
 }
 
-// Device memory for so many queries.
+// The order of the products. Warpgroups stay on their multiprocessors, so that they are best given equal runs.
+inline ProductSchedule coarse_schedule(ProductEngine engine, int64_t queries, int64_t rows, int multiprocessors) {
+  if (engine == ProductEngine::wgmma) return schedule_runs(queries, rows, multiprocessors);
+  return schedule_product(queries, rows, multiprocessors);
+}
+
+// What decides how marked candidates are re-ranked: by tiles of rows that stay on a multiprocessor, or query by query.
+struct CoarseRerank {
+  int64_t queries = 0;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t k = 0;
+  DType query_dtype = DType::f32;
+  DType base_dtype = DType::f32;
+  int64_t room = 0;          // candidates of a query
+  int64_t shared_bytes = 0;  // that a block may have
+  int multiprocessors = 0;
+
+  RowTiles tiles() const { return cut_row_tiles(rows, cols, shared_bytes, multiprocessors); }
+};
+inline bool can_use_row_tiles(const CoarseRerank& shape) {
+  return shape.query_dtype == DType::f32 && shape.base_dtype == DType::f32 && shape.room <= kRowTileMostRoom &&
+         shape.k <= shape.room && shape.tiles().operand_tiles > 0;
+}
+// Each query is looked at once for every tile: it must have some candidates in each.
+inline constexpr int64_t kRowTilesLeastQueries = 2048;
+inline constexpr double kRowTilesLeastCandidates = 4;
+inline bool suits_row_tiles(const CoarseRerank& shape) {
+  return can_use_row_tiles(shape) && shape.queries >= kRowTilesLeastQueries &&
+         shape.tiles().count <= shape.multiprocessors &&
+         plan_coarse(shape.k, shape.rows).likely >= kRowTilesLeastCandidates * shape.tiles().count;
+}
+
+// Device memory for so many queries. Lists of candidates, where row tiles need them, have `list_room` entries a query,
+// else 0; they lie where the minima were.
 constexpr int64_t coarse_minima_bytes(int64_t rows, int rows_per_minimum) {
   return part_count(rows, rows_per_minimum) * static_cast<int64_t>(sizeof(float));
 }
-constexpr int64_t coarse_bytes(int64_t queries, int64_t rows, int rows_per_minimum) {
-  constexpr auto kMarkBytes = static_cast<int64_t>(sizeof(uint32_t));
-  return queries * (coarse_minima_bytes(rows, rows_per_minimum) + mark_words(rows) * kMarkBytes);
+constexpr int64_t coarse_bytes(int64_t queries, int64_t rows, int rows_per_minimum, int64_t list_room) {
+  constexpr auto kWordBytes = static_cast<int64_t>(sizeof(uint32_t));
+  const int64_t list_bytes = list_room * static_cast<int64_t>(sizeof(uint64_t));
+  return queries * (std::max(coarse_minima_bytes(rows, rows_per_minimum), list_bytes) + mark_words(rows) * kWordBytes +
+                    (list_room > 0 ? kWordBytes : 0));
 }
 
 }  // namespace kith

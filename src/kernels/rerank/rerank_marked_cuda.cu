@@ -6,7 +6,8 @@
 
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
-#include "cuda/error.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "kernels/distance/kept_rows_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
@@ -125,6 +126,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   const auto fail = [&] {
     if (threadIdx.x == 0) failed.queries[atomicAdd(failed.count, 1u)] = static_cast<uint32_t>(query);
   };
+  ptx::wait_for_kernel_before();
   const uint32_t limit = task.key_limits[query];
   if (limit == 0) return fail();
   const bool unit = task.kind == KeyKind::cosine;
@@ -181,7 +183,7 @@ __global__ void __launch_bounds__(kMostThreads) rerank_marked_kernel(RerankTask 
   }
 }
 
-int marked_threads(const RerankTask& task) {
+unsigned marked_threads(const RerankTask& task) {
   return task.queries.count >= kManyQueries && task.room <= kWarpRoom ? 32 : kMostThreads;
 }
 
@@ -208,10 +210,9 @@ void launch_rerank_marked(const RerankTask& given, const FailedQueries& failed, 
     using X = typename decltype(stored)::type;
     const auto kernel = kernel_for<X>(task.kind == KeyKind::inner_product, can_stay(task));
     if (bytes > kAnyKernelsBytes) allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-    kernel<<<static_cast<unsigned>(task.queries.count), static_cast<unsigned>(marked_threads(task)),
-             static_cast<size_t>(bytes), stream>>>(task, failed);
+    launch_chained({task.queries.count, marked_threads(task), bytes, stream}, "launch of rerank_marked_kernel", kernel,
+                   task, failed);
   });
-  KITH_CUDA_CHECK_LAUNCH("rerank_marked_kernel");
 }
 
 }  // namespace kith

@@ -66,20 +66,18 @@ void CandidateList::drop_above_threshold() {
 }
 
 void CandidateList::collect(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) const {
-  uint64_t* const neighbors = scratch.neighbors;
-  int64_t known = 0;
   int64_t unknown = 0;
   for (int64_t i = 0; i < count_; ++i) {
-    if (rows_[i] & kExactFlag) {
-      neighbors[known++] = pack_neighbor(ordered_key(lower_[i]), first_row + (rows_[i] & ~kExactFlag));
-    } else {
-      scratch.rows[unknown++] = rows_[i];
-    }
+    scratch.rows[unknown] = rows_[i];
+    unknown += (rows_[i] & kExactFlag) == 0;
   }
-  if (unknown == 0) return;
-  score(scratch.rows, unknown, scratch.keys);
-  for (int64_t i = 0; i < unknown; ++i) {
-    neighbors[known + i] = pack_neighbor(ordered_key(scratch.keys[i]), first_row + scratch.rows[i]);
+  if (unknown > 0) score(scratch.rows, unknown, scratch.keys);
+  // In the order of the list: rows that ascend there do so here.
+  int64_t next = 0;
+  for (int64_t i = 0; i < count_; ++i) {
+    const bool known = (rows_[i] & kExactFlag) != 0;
+    const float key = known ? lower_[i] : scratch.keys[next++];
+    scratch.neighbors[i] = pack_neighbor(ordered_key(key), first_row + (rows_[i] & ~kExactFlag));
   }
 }
 

@@ -78,6 +78,12 @@ class CandidateList {
     return exact_ ? std::min(threshold_, std::nextafter(own_threshold_, -std::numeric_limits<float>::infinity()))
                   : threshold_;
   }
+  // The same for a row whose key is known: at a threshold that earlier rows show, a tie has lost. Infinite where every
+  // key counts, a NaN too.
+  float exact_limit() const {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return own_threshold_ < kInfinity ? std::min(threshold_, std::nextafter(own_threshold_, -kInfinity)) : threshold_;
+  }
   // Another list of the same query knows a lower one.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
   int64_t size() const { return count_; }
@@ -125,6 +131,16 @@ class CandidateList {
         push(keys.root ? root_below(lower) : lower, keys.root ? root_above(upper) : upper,
              first_row + static_cast<uint32_t>(i));
       }
+    }
+  }
+
+  // Pushes those of `count` consecutive rows whose keys are not above the limit. The list must have room.
+  void push_exact_group(const float* keys, int64_t count, float limit, uint32_t first_row) {
+    const bool all = limit == std::numeric_limits<float>::infinity();
+    for (int64_t i = 0; i < count; ++i) {
+      lower_[count_] = upper_[count_] = keys[i];
+      rows_[count_] = (first_row + static_cast<uint32_t>(i)) | kExactFlag;
+      count_ += all || keys[i] <= limit;
     }
   }
 

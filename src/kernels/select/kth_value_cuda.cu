@@ -27,18 +27,22 @@ template <int kThreads, int kHeld>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_kernel(KthTask task) {
   __shared__ typename BlockGroup<kThreads>::Shared shared;
   BlockGroup<kThreads> group(shared);
-  const float* const row = task.values + static_cast<int64_t>(blockIdx.x) * task.cols;
-  const int cols = static_cast<int>(task.cols);
+  const float* const row = task.values + static_cast<int64_t>(blockIdx.x) * task.cols + threadIdx.x;
+  const int count = static_cast<int>(task.cols) - static_cast<int>(threadIdx.x);
   if (task.k > task.cols) {
     if (threadIdx.x == 0) task.kth[blockIdx.x] = HUGE_VALF;
     return;
   }
-  uint32_t keys[kHeld];
+  // All loads first: a load beside its use would wait for it before the next.
+  float values[kHeld];
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
-    const int place = i * kThreads + static_cast<int>(threadIdx.x);
-    keys[i] = place < cols ? ordered_key(row[place]) : kNanKey;
+    values[i] = NAN;
+    if (i * kThreads < count) values[i] = row[i * kThreads];
   }
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) keys[i] = ordered_key(values[i]);
   const int k = static_cast<int>(task.k);
   const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
   if (threadIdx.x == 0) task.kth[blockIdx.x] = key == kNanKey ? HUGE_VALF : key_of_ordered(key);

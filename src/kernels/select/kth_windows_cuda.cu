@@ -3,7 +3,8 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/ptx.hpp"
 #include "kernels/matrix/knn_window_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
@@ -26,41 +27,62 @@ struct AllRows {
 template <int kThreads, int kHeld, typename Group>
 __device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& group) {
   if (task.k > task.groups) return HUGE_VALF;
-  const float* const minima = task.minima + query * task.groups;
   const int thread = static_cast<int>(threadIdx.x) % kThreads;
-  const int groups = static_cast<int>(task.groups);
-  uint32_t keys[kHeld];
+  const float* const minima = task.minima + query * task.groups + thread;
+  const int count = static_cast<int>(task.groups) - thread;
+  // All loads first: a load beside its use would wait for it before the next.
+  float values[kHeld];
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
-    const int place = i * kThreads + thread;
-    keys[i] = place < groups ? ordered_key(minima[place]) : kNanKey;
+    values[i] = NAN;
+    if (i * kThreads < count) values[i] = minima[i * kThreads];
   }
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) keys[i] = ordered_key(values[i]);
   const int k = static_cast<int>(task.k);
   const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
   return key == kNanKey ? HUGE_VALF : key_of_ordered(key);
 }
 
+// A window takes a thread as long as its minimum a warp: the block's are computed side by side.
 template <int kHeld>
 __global__ void __launch_bounds__(kWarpThreads* kWarpsPerBlock) kth_windows_warps(KnnWindowTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarpThreads;
-  if (query >= task.queries) return;
-  WarpGroup group;
-  const float kth = kth_minimum<kWarpThreads, kHeld>(task, query, group);
-  if (threadIdx.x % kWarpThreads == 0) (void)write_knn_window(task, query, kth);
+  __shared__ float kth[kWarpsPerBlock];
+  const int64_t first_query = static_cast<int64_t>(blockIdx.x) * kWarpsPerBlock;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
+  ptx::wait_for_kernel_before();
+  if (first_query + warp < task.queries) {
+    WarpGroup group;
+    const float found = kth_minimum<kWarpThreads, kHeld>(task, first_query + warp, group);
+    if (threadIdx.x % kWarpThreads == 0) kth[warp] = found;
+  }
+  __syncthreads();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kWarpsPerBlock && first_query + thread < task.queries) {
+    (void)write_knn_window(task, first_query + thread, kth[thread]);
+  }
 }
 
 template <int kThreads, int kHeld>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads) kth_windows_block(KnnWindowTask task) {
   __shared__ typename BlockGroup<kThreads>::Shared shared;
   BlockGroup<kThreads> group(shared);
+  ptx::wait_for_kernel_before();
   const float kth = kth_minimum<kThreads, kHeld>(task, blockIdx.x, group);
   if (threadIdx.x == 0) (void)write_knn_window(task, blockIdx.x, kth);
 }
 
 template <int kHeld>
 void launch_warps(const KnnWindowTask& task, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(divide_up(task.queries, kWarpsPerBlock));
-  kth_windows_warps<kHeld><<<blocks, kWarpThreads * kWarpsPerBlock, 0, stream>>>(task);
+  launch_chained({divide_up(task.queries, kWarpsPerBlock), kWarpThreads * kWarpsPerBlock, 0, stream},
+                 "launch of kth_windows_warps", kth_windows_warps<kHeld>, task);
+}
+
+template <int kThreads, int kHeld>
+void launch_blocks(const KnnWindowTask& task, cudaStream_t stream) {
+  launch_chained({task.queries, kThreads, 0, stream}, "launch of kth_windows_block", kth_windows_block<kThreads, kHeld>,
+                 task);
 }
 
 }  // namespace
@@ -71,7 +93,6 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
                           "the longest have " + std::to_string(kKthLongestRow));
   }
   if (task.queries == 0) return;
-  const auto queries = static_cast<unsigned>(task.queries);
   constexpr int kMost = 32;  // that a thread holds
   if (task.groups <= kWarpThreads * 4) {
     launch_warps<4>(task, stream);
@@ -80,12 +101,11 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream) {
   } else if (task.groups <= kWarpThreads * kMost) {
     launch_warps<kMost>(task, stream);
   } else if (task.groups <= 128 * kMost) {
-    kth_windows_block<128, kMost><<<queries, 128, 0, stream>>>(task);
+    launch_blocks<128, kMost>(task, stream);
   } else {
     static_assert(1024 * kMost == kKthLongestRow);
-    kth_windows_block<1024, kMost><<<queries, 1024, 0, stream>>>(task);
+    launch_blocks<1024, kMost>(task, stream);
   }
-  KITH_CUDA_CHECK_LAUNCH("kth_windows");
 }
 
 }  // namespace kith

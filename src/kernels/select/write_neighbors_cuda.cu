@@ -5,7 +5,8 @@
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 #include "core/result_exit.hpp"
-#include "cuda/error.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/ptx.hpp"
 
 #include <algorithm>
 
@@ -24,6 +25,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const bool there = query < out.queries;
   const uint64_t* const list = lists.neighbors + (there ? query * lists.k : 0);
   if (threadIdx.x == 0) own_places[threadIdx.y] = lists.k;  // it may not be listed at all
+  ptx::wait_for_kernel_before();
   __syncthreads();
   if (there && first_row != kNoRowIsLeftOut) {
     const auto own_row = static_cast<uint32_t>(first_row + query);
@@ -47,10 +49,9 @@ void launch(Metric metric, const DeviceLists& lists, int64_t first_row, const Ne
   int threads = 1;
   while (threads < out.k && threads < kMostThreads) threads *= 2;
   const int queries = std::max(kThreads / threads, 1);
-  const auto blocks = static_cast<unsigned>(divide_up(out.queries, queries));
   const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(queries));
-  write_neighbors_kernel<<<blocks, block, 0, stream>>>(ResultExit(metric), lists, first_row, out);
-  KITH_CUDA_CHECK_LAUNCH("write_neighbors_kernel");
+  launch_chained({divide_up(out.queries, queries), block, 0, stream}, "launch of write_neighbors_kernel",
+                 write_neighbors_kernel, ResultExit(metric), lists, first_row, out);
 }
 
 }  // namespace

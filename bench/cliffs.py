@@ -1,0 +1,262 @@
+"""Shapes and data for which fast paths do not fit: Kith beside what people use, turn by turn.
+
+Each case is one that was once much slower than its neighbours. Prints the best time of both over some rounds, how many
+times longer the other takes, the ratio that is wanted, and at the end the worst ratio and what misses its goal.
+
+    .venv/bin/python bench/cliffs.py [--threads 1] [--rounds 5] [--case PART_OF_A_NAME] [--write]
+
+A case is a function with the decorator `case`: it takes a random generator and gives two calls, Kith's and the other's.
+
+Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing. --write
+puts the numbers into bench/results/cpu/.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import kith
+from turns import best_in_turn, install_missing, results_path, write_results
+
+Call = Callable[[], object]
+THREADS = {"threads": 1}  # what Kith is called with; main() sets it
+
+
+@dataclass
+class Case:
+    name: str
+    other: str  # the other library
+    goal: float
+    make: Callable[[np.random.Generator], tuple[Call, Call]]
+
+
+CASES: list[Case] = []
+
+
+def case(name: str, other: str, goal: float = 1.0) -> Callable[[Callable[..., tuple[Call, Call]]], None]:
+    def add(make: Callable[[np.random.Generator], tuple[Call, Call]]) -> None:
+        CASES.append(Case(name, other, goal, make))
+
+    return add
+
+
+def gaussian(rng: np.random.Generator, rows: int, cols: int) -> np.ndarray:
+    return rng.standard_normal((rows, cols), dtype=np.float32)
+
+
+def flat_index(base: np.ndarray, metric: str = "sqeuclidean") -> Any:
+    index = kith.Index("Flat", metric=metric, device="cpu")
+    index.add(base)
+    return index
+
+
+def faiss_index(base: np.ndarray) -> Any:
+    import faiss
+
+    index = faiss.IndexFlatL2(base.shape[1])
+    index.add(base)
+    return index
+
+
+def searches(queries: np.ndarray, base: np.ndarray, metric: str = "sqeuclidean", k: int = 10) -> tuple[Call, Call]:
+    """Kith's index beside faiss's, which is asked for L2 whatever the metric."""
+    ours, theirs = flat_index(base, metric), faiss_index(base)
+    return lambda: ours.search(queries, k, **THREADS), lambda: theirs.search(queries, k)
+
+
+def array_searches(queries: np.ndarray, base: np.ndarray, k: int = 10) -> tuple[Call, Call]:
+    import faiss
+
+    return (
+        lambda: kith.knn(queries, base, k, "sqeuclidean", device="cpu", **THREADS),
+        lambda: faiss.knn(queries, base, k),
+    )
+
+
+# All distances.
+
+
+def scipy_pairs(metric: str, peer_metric: str, rows: int, cols: int) -> Callable[..., tuple[Call, Call]]:
+    def make(rng: np.random.Generator) -> tuple[Call, Call]:
+        from scipy.spatial.distance import cdist
+
+        x, y = gaussian(rng, rows, cols), gaussian(rng, rows, cols)
+        return (
+            lambda: kith.pairwise_distances(x, y, metric, device="cpu", **THREADS),
+            lambda: cdist(x, y, peer_metric),
+        )
+
+    return make
+
+
+def sklearn_pairs(metric: str, rows: int, cols: int) -> Callable[..., tuple[Call, Call]]:
+    def make(rng: np.random.Generator) -> tuple[Call, Call]:
+        from sklearn.metrics import pairwise_distances
+
+        x, y = gaussian(rng, rows, cols), gaussian(rng, rows, cols)
+        name = "euclidean" if metric == "l2" else metric
+        return (
+            lambda: kith.pairwise_distances(x, y, metric, device="cpu", **THREADS),
+            lambda: pairwise_distances(x, y, name),
+        )
+
+    return make
+
+
+case("pairwise l1, 2,000 x 3", "scipy")(scipy_pairs("l1", "cityblock", 2000, 3))
+case("pairwise l2, 2,000 x 3", "scipy")(scipy_pairs("l2", "euclidean", 2000, 3))
+case("pairwise linf, 1,000 x 17", "scipy")(scipy_pairs("linf", "chebyshev", 1000, 17))
+case("pairwise l1, 1,000 x 100", "scipy")(scipy_pairs("l1", "cityblock", 1000, 100))
+case("pairwise cosine, 1,000 x 784", "sklearn", 0.5)(sklearn_pairs("cosine", 1000, 784))
+case("pairwise l2, 1,000 x 64", "sklearn", 0.5)(sklearn_pairs("l2", 1000, 64))
+case("pairwise l2, 300 x 20,000", "sklearn", 0.5)(sklearn_pairs("l2", 300, 20000))
+
+
+# Ranges.
+
+
+def range_searches(queries: int, rows: int, cols: int) -> Callable[..., tuple[Call, Call]]:
+    def make(rng: np.random.Generator) -> tuple[Call, Call]:
+        base, asked = gaussian(rng, rows, cols), gaussian(rng, queries, cols)
+        ours, theirs = flat_index(base), faiss_index(base)
+        return (
+            lambda: ours.range_search(asked, 1e9, **THREADS),
+            lambda: theirs.range_search(asked, 1e9),
+        )
+
+    return make
+
+
+case("range, all of 20K x 64 for 200 queries", "faiss")(range_searches(200, 20_000, 64))
+case("range, all of 100K x 16 for 20 queries", "faiss")(range_searches(20, 100_000, 16))
+
+
+# Many columns.
+
+
+@case("50 queries in 1,000 x 40,000", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, 50, 40_000), gaussian(rng, 1000, 40_000))
+
+
+@case("50 queries in 500 x 70,000", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, 50, 70_000), gaussian(rng, 500, 70_000))
+
+
+# Data for which bounds cannot tell rows apart.
+
+HARD = (500, 20_000, 64)
+
+
+@case("random rows, to compare with those below", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, HARD[0], HARD[2]), gaussian(rng, *HARD[1:]))
+
+
+@case("all rows equal", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, HARD[0], HARD[2]), np.tile(gaussian(rng, 1, HARD[2]), (HARD[1], 1)))
+
+
+@case("20 different rows", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(gaussian(rng, HARD[0], HARD[2]), gaussian(rng, 20, HARD[2])[rng.integers(0, 20, HARD[1])])
+
+
+@case("norms over six decades", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    def decades(rows: int) -> np.ndarray:
+        return gaussian(rng, rows, HARD[2]) * (10 ** rng.uniform(-3, 3, (rows, 1))).astype(np.float32)
+
+    return searches(decades(HARD[0]), decades(HARD[1]))
+
+
+@case("values x 1e18", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    scale = np.float32(1e18)
+    return searches(gaussian(rng, HARD[0], HARD[2]) * scale, gaussian(rng, *HARD[1:]) * scale)
+
+
+@case("values x 1e-21", "faiss")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    scale = np.float32(1e-21)
+    return searches(gaussian(rng, HARD[0], HARD[2]) * scale, gaussian(rng, *HARD[1:]) * scale)
+
+
+@case("cosine, a tenth of rows and queries zero", "faiss L2")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    queries, base = gaussian(rng, HARD[0], HARD[2]), gaussian(rng, *HARD[1:])
+    queries[::10] = 0
+    base[::10] = 0
+    return searches(queries, base, "cosine")
+
+
+@case("cosine, all queries zero", "faiss L2")
+def _(rng: np.random.Generator) -> tuple[Call, Call]:
+    return searches(np.zeros((HARD[0], HARD[2]), np.float32), gaussian(rng, *HARD[1:]), "cosine")
+
+
+# Few queries: never slower than more of them.
+
+
+def few(make: Callable[..., tuple[Call, Call]], queries: int, rows: int, cols: int) -> Callable[..., tuple[Call, Call]]:
+    return lambda rng: make(gaussian(rng, queries, cols), gaussian(rng, rows, cols))
+
+
+for count in (1, 3, 5, 6):
+    case(f"{count} queries, index of 300K x 8", "faiss")(few(searches, count, 300_000, 8))
+for count in (1, 5, 6, 16, 32):
+    case(f"{count} queries, arrays of 100K x 128", "faiss")(few(array_searches, count, 100_000, 128))
+for count in (1, 6):
+    case(f"{count} queries, arrays of 300K x 3", "faiss")(few(array_searches, count, 300_000, 3))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="shapes and data off the fast paths: kith against others")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", default="", help="only those whose names hold this")
+    parser.add_argument("--write", action="store_true", help="write the numbers to bench/results/cpu too")
+    options = parser.parse_args()
+
+    for module, package in (("faiss", "faiss-cpu"), ("sklearn", "scikit-learn"), ("scipy", "scipy")):
+        install_missing(module, package)
+    install_missing("threadpoolctl", "threadpoolctl")
+    import faiss
+    import threadpoolctl
+
+    THREADS["threads"] = options.threads
+    faiss.omp_set_num_threads(options.threads)
+    info = kith.info()
+    print(f"{options.threads} threads; {info['cpu']}, {info['instruction_set']}; faiss {faiss.__version__}, kith {kith.__version__}\n")
+    print(f"{'case':44} {'kith ms':>9} {'other':>10} {'ms':>9} {'ratio':>7} {'goal':>5}")
+    results = []
+    with threadpoolctl.threadpool_limits(options.threads):
+        for this in CASES:
+            if options.case not in this.name:
+                continue
+            ours, theirs = this.make(np.random.default_rng(options.seed))
+            mine, other = best_in_turn(options.rounds, {"kith": ours, this.other: theirs}).values()
+            ratio = other / mine
+            missed = "" if ratio >= this.goal else "  below"
+            print(f"{this.name:44} {mine * 1e3:9.2f} {this.other:>10} {other * 1e3:9.2f} {ratio:7.2f} {this.goal:5.1f}{missed}", flush=True)
+            results.append({"case": this.name, "kith": mine, this.other: other, "ratio": ratio, "goal": this.goal})
+    if not results:
+        parser.error(f"no case has {options.case!r} in its name")
+    worst = min(results, key=lambda result: result["ratio"])
+    below = [result["case"] for result in results if result["ratio"] < result["goal"]]
+    print(f"\nworst ratio: {worst['ratio']:.2f} ({worst['case']}); below their goals: {', '.join(below) or 'none'}")
+    if options.write:
+        settings = {name: value for name, value in vars(options).items() if name != "write"}
+        write_results(results_path("cliffs"), settings, results, faiss=faiss.__version__)
+
+
+if __name__ == "__main__":
+    main()

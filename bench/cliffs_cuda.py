@@ -1,0 +1,173 @@
+"""Everyday shapes on a GPU: Kith beside plain torch, data and results in the device's memory.
+
+Prints the milliseconds of both, torch's divided by Kith's, the goal, and the worst ratio. Torch does what a user would
+write: a matrix product or cdist, then topk; it promises neither exact distances nor equal bytes.
+
+    python bench/cliffs_cuda.py [--case TEXT] [--runs 7]
+
+Needs the packages kith (with CUDA) and torch. `--case` keeps the cases whose names contain the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+
+import kith
+
+
+class Case(NamedTuple):
+    name: str
+    goal: float
+    kith: Callable[[], object]
+    torch: Callable[[], object]
+
+
+def randn(rows: int, cols: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.randn((rows, cols), device="cuda", generator=generator)
+
+
+def torch_nearest(queries: torch.Tensor, base: torch.Tensor, k: int, metric: str = "l2") -> object:
+    if metric == "cosine":
+        queries = torch.nn.functional.normalize(queries)
+        base = torch.nn.functional.normalize(base)
+    if metric == "l2":
+        keys = (base * base).sum(1)[None, :] - 2 * (queries @ base.T)
+    else:
+        keys = -(queries @ base.T)
+    return torch.topk(keys, k, dim=1, largest=False)
+
+
+def nearest(
+    name: str, goal: float, queries: torch.Tensor, base: torch.Tensor, k: int = 10, metric: str = "l2"
+) -> Case:
+    return Case(
+        name,
+        goal,
+        lambda: kith.knn(queries, base, k, metric),
+        lambda: torch_nearest(queries, base, k, metric),
+    )
+
+
+def few_queries() -> Iterator[Case]:
+    for rows, cols in ((1_000_000, 2), (1_000_000, 3), (1_000_000, 9), (200_000, 33), (100_000, 1000), (3000, 64)):
+        base = randn(rows, cols, 1)
+        for count in (1, 8):
+            yield nearest(f"{count} queries in {rows} x {cols}", 1.0, randn(count, cols, 2), base)
+
+
+def wide_rows() -> Iterator[Case]:
+    base = randn(20_000, 8192, 3)
+    for count, goal in ((1, 1.0), (100, 1.0), (2000, 2.0)):
+        yield nearest(f"{count} queries in 20000 x 8192", goal, randn(count, 8192, 4), base)
+
+
+def hard_data() -> Iterator[Case]:
+    base = randn(100_000, 64, 5)
+    queries = randn(500, 64, 6)
+    yield nearest("plain rows, 500 queries in 100000 x 64", 1.0, queries, base)
+    yield nearest("equal rows", 1.0, queries, base[:1].repeat(100_000, 1))
+    decades = torch.pow(10.0, torch.arange(100_000, device="cuda") % 7 - 3.0)[:, None]
+    yield nearest("norms over six decades", 1.0, queries, base * decades)
+    yield nearest("values times 1e17", 1.0, queries * 1e17, base * 1e17)
+    zeros = base.clone()
+    zeros[::10] = 0
+    none = queries.clone()
+    none[::10] = 0
+    yield nearest("zero rows by cosine", 1.0, none, zeros, metric="cosine")
+
+
+def large_k() -> Iterator[Case]:
+    base = randn(100_000, 128, 7)
+    yield nearest("k = 5000, 2000 queries in 100000 x 128", 1.0, randn(2000, 128, 8), base, k=5000)
+    yield nearest("k = 1000, 10000 queries in 4096 x 128", 1.0, randn(10_000, 128, 9), base[:4096], k=1000)
+
+
+def bits() -> Iterator[Case]:
+    generator = torch.Generator(device="cuda").manual_seed(10)
+    base = torch.randint(0, 256, (100_000, 64), device="cuda", dtype=torch.uint8, generator=generator)
+    queries = torch.randint(0, 256, (2000, 64), device="cuda", dtype=torch.uint8, generator=generator)
+    base_floats = base.float()
+    query_floats = queries.float()
+    yield Case(
+        "hamming, 2000 queries in 100000 x 64 bytes (torch: l2)",
+        2.0,
+        lambda: kith.knn(queries, base, 10, "hamming"),
+        lambda: torch_nearest(query_floats, base_floats, 10),
+    )
+
+
+def pairwise() -> Iterator[Case]:
+    narrow = randn(4000, 64, 11)
+    wide = randn(4000, 784, 12)
+    yield Case(
+        "pairwise l2, 4000 x 64", 0.5, lambda: kith.pairwise_distances(narrow), lambda: torch.cdist(narrow, narrow)
+    )
+
+    def torch_cosine() -> object:
+        unit = torch.nn.functional.normalize(wide)
+        return 1 - unit @ unit.T
+
+    yield Case("pairwise cosine, 4000 x 784", 0.5, lambda: kith.pairwise_distances(wide, metric="cosine"), torch_cosine)
+    for metric, p in (("l1", 1.0), ("linf", float("inf"))):
+        yield Case(
+            f"pairwise {metric}, 4000 x 64",
+            0.5,
+            lambda metric=metric: kith.pairwise_distances(narrow, metric=metric),
+            lambda p=p: torch.cdist(narrow, narrow, p=p),
+        )
+
+
+def ranges() -> Iterator[Case]:
+    base = randn(100_000, 64, 13)
+    queries = randn(200, 64, 14)
+    yield Case(
+        "range, everything in range, 200 queries in 100000 x 64",
+        0.5,
+        lambda: kith.range_search(queries, base, 1e6),
+        lambda: (torch.cdist(queries, base) <= 1e6).nonzero(),
+    )
+
+
+def milliseconds(call: Callable[[], object], runs: int) -> float:
+    times = []
+    for _ in range(runs + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[2:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Kith beside torch on a GPU")
+    parser.add_argument("--case", default="", help="only cases whose names contain this")
+    parser.add_argument("--runs", type=int, default=7)
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}, torch {torch.__version__}; milliseconds")
+    print(f"{'case':56} {'kith':>9} {'torch':>9} {'ratio':>7} {'goal':>5}")
+    worst: tuple[float, str] | None = None
+    for group in (few_queries, wide_rows, hard_data, large_k, bits, pairwise, ranges):
+        for case in group():
+            if options.case not in case.name:
+                continue
+            ours = milliseconds(case.kith, options.runs)
+            theirs = milliseconds(case.torch, options.runs)
+            ratio = theirs / ours
+            print(f"{case.name:56} {ours:9.3f} {theirs:9.3f} {ratio:7.2f} {case.goal:5.1f}", flush=True)
+            if worst is None or ratio / case.goal < worst[0]:
+                worst = (ratio / case.goal, case.name)
+    if worst is not None:
+        print(f"worst, of its goal: {worst[0]:.2f} ({worst[1]})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Random shapes of everyday size: Kith beside what people use, turn by turn.
+
+Each shape is drawn from the seed: a job, rows, columns, queries, k, a metric, a dtype and a kind of data. Prints the
+median ratio (the other's time / Kith's), the worst ones and how they are distributed over the jobs.
+
+    .venv/bin/python bench/sweep.py [--shapes 200] [--threads 1] [--seed 1] [--only PART_OF_A_JOB] [--write]
+
+Jobs and peers: search in an index and of arrays (faiss's Flat for l2, inner_product and cosine; scikit-learn's brute
+force for l1; hamming by faiss's binary index), pairwise distances (SciPy for l1 and linf, scikit-learn else), k-means and
+predict (scikit-learn, its own k-means++ for both sides to start from).
+
+Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing. --write
+puts the numbers into bench/results/cpu/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from turns import best_in_turn, install_missing, results_path, write_results
+
+import kith
+
+Call = Callable[[], object]
+MOST_WORK = 4e9  # multiplications of one call: a second or so of a core
+MOST_VALUES = 2e7  # of a base
+
+
+@dataclass
+class Shape:
+    job: str
+    rows: int
+    cols: int
+    queries: int
+    k: int
+    metric: str
+    dtype: str
+    data: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.job:9} {self.metric:13} {self.dtype:4} {self.data:9} {self.rows:7} x {self.cols:4}, "
+            f"{self.queries:5} queries, k = {self.k}"
+        )
+
+
+def log_uniform(rng: np.random.Generator, least: float, most: float) -> int:
+    return int(round(np.exp(rng.uniform(np.log(least), np.log(most)))))
+
+
+def draw(rng: np.random.Generator) -> Shape:
+    """A shape whose work and size stay below what a benchmark has time for."""
+    while True:
+        job = str(rng.choice(["index", "index", "arrays", "arrays", "pairwise", "kmeans", "predict"]))
+        rows, cols = log_uniform(rng, 500, 500_000), log_uniform(rng, 2, 2_000)
+        queries = log_uniform(rng, 1, 5_000)
+        k = log_uniform(rng, 1, 200)
+        metric, dtype = "sqeuclidean", "f32"
+        if job in ("index", "arrays"):
+            metric = str(rng.choice(["sqeuclidean", "sqeuclidean", "inner_product", "cosine", "l1", "hamming"]))
+            dtype = "u8" if metric == "hamming" else str(rng.choice(["f32", "f32", "f32", "u8"]))
+        elif job == "pairwise":
+            metric = str(rng.choice(["sqeuclidean", "cosine", "l1", "linf"]))
+            rows = min(rows, 20_000)
+        else:
+            k = log_uniform(rng, 2, 500)
+            queries = 0
+        steps = queries if queries > 0 else k * (12 if job == "kmeans" else 1)
+        dearer = 8 if metric in ("l1", "linf") else 1
+        if rows * cols <= MOST_VALUES and rows * cols * steps * dearer <= MOST_WORK and k <= rows // 2:
+            return Shape(job, rows, cols, queries, k, metric, dtype, str(rng.choice(["gaussian", "mixture", "skewed"])))
+
+
+def make_data(shape: Shape, rows: int, centres: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """gaussian: independent values; mixture: points around 50 centres; skewed: values above 0 with a long tail."""
+    data = rng.standard_normal((rows, shape.cols), dtype=np.float32)
+    if shape.data == "mixture":
+        data = centres[rng.integers(0, len(centres), rows)] + 0.5 * data
+    elif shape.data == "skewed":
+        data = np.exp(data)
+    if shape.dtype == "f32":
+        return data
+    return np.clip(np.rint(40 * data + 100), 0, 255).astype(np.uint8)
+
+
+def search_calls(shape: Shape, queries: np.ndarray, base: np.ndarray, threads: int) -> tuple[Call, Call]:
+    import faiss
+    from sklearn.neighbors import NearestNeighbors
+
+    options = {"threads": threads}
+    if shape.job == "index":
+        index = kith.Index("Flat", metric=shape.metric, device="cpu")
+        index.add(base)
+        ours: Call = lambda: index.search(queries, shape.k, **options)
+    else:
+        ours = lambda: kith.knn(queries, base, shape.k, shape.metric, device="cpu", **options)
+
+    if shape.metric == "hamming":
+        bits = faiss.IndexBinaryFlat(8 * shape.cols)
+        bits.add(base)
+        return ours, lambda: bits.search(queries, shape.k)
+    wide_queries, wide_base = np.asarray(queries, np.float32), np.asarray(base, np.float32)
+    if shape.metric == "l1":
+        brute = NearestNeighbors(n_neighbors=shape.k, algorithm="brute", metric="manhattan", n_jobs=threads).fit(wide_base)
+        return ours, lambda: brute.kneighbors(wide_queries)
+    if shape.metric == "cosine":  # as its users do it: rows of length 1, then inner products
+        faiss.normalize_L2(wide_base)
+        faiss.normalize_L2(wide_queries)
+    kind = faiss.METRIC_L2 if shape.metric == "sqeuclidean" else faiss.METRIC_INNER_PRODUCT
+    if shape.job == "arrays":
+        return ours, lambda: faiss.knn(wide_queries, wide_base, shape.k, metric=kind)
+    peer = faiss.IndexFlat(shape.cols, kind)
+    peer.add(wide_base)
+    return ours, lambda: peer.search(wide_queries, shape.k)
+
+
+def pairwise_calls(shape: Shape, queries: np.ndarray, base: np.ndarray, threads: int) -> tuple[Call, Call]:
+    from scipy.spatial.distance import cdist
+    from sklearn.metrics import pairwise_distances
+
+    ours: Call = lambda: kith.pairwise_distances(queries, base, shape.metric, device="cpu", threads=threads)
+    if shape.metric in ("l1", "linf"):
+        return ours, lambda: cdist(queries, base, "cityblock" if shape.metric == "l1" else "chebyshev")
+    return ours, lambda: pairwise_distances(queries, base, metric=shape.metric, n_jobs=1)
+
+
+def cluster_calls(shape: Shape, base: np.ndarray, threads: int) -> tuple[Call, Call]:
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
+    sample = base[: min(len(base), 20 * shape.k)]
+    start = kmeans_plusplus(sample, shape.k, random_state=0)[0].astype(np.float32)
+    settings = {"init": start, "n_init": 1, "max_iter": 10, "tol": 0.0}
+    mine = kith.sklearn.KMeans(shape.k, **settings, n_jobs=threads)
+    theirs = KMeans(shape.k, **settings)
+    if shape.job == "kmeans":
+        return lambda: mine.fit(base), lambda: theirs.fit(base)
+    mine.fit(base)
+    theirs.fit(base)
+    return lambda: mine.predict(base), lambda: theirs.predict(base)
+
+
+def make_calls(shape: Shape, rng: np.random.Generator, threads: int) -> tuple[Call, Call]:
+    centres = 4 * rng.standard_normal((50, shape.cols), dtype=np.float32)
+    base = make_data(shape, shape.rows, centres, rng)
+    if shape.job in ("kmeans", "predict"):
+        return cluster_calls(shape, base, threads)
+    queries = make_data(shape, shape.queries, centres, rng)
+    make = pairwise_calls if shape.job == "pairwise" else search_calls
+    return make(shape, queries, base, threads)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="random everyday shapes: kith against faiss, scikit-learn and SciPy")
+    parser.add_argument("--shapes", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="jobs that have this in their name: index, arrays, pairwise, kmeans, predict")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+
+    for module, package in (("faiss", "faiss-cpu"), ("sklearn", "scikit-learn"), ("threadpoolctl", "threadpoolctl")):
+        install_missing(module, package)
+    import faiss
+    import sklearn
+    import threadpoolctl
+
+    import kith.sklearn
+
+    warnings.filterwarnings("ignore", category=sklearn.exceptions.ConvergenceWarning)
+    faiss.omp_set_num_threads(options.threads)
+    rng = np.random.default_rng(options.seed)
+    info = kith.info()
+    print(f"{info['cpu']}, {info['instruction_set']}, {options.threads} threads; seed {options.seed}")
+    results = []
+    with threadpoolctl.threadpool_limits(options.threads):
+        for _ in range(options.shapes):
+            shape, seed = draw(rng), int(rng.integers(2**31))
+            if options.only not in shape.job:
+                continue
+            ours, theirs = make_calls(shape, np.random.default_rng(seed), options.threads)
+            times = best_in_turn(options.rounds, {"kith": ours, "other": theirs})
+            results.append({**asdict(shape), **times, "ratio": times["other"] / times["kith"], "text": str(shape)})
+            print(f"{shape}: {times['kith'] * 1e3:9.2f} ms, other {times['other'] * 1e3:9.2f} ms, {results[-1]['ratio']:6.2f}x")
+
+    ratios = np.array([result["ratio"] for result in results])
+    print(f"\n{len(results)} shapes: median {np.median(ratios):.2f}x, {np.mean(ratios < 0.9):.1%} below 0.9x, worst:")
+    for result in sorted(results, key=lambda each: each["ratio"])[:15]:
+        print(f"  {result['ratio']:5.2f}x  {result['text']} ({result['kith'] * 1e3:.2f} ms)")
+    for job in sorted({result["job"] for result in results}):
+        of_job = np.array([result["ratio"] for result in results if result["job"] == job])
+        print(f"{job:9} {len(of_job):4} shapes: worst {of_job.min():.2f}x, median {np.median(of_job):.2f}x")
+    if options.write:
+        settings = {name: value for name, value in vars(options).items() if name != "write"}
+        write_results(results_path("sweep"), settings, results, faiss=faiss.__version__, sklearn=sklearn.__version__)
+
+
+if __name__ == "__main__":
+    main()

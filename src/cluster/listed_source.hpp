@@ -1,0 +1,53 @@
+// Some rows of a source, listed by ascending numbers, as a source of their own: they are gathered anew at each fetch.
+// Memory: what one fetch brings.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "rows/row_source.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class ListedSource final : public RowSource {
+ public:
+  static int64_t bytes_for(const RowsInfo& from, int64_t most) { return most * from.row_bytes(); }
+
+  // Both outlive it. Up to `most` rows are fetched at a time.
+  ListedSource(RowSource& from, const std::vector<uint32_t>& rows, int64_t most, const Resources& resources)
+      : from_(from),
+        rows_(rows),
+        resources_(resources),
+        buffer_(from.info().dtype, std::min(most, static_cast<int64_t>(rows.size())), from.info().cols, "sampled rows",
+                resources) {}
+
+  RowsInfo info() const override {
+    RowsInfo info = from_.info();
+    info.rows = static_cast<int64_t>(rows_.size());
+    info.space = {};
+    return info;
+  }
+  MatrixView fetch(int64_t first, int64_t count) override {
+    const MutableMatrixView out = buffer_.mutable_view().slice(0, count);
+    kith::gather(from_, {rows_.begin() + first, rows_.begin() + first + count}, out, resources_);
+    return out;
+  }
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
+    std::vector<uint32_t> numbers(static_cast<size_t>(count));
+    std::transform(rows, rows + count, numbers.begin(), [&](uint32_t place) { return rows_[place]; });
+    kith::gather(from_, numbers, out, resources);
+  }
+
+ private:
+  RowSource& from_;
+  const std::vector<uint32_t>& rows_;
+  const Resources& resources_;
+  MatrixBuffer buffer_;
+};
+
+}  // namespace kith

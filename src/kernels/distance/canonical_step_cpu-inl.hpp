@@ -1,0 +1,72 @@
+// One step of the canonical sums (canonical.hpp) on vectors of doubles. Included once for each instruction set, by
+// files that Highway compiles several times.
+#if defined(KITH_KERNELS_DISTANCE_CANONICAL_STEP_CPU_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KITH_KERNELS_DISTANCE_CANONICAL_STEP_CPU_INL
+#undef KITH_KERNELS_DISTANCE_CANONICAL_STEP_CPU_INL
+#else
+#define KITH_KERNELS_DISTANCE_CANONICAL_STEP_CPU_INL
+#endif
+
+#include "kernels/distance/canonical.hpp"
+#include "rows/load_cpu-inl.hpp"
+
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Doubles = hn::Vec<F64>;
+constexpr int64_t kDoubles = hn::MaxLanes(F64());
+
+// a * b + c with one rounding, also where the instruction set has no such instruction.
+HWY_INLINE Doubles fused(Doubles a, Doubles b, Doubles c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, b, c);
+#else
+  HWY_ALIGN double x[kDoubles], y[kDoubles], z[kDoubles];
+  hn::Store(a, F64(), x);
+  hn::Store(b, F64(), y);
+  hn::Store(c, F64(), z);
+  for (int64_t i = 0; i < kDoubles; ++i) z[i] = std::fma(x[i], y[i], z[i]);
+  return hn::Load(F64(), z);
+#endif
+}
+
+// canonical_join of vectors with the tag d. Magnitudes are ordered as their bits are, with every NaN at the far end.
+template <KeyKind kKind, typename D>
+HWY_INLINE hn::Vec<D> join_lanes(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  if constexpr (kKind == KeyKind::linf) {
+    const hn::Rebind<int64_t, D> bits;
+    return hn::BitCast(d, hn::Max(hn::BitCast(bits, a), hn::BitCast(bits, b)));
+  }
+  return hn::Add(a, b);
+}
+
+// canonical_step, one lane in each element. For cosine q and x are divided by their norms already.
+template <KeyKind kKind>
+HWY_INLINE Doubles step_lanes(Doubles lanes, Doubles q, Doubles x) {
+  if constexpr (kKind == KeyKind::inner_product) {
+    return fused(q, x, lanes);
+  } else if constexpr (kKind == KeyKind::l1 || kKind == KeyKind::linf) {
+    return join_lanes<kKind>(F64(), lanes, hn::Abs(hn::Sub(q, x)));
+  } else if constexpr (kKind == KeyKind::chi_square) {
+    const Doubles difference = hn::Sub(q, x);
+    const Doubles total = hn::Add(q, x);
+    const Doubles ratio = hn::Div(hn::Mul(difference, difference), total);
+    return hn::Add(lanes, hn::IfThenZeroElse(hn::Eq(total, hn::Zero(F64())), ratio));
+  } else {
+    const Doubles difference = hn::Sub(q, x);
+    return fused(difference, difference, lanes);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,371 @@
+// Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
+// where there are no more queries.
+//
+// Values come through shared memory in stages of 16 columns or 32, widened and, for cosine, scaled, while the products
+// of the stage before are summed; the squared norms are added up on the way by the threads that bring the values. A key
+// is written where product and norms make it certain (certain_key.hpp). The few others of a tile are computed by half a
+// warp each, as canonical.hpp says; where they are many (vectors that nearly agree), the tile is marked, and a second
+// kernel, which has the registers for it, computes the whole of it so (distance_tile_cuda.hpp).
+//
+// Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
+// a quarter of the canonical kernel's time. 40 KiB of shared memory.
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
+#include "kernels/distance/certain_key.hpp"
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/distance/distance_tile_cuda.hpp"
+#include "kernels/distance/tile_block_cuda.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 128;
+static_assert(kThreads == kTileThreads);
+constexpr uint32_t kMost = 128;  // uncertain pairs that are computed one by one
+
+// A tile's pairs, and the columns of a stage. Few queries leave time for little but reads of the rows: then longer
+// ones. A warp multiplies sixteen queries times kQueryTiles with eight rows times kRowTiles.
+template <int kQueries>
+struct Tile;
+template <>
+struct Tile<64> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 16;
+  static constexpr int kQueryTiles = 2;
+  static constexpr int kRowTiles = 4;
+  __device__ static int first_query(int warp) { return warp / 2 * 32; }
+  __device__ static int first_row(int warp, int n) { return (warp % 2 * 4 + n) * 8; }
+};
+template <>
+struct Tile<16> {
+  static constexpr int kRows = 64;
+  static constexpr int kCols = 32;
+  static constexpr int kQueryTiles = 1;
+  static constexpr int kRowTiles = 2;
+  __device__ static int first_query(int) { return 0; }
+  __device__ static int first_row(int warp, int n) { return (warp * 2 + n) * 8; }
+};
+
+template <int kQueries>
+struct CertainShared {
+  static constexpr int kVectors = kQueries + Tile<kQueries>::kRows;  // queries, then rows
+  static constexpr int kPitch = Tile<kQueries>::kCols + 2;           // neighbouring rows in other banks
+  static_assert(kVectors <= kThreads);
+
+  alignas(16) double values[2][kVectors][kPitch];
+  const std::byte* vectors[kVectors];  // null past the last
+  double scales[kVectors];
+  double norms[kVectors];  // squared; for inner products not
+  uint16_t uncertain[kMost];
+};
+
+// In the place of a tile's first key: what no key is.
+__device__ __forceinline__ uint32_t tile_mark(const DistanceTask& task) {
+  return task.form == KeyForm::ordered ? 1u : 0x7FC0DEADu;
+}
+
+struct alignas(16) Two {
+  double values[2];
+};
+
+// The four columns that a thread brings of four vectors.
+template <int kQueries, bool kScaled>
+class Stager {
+ public:
+  __device__ __forceinline__ Stager(const DistanceTask& task, CertainShared<kQueries>& tile)
+      : task_(task),
+        tile_(tile),
+        four_(static_cast<int>(threadIdx.x) % kFours),
+        vector_(static_cast<int>(threadIdx.x) / kFours),
+        queries_aligned_(fours_aligned(task.queries)),
+        rows_aligned_(fours_aligned(task.rows)) {}
+
+  __device__ __forceinline__ void fetch(int64_t first_col) {
+    KITH_UNROLL
+    for (int round = 0; round < kRounds; ++round) {
+      const std::byte* const row = tile_.vectors[round * kVectorsPerRound + vector_];
+      const bool query = of_query(round);
+      fours_[round] = row == nullptr
+                          ? StoredFour{}
+                          : fetch_four(row, query ? task_.queries.dtype : task_.rows.dtype, first_col + four_ * 4,
+                                       task_.cols, query ? queries_aligned_ : rows_aligned_);
+    }
+  }
+
+  __device__ __forceinline__ void store(int buffer) {
+    KITH_UNROLL
+    for (int round = 0; round < kRounds; ++round) {
+      const int vector = round * kVectorsPerRound + vector_;
+      double values[4];
+      widen_four(fours_[round], of_query(round) ? task_.queries.dtype : task_.rows.dtype, values);
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (kScaled) values[i] = values[i] * tile_.scales[vector];
+        norms_[round] = fma(values[i], values[i], norms_[round]);
+      }
+      Two* const place = reinterpret_cast<Two*>(tile_.values[buffer][vector] + four_ * 4);
+      place[0] = {{values[0], values[1]}};
+      place[1] = {{values[2], values[3]}};
+    }
+  }
+
+  // The sums of the threads that bring a vector.
+  template <bool kProduct>
+  __device__ __forceinline__ void write_norms() const {
+    KITH_UNROLL
+    for (int round = 0; round < kRounds; ++round) {
+      double norm = norms_[round];
+      KITH_UNROLL
+      for (int apart = 1; apart < kFours; apart *= 2) norm += __shfl_xor_sync(0xFFFFFFFFu, norm, apart);
+      if (four_ == 0) tile_.norms[round * kVectorsPerRound + vector_] = kProduct ? sqrt(norm) : norm;
+    }
+  }
+
+ private:
+  static constexpr int kFours = Tile<kQueries>::kCols / 4;
+  static constexpr int kVectorsPerRound = kThreads / kFours;
+  static constexpr int kRounds = CertainShared<kQueries>::kVectors / kVectorsPerRound;
+  static_assert(kRounds * kVectorsPerRound == CertainShared<kQueries>::kVectors && kQueries % kVectorsPerRound == 0);
+
+  __device__ static constexpr bool of_query(int round) { return round * kVectorsPerRound < kQueries; }
+
+  const DistanceTask& task_;
+  CertainShared<kQueries>& tile_;
+  const int four_;
+  const int vector_;
+  const bool queries_aligned_;
+  const bool rows_aligned_;
+  StoredFour fours_[kRounds];
+  double norms_[kRounds] = {};
+};
+
+// The products of a warp's share of the tile.
+template <int kQueries>
+class WarpProducts {
+ public:
+  __device__ __forceinline__ WarpProducts()
+      : group_(static_cast<int>(threadIdx.x) % 32 / 4),
+        member_(static_cast<int>(threadIdx.x) % 4),
+        warp_(static_cast<int>(threadIdx.x) / 32) {}
+
+  __device__ __forceinline__ void add(const CertainShared<kQueries>& tile, int buffer) {
+    KITH_UNROLL
+    for (int part = 0; part < Share::kCols / 8; ++part) {  // eight columns, two of each member's
+      const auto two = [&](int vector) {
+        return *reinterpret_cast<const Two*>(tile.values[buffer][vector] + part / 2 * 16 + member_ * 4 + part % 2 * 2);
+      };
+      double a[Share::kQueryTiles][4];
+      KITH_UNROLL
+      for (int m = 0; m < Share::kQueryTiles; ++m) {
+        KITH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const Two values = two(query(m, half));
+          a[m][half] = values.values[0];
+          a[m][2 + half] = values.values[1];
+        }
+      }
+      KITH_UNROLL
+      for (int n = 0; n < Share::kRowTiles; ++n) {
+        const Two b = two(kQueries + Share::first_row(warp_, n) + group_);
+        KITH_UNROLL
+        for (int m = 0; m < Share::kQueryTiles; ++m) ptx::multiply_add(sums_[m][n], a[m], b.values);
+      }
+    }
+  }
+
+  // Calls use(query, row, sums) for two neighbouring rows of the tile at a time.
+  template <typename Use>
+  __device__ __forceinline__ void for_each_two(const Use& use) const {
+    KITH_UNROLL
+    for (int m = 0; m < Share::kQueryTiles; ++m) {
+      KITH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        KITH_UNROLL
+        for (int n = 0; n < Share::kRowTiles; ++n) {
+          use(query(m, half), Share::first_row(warp_, n) + member_ * 2,
+              Two{{sums_[m][n][half * 2], sums_[m][n][half * 2 + 1]}});
+        }
+      }
+    }
+  }
+
+ private:
+  using Share = Tile<kQueries>;
+
+  __device__ __forceinline__ int query(int m, int half) const {
+    return Share::first_query(warp_) + m * 16 + half * 8 + group_;
+  }
+
+  const int group_;
+  const int member_;
+  const int warp_;
+  double sums_[Share::kQueryTiles][Share::kRowTiles][4] = {};
+};
+
+// The canonical sum of one pair, a lane for each of sixteen threads, right in the first of them.
+template <KeyKind kStep>
+__device__ __forceinline__ double pair_sum(const DistanceTask& task, int64_t query, int64_t row) {
+  const bool scaled = task.kind == KeyKind::cosine;
+  const double query_scale = scaled ? task.queries.inverse_norms[query] : 1.0;
+  const double row_scale = scaled ? task.rows.inverse_norms[row] : 1.0;
+  const std::byte* const q = row_bytes_at(task.queries, query);
+  const std::byte* const x = row_bytes_at(task.rows, row);
+  double sum = 0;
+#pragma unroll 4
+  for (int64_t column = threadIdx.x % kCanonicalLanes; column < task.cols; column += kCanonicalLanes) {
+    const double a = stored_value(q, task.queries.dtype, column) * query_scale;  // exact where nothing is scaled
+    const double b = stored_value(x, task.rows.dtype, column) * row_scale;
+    sum = canonical_step<kStep>(sum, a, b, 0.0, 0.0);
+  }
+  __syncwarp();
+  KITH_UNROLL
+  for (unsigned apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
+    sum = sum + __shfl_down_sync(0xFFFFFFFFu, sum, apart, kCanonicalLanes);
+  }
+  return sum;
+}
+
+template <KeyKind kKind, int kQueries>
+__global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __grid_constant__ DistanceTask task) {
+  constexpr bool kProduct = kKind == KeyKind::inner_product;
+  constexpr bool kScaled = kKind == KeyKind::cosine;
+  constexpr int kRows = Tile<kQueries>::kRows;
+  constexpr int kCols = Tile<kQueries>::kCols;
+  __shared__ CertainShared<kQueries> tile;
+  __shared__ uint32_t uncertain;
+  const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kQueries;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
+  if (threadIdx.x == 0) uncertain = 0;
+  if (const int i = static_cast<int>(threadIdx.x); i < CertainShared<kQueries>::kVectors) {
+    const bool query = i < kQueries;
+    const DeviceRowsView& source = query ? task.queries : task.rows;
+    const int64_t vector = query ? first_query + i : first_row + i - kQueries;
+    tile.vectors[i] = row_bytes_at(source, vector);
+    if constexpr (kScaled) tile.scales[i] = vector < source.count ? source.inverse_norms[vector] : 0.0;
+  }
+  __syncthreads();
+
+  WarpProducts<kQueries> products;
+  Stager<kQueries, kScaled> stager(task, tile);
+  stager.fetch(0);
+  stager.store(0);
+  __syncthreads();
+  int buffer = 0;
+  for (int64_t first_col = 0; first_col < task.cols; first_col += kCols) {
+    const bool more = first_col + kCols < task.cols;
+    if (more) stager.fetch(first_col + kCols);
+    products.add(tile, buffer);
+    buffer = 1 - buffer;
+    if (more) stager.store(buffer);
+    __syncthreads();
+  }
+  stager.template write_norms<kProduct>();
+  __syncthreads();
+
+  const double error = certain_error(task.cols);
+  const auto error_of = [&](double nq, double nx) { return error * (kProduct ? nq * nx : nq + nx); };
+  uint32_t open = 0;  // pairs that are not certain, of this thread's
+  int number = 0;
+  products.for_each_two([&](int query_in_tile, int row_in_tile, const Two& sums) {
+    const int64_t query = first_query + query_in_tile;
+    const int64_t row = first_row + row_in_tile;
+    const bool there = query < task.queries.count;
+    const double nq = tile.norms[query_in_tile];
+    uint32_t* const place = task.keys + query * task.stride + row;
+    KITH_UNROLL
+    for (int i = 0; i < 2; ++i, ++number) {
+      const double nx = tile.norms[kQueries + row_in_tile + i];
+      const CertainKey found = certain_key<kKind, true>(sums.values[i], nq, nx, error_of(nq, nx));
+      const uint32_t key = written_key(task, found.key);
+      const bool inside = there && row + i < task.rows.count;
+      if (inside && found.certain) place[i] = key;
+      open |= inside && !found.certain ? 1u << number : 0u;
+    }
+  });
+  if (open != 0) {  // seldom
+    number = 0;
+    products.for_each_two([&](int query_in_tile, int row_in_tile, const Two& sums) {
+      KITH_UNROLL
+      for (int i = 0; i < 2; ++i, ++number) {
+        if ((open >> number & 1u) == 0) continue;
+        const double nq = tile.norms[query_in_tile];
+        const double nx = tile.norms[kQueries + row_in_tile + i];
+        const CertainKey found = certain_key<kKind>(sums.values[i], nq, nx, error_of(nq, nx));
+        if (found.certain) {
+          task.keys[(first_query + query_in_tile) * task.stride + first_row + row_in_tile + i] =
+              written_key(task, found.key);
+          continue;
+        }
+        const uint32_t at = atomicAdd(&uncertain, 1u);
+        if (at < kMost) tile.uncertain[at] = static_cast<uint16_t>(query_in_tile * kRows + row_in_tile + i);
+      }
+    });
+  }
+  __syncthreads();
+  const uint32_t pairs = uncertain;
+  if (pairs > kMost) {
+    if (threadIdx.x == 0) task.keys[first_query * task.stride + first_row] = tile_mark(task);
+    return;
+  }
+  // Both halves of a warp go along, the last one with a pair that is computed twice.
+  for (uint32_t first = threadIdx.x / 32 * 2; first < pairs; first += kThreads / kCanonicalLanes) {
+    const uint32_t i = first + threadIdx.x % 32 / kCanonicalLanes;
+    const uint32_t pair = tile.uncertain[i < pairs ? i : pairs - 1];
+    const int64_t query = first_query + pair / kRows;
+    const int64_t row = first_row + pair % kRows;
+    const double sum = pair_sum<step_kind(kKind)>(task, query, row);
+    if (threadIdx.x % kCanonicalLanes == 0) {
+      task.keys[query * task.stride + row] = written_key(task, key_of_sum(task, sum, query, row));
+    }
+  }
+}
+
+// The tiles that are marked.
+template <KeyKind kStep, int kQueries>
+__global__ void __launch_bounds__(kThreads, 2) marked_tiles_kernel(const __grid_constant__ DistanceTask task) {
+  constexpr int kRows = Tile<kQueries>::kRows;
+  __shared__ DistanceTileShared shared;
+  const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kQueries;
+  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kRows;
+  const int64_t end_row = first_row + kRows < task.rows.count ? first_row + kRows : task.rows.count;
+  if (task.keys[first_query * task.stride + first_row] != tile_mark(task)) return;
+  __syncthreads();  // all have seen the mark
+  DistanceTask part = task;
+  part.rows.count = end_row;
+  for (int64_t query = first_query; query < first_query + kQueries && query < task.queries.count;
+       query += kTileQueries) {
+    for (int64_t row = first_row; row < end_row; row += kTileRows) {
+      distance_tile<kStep>(TileBlock(), shared, part, query, row);
+      __syncthreads();
+    }
+  }
+}
+
+template <KeyKind kKind, int kQueries>
+void launch(const DistanceTask& task, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(divide_up(task.rows.count, Tile<kQueries>::kRows)),
+                  static_cast<unsigned>(divide_up(task.queries.count, kQueries)));
+  certain_distance_kernel<kKind, kQueries><<<grid, kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("certain_distance_kernel");
+  marked_tiles_kernel<step_kind(kKind), kQueries><<<grid, kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("marked_tiles_kernel");
+}
+
+template <KeyKind kKind>
+void launch(const DistanceTask& task, cudaStream_t stream) {
+  return task.queries.count <= 16 ? launch<kKind, 16>(task, stream) : launch<kKind, 64>(task, stream);
+}
+
+}  // namespace
+
+void launch_certain_distance(const DistanceTask& task, cudaStream_t stream) {
+  switch (task.kind) {
+    case KeyKind::inner_product: return launch<KeyKind::inner_product>(task, stream);
+    case KeyKind::cosine: return launch<KeyKind::cosine>(task, stream);
+    case KeyKind::l2: return launch<KeyKind::l2>(task, stream);
+    default: return launch<KeyKind::squared_l2>(task, stream);
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,514 @@
+#include "kernels/distance/distance_block_cpu.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/distance/distance_block_cpu.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "core/divide.hpp"
+#include "core/dtype_visit.hpp"
+#include "kernels/distance/canonical_step_cpu-inl.hpp"
+#include "rows/load_cpu-inl.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#ifndef KITH_KERNELS_DISTANCE_DISTANCE_BLOCK_CPU_ONCE
+#define KITH_KERNELS_DISTANCE_DISTANCE_BLOCK_CPU_ONCE
+namespace kith {
+namespace {
+
+constexpr int64_t kSlab = 1024;        // columns packed at a time: a multiple of the lanes
+constexpr int64_t kMostTileRows = 32;  // of any instruction set
+constexpr int64_t kMostTileQueries = 6;
+constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
+constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
+constexpr int64_t kQueryDoubles = 1 << 16;
+constexpr int64_t kFewestQueries = 3;  // for fewer it takes less time to go row by row
+constexpr int64_t kProofCols = 24;     // from so many columns on the intervals pay
+
+int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
+int64_t queries_at_a_time(int64_t cols) {
+  return std::clamp<int64_t>(kQueryDoubles / packed_columns(std::max<int64_t>(cols, 1)) / kQueryUnit, 4, 32) *
+         kQueryUnit;
+}
+
+// Where the columns of a slab lie when they are packed: lane by lane.
+struct LaneOrder {
+  int64_t first[kCanonicalLanes + 1];
+
+  explicit LaneOrder(int64_t cols) {
+    first[0] = 0;
+    for (int64_t lane = 0; lane < kCanonicalLanes; ++lane) {
+      first[lane + 1] = first[lane] + (cols - lane + kCanonicalLanes - 1) / kCanonicalLanes;
+    }
+  }
+  int64_t place(int64_t col) const { return first[col % kCanonicalLanes] + col / kCanonicalLanes; }
+};
+
+// The lanes that have columns, in the order of a walk over the tree that keeps no more than its depth of unfinished
+// sums, and how many of those each lane completes.
+struct LaneWalk {
+  struct Step {
+    int lane;
+    int joins;
+  };
+  Step steps[kCanonicalLanes];
+  int count = 0;
+
+  explicit LaneWalk(int64_t cols) {
+    bool waiting[8];
+    int depth = 0;
+    for (int i = 0; i < kCanonicalLanes; ++i) {
+      const int lane = (i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | (i & 8) >> 3;
+      bool some = lane < cols;
+      if (some) steps[count++] = {lane, 0};
+      for (int t = i; (t & 1) != 0; t >>= 1) {
+        const bool before = waiting[--depth];
+        if (before && some) ++steps[count - 1].joins;
+        some = some || before;
+      }
+      waiting[depth++] = some;
+    }
+  }
+};
+
+// Tiles for which intervals were too wide to tell make the next ones go without, twice as many each time.
+class ProofUse {
+ public:
+  bool tries_next() {
+    if (waiting_ == 0) return true;
+    --waiting_;
+    return false;
+  }
+  void count(bool proven) {
+    misses_ = proven ? misses_ / 2 : misses_ + 4;
+    if (misses_ < 12) return;
+    misses_ = 8;
+    waiting_ = wait_;
+    wait_ = std::min<int64_t>(2 * wait_, 256);
+  }
+
+ private:
+  int64_t misses_ = 0;
+  int64_t wait_ = 8;
+  int64_t waiting_ = 0;
+};
+
+// The scratch of a block.
+struct BlockScratch {
+  double* rows;          // a panel
+  double* row_inverses;  // of the panel, for cosine
+  double* row_norms;     // squared, of the values as they are packed
+  double* queries;       // panels
+  double* query_norms;
+  double* lanes;  // of every tile of the queries with a panel, between slabs
+
+  BlockScratch(std::byte* memory, int64_t cols) {
+    const int64_t width = packed_columns(cols);
+    const int64_t most = queries_at_a_time(cols);
+    auto* at = reinterpret_cast<double*>(memory);
+    const auto take = [&](int64_t count) {
+      double* const mine = at;
+      at += round_up(count, 8);
+      return mine;
+    };
+    rows = take(kMostTileRows * width);
+    row_inverses = take(kMostTileRows);
+    row_norms = take(kMostTileRows);
+    // Of any instruction set: tiles of four queries fill up to four, those of six to eight.
+    queries = take(most / kMostTileQueries * kMostQueryWidth * width);
+    query_norms = take(most / kMostTileQueries * kMostQueryWidth);
+    lanes = take(cols > kSlab ? most * kCanonicalLanes * kMostTileRows : 0);
+    end = reinterpret_cast<std::byte*>(at);
+  }
+  std::byte* end;
+};
+
+}  // namespace
+}  // namespace kith
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The tile fills the registers: sums, a vector for each group of rows, and a query's value.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kTileQueries = 6;
+constexpr int kTileVectors = 4;
+#else
+constexpr int kTileQueries = 4;
+constexpr int kTileVectors = 3;
+#endif
+constexpr int64_t kTileRows = kTileVectors * kDoubles;
+constexpr int64_t kQueryWidth = round_up(kTileQueries, kDoubles);  // of a panel of queries, whole registers
+static_assert(kQueryWidth <= kMostQueryWidth);
+static_assert(kTileRows <= kMostTileRows && kQueryUnit % kTileQueries == 0 && kTileQueries <= kMostTileQueries);
+
+using Tile = Doubles[kTileQueries][kTileVectors];
+
+template <typename Use>
+HWY_INLINE void for_tile(const Use& use) {
+#pragma GCC unroll 8
+  for (int q = 0; q < kTileQueries; ++q) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) use(q, v);
+  }
+}
+
+HWY_INLINE void store_tile(const Tile& tile, double* to) {
+  for_tile([&](int q, int v) HWY_ATTR { hn::Store(tile[q][v], F64(), to + (q * kTileVectors + v) * kDoubles); });
+}
+
+// `count` columns, packed one after the other.
+template <KeyKind kKind>
+HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t count, Tile& tile) {
+  for (int64_t c = 0; c < count; ++c) {
+    Doubles x[kTileVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) x[v] = hn::Load(F64(), rows + v * kDoubles);
+#pragma GCC unroll 8
+    for (int q = 0; q < kTileQueries; ++q) {
+      const Doubles value = hn::Set(F64(), queries[q]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kTileVectors; ++v) tile[q][v] = step_lanes<kKind>(tile[q][v], value, x[v]);
+    }
+    queries += kQueryWidth;
+    rows += kTileRows;
+  }
+}
+
+// One panel of queries and one of rows, and where their keys go.
+struct TilePlace {
+  const double* queries;
+  const double* rows;
+  const CanonicalQuery* canonical;  // the queries
+  const double* row_inverses;
+  float* keys;
+  int64_t stride;
+  int query_count;
+  int64_t row_count;
+};
+
+using Floats = hn::Vec<hn::Rebind<float, F64>>;
+
+HWY_INLINE void put_keys(const TilePlace& place, int q, int v, Floats keys) {
+  const hn::Rebind<float, F64> d;
+  if (q >= place.query_count) return;
+  float* const to = place.keys + q * place.stride + v * kDoubles;
+  const int64_t count = std::min(kDoubles, place.row_count - v * kDoubles);
+  if (HWY_LIKELY(count == kDoubles)) return hn::StoreU(keys, d, to);
+  HWY_ALIGN float some[kDoubles];
+  hn::Store(keys, d, some);
+  for (int64_t i = 0; i < count; ++i) to[i] = some[i];
+}
+
+// canonical_key.
+template <KeyKind kKind>
+HWY_INLINE Floats key_of(Doubles sum, Doubles inverse_x, double inverse_q) {
+  const hn::Rebind<float, F64> d;
+  if constexpr (kKind == KeyKind::inner_product) return hn::DemoteTo(d, hn::Neg(sum));
+  if constexpr (kKind == KeyKind::l2) return hn::DemoteTo(d, hn::Sqrt(sum));
+  if constexpr (kKind == KeyKind::cosine) {
+    const Doubles one = hn::Set(F64(), 1.0);
+    if (inverse_q == 0.0) return hn::DemoteTo(d, one);
+    const Doubles half = hn::Mul(hn::Set(F64(), 0.5), sum);
+    return hn::DemoteTo(d, hn::IfThenElse(hn::Eq(inverse_x, hn::Zero(F64())), one, half));
+  }
+  return hn::DemoteTo(d, sum);
+}
+
+template <KeyKind kKind>
+HWY_INLINE Floats key_at(const TilePlace& place, int q, int v, Doubles sum) {
+  Doubles inverse_x = hn::Zero(F64());
+  double inverse_q = 0;
+  if constexpr (kKind == KeyKind::cosine) {
+    inverse_x = hn::Load(F64(), place.row_inverses + v * kDoubles);
+    inverse_q = place.canonical[std::min(q, place.query_count - 1)].inverse_norm;
+  }
+  return key_of<kKind>(sum, inverse_x, inverse_q);
+}
+
+// Lane after lane. `lanes` holds those of earlier slabs, or is null where there are none; where `more` slabs follow
+// the lanes go there, else they are joined.
+template <KeyKind kKind>
+HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const LaneWalk& walk, double* lanes,
+                           bool first, bool more) {
+  HWY_ALIGN double waiting[5][kTileQueries * kTileRows];
+  int depth = 0;
+  for (int i = 0; i < walk.count; ++i) {
+    const auto [lane, joins] = walk.steps[i];
+    const int64_t at = order.first[lane];
+    double* const mine = lanes + lane * kTileQueries * kTileRows;
+    Tile tile;
+    if (first) {
+      for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
+    } else {
+      for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Load(F64(), mine + (q * kTileVectors + v) * kDoubles); });
+    }
+    add_columns<kKind>(place.queries + at * kQueryWidth, place.rows + at * kTileRows, order.first[lane + 1] - at, tile);
+    if (more) {
+      store_tile(tile, mine);
+      continue;
+    }
+    for (int j = 0; j < joins; ++j) {
+      const double* const before = waiting[--depth];
+      for_tile([&](int q, int v) HWY_ATTR {
+        const Doubles other = hn::Load(F64(), before + (q * kTileVectors + v) * kDoubles);
+        tile[q][v] = join_lanes<kKind>(F64(), other, tile[q][v]);
+      });
+    }
+    if (i + 1 < walk.count) {
+      store_tile(tile, waiting[depth++]);
+    } else {
+      for_tile([&](int q, int v) HWY_ATTR { put_keys(place, q, v, key_at<kKind>(place, q, v, tile[q][v])); });
+    }
+  }
+}
+
+// |q|^2 + |x|^2 - 2 q x within an interval: true where each interval rounds to one key, which is put. All that is added
+// up, here and in the canonical sum, is at most (|q| + |x|)^2 <= 2 (|q|^2 + |x|^2), with a rounding for each column and
+// a few more.
+template <KeyKind kKind>
+HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t cols, const double* query_norms, const double* row_norms) {
+  Tile tile;
+  for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
+  add_columns<KeyKind::inner_product>(place.queries, place.rows, cols, tile);
+  const Doubles share = hn::Set(F64(), 2.2 * static_cast<double>(cols + 32) * 0x1p-53);
+  const Doubles least = hn::Set(F64(), 0x1p-960);  // what underflows
+  const Doubles two = hn::Set(F64(), 2.0);
+  const hn::Rebind<float, F64> d;
+  auto proven = hn::Eq(hn::Zero(d), hn::Zero(d));
+  for_tile([&](int q, int v) HWY_ATTR {
+    const Doubles norms = hn::Add(hn::Set(F64(), query_norms[q]), hn::Load(F64(), row_norms + v * kDoubles));
+    const Doubles middle = hn::Sub(norms, hn::Mul(two, tile[q][v]));
+    const Doubles error = hn::Add(hn::Mul(norms, share), least);
+    const Floats low = key_at<kKind>(place, q, v, hn::Sub(middle, error));
+    const Floats high = key_at<kKind>(place, q, v, hn::Add(middle, error));
+    if (q < place.query_count) proven = hn::And(proven, hn::Eq(low, high));  // a NaN is none
+    put_keys(place, q, v, high);
+  });
+  return hn::AllTrue(d, proven);
+}
+
+// Columns of kDoubles rows change places with rows.
+HWY_INLINE void transpose(Doubles (&block)[kDoubles]) {
+  [[maybe_unused]] const F64 d;
+#if HWY_TARGET != HWY_SCALAR
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kDoubles; i += 2) {
+    const Doubles a = block[i];
+    const Doubles b = block[i + 1];
+    block[i] = hn::InterleaveLower(d, a, b);
+    block[i + 1] = hn::InterleaveUpper(d, a, b);
+  }
+#endif
+#if HWY_TARGET <= HWY_AVX3
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kDoubles; ++i) {
+    if ((i & 2) != 0) continue;
+    const Doubles a = block[i];
+    const Doubles b = block[i + 2];
+    block[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a);
+    block[i + 2] = hn::OddEvenBlocks(b, hn::SwapAdjacentBlocks(a));
+  }
+#endif
+#if HWY_TARGET <= HWY_AVX2
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kDoubles / 2; ++i) {
+    const Doubles a = block[i];
+    const Doubles b = block[i + kDoubles / 2];
+    block[i] = hn::ConcatLowerLower(d, b, a);
+    block[i + kDoubles / 2] = hn::ConcatUpperUpper(d, b, a);
+  }
+#endif
+}
+
+// Vectors that are packed side by side, and their columns from `first` on.
+template <typename T>
+struct PackedVectors {
+  const T* from[kMostTileRows];
+  double scales[kMostTileRows];  // what they are multiplied by
+};
+
+// A panel of `width` vectors, whole registers of them.
+template <typename T>
+HWY_INLINE void pack_vectors(const PackedVectors<T>& vectors, int64_t width, int64_t cols, const LaneOrder& order,
+                             double* panel) {
+  for (int64_t group = 0; group < width; group += kDoubles) {
+    const T* const* const from = vectors.from + group;
+    const double* const scales = vectors.scales + group;
+    int64_t c = 0;
+    for (; c + kDoubles <= cols; c += kDoubles) {
+      Doubles block[kDoubles];
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kDoubles; ++i) {
+        block[i] = hn::Mul(load_doubles(from[i] + c), hn::Set(F64(), scales[i]));
+      }
+      transpose(block);
+      const int64_t lane = c % kCanonicalLanes;
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < kDoubles; ++i) {
+        hn::Store(block[i], F64(), panel + (order.first[lane + i] + c / kCanonicalLanes) * width + group);
+      }
+    }
+    for (; c < cols; ++c) {
+      double* const to = panel + order.place(c) * width + group;
+      for (int64_t i = 0; i < kDoubles; ++i) to[i] = static_cast<double>(static_cast<float>(from[i][c])) * scales[i];
+    }
+  }
+}
+
+// A panel fills up with its last vector.
+using PackRows = void (*)(const MatrixView& rows, int64_t first, int64_t cols, const LaneOrder& order,
+                          const double* inverses, double* panel);
+template <typename T>
+void pack_rows(const MatrixView& rows, int64_t first, int64_t cols, const LaneOrder& order, const double* inverses,
+               double* panel) {
+  PackedVectors<T> vectors;
+  for (int64_t i = 0; i < kTileRows; ++i) {
+    const int64_t row = std::min(i, rows.rows() - 1);
+    vectors.from[i] = reinterpret_cast<const T*>(rows.row(row)) + first;
+    vectors.scales[i] = inverses == nullptr ? 1.0 : inverses[row];
+  }
+  pack_vectors(vectors, kTileRows, cols, order, panel);
+}
+
+void pack_queries(KeyKind kind, const CanonicalQuery* queries, int64_t count, int64_t first, int64_t cols,
+                  const LaneOrder& order, double* panel) {
+  PackedVectors<float> vectors;
+  for (int64_t i = 0; i < kQueryWidth; ++i) {
+    const CanonicalQuery& query = queries[std::min(i, count - 1)];
+    vectors.from[i] = query.values + first;
+    vectors.scales[i] = kind == KeyKind::cosine ? query.inverse_norm : 1.0;
+  }
+  pack_vectors(vectors, kQueryWidth, cols, order, panel);
+}
+
+// Squared norms of the vectors of a panel, each in one sum: close enough for intervals.
+HWY_INLINE void packed_norms(const double* panel, int64_t width, int64_t cols, double* norms) {
+  for (int64_t group = 0; group < width; group += kDoubles) {
+    Doubles sum = hn::Zero(F64());
+    for (int64_t c = 0; c < cols; ++c) {
+      const Doubles x = hn::Load(F64(), panel + c * width + group);
+      sum = fused(x, x, sum);
+    }
+    hn::Store(sum, F64(), norms + group);
+  }
+}
+
+// Some queries and all rows, a panel of rows after the other.
+template <KeyKind kKind>
+void run_queries(const CanonicalBlock& block, PackRows pack, int64_t first_query, int64_t query_count,
+                 const BlockScratch& scratch, ProofUse& proofs) {
+  const int64_t cols = block.rows.cols();
+  const int64_t slabs = std::max<int64_t>(1, divide_up(cols, kSlab));
+  const LaneWalk walk(cols);
+  const int64_t tiles = divide_up(query_count, kTileQueries);
+  const bool proves = (has_differences(kKind) || kKind == KeyKind::cosine) && slabs == 1 && cols >= kProofCols;
+  const CanonicalQuery* const queries = block.queries + first_query;
+  const auto tile_queries = [&](int64_t tile) {
+    return std::min<int64_t>(kTileQueries, query_count - tile * kTileQueries);
+  };
+  const auto pack_all_queries = [&](int64_t first, int64_t width, const LaneOrder& order) {
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      pack_queries(kKind, queries + tile * kTileQueries, tile_queries(tile), first, width, order,
+                   scratch.queries + tile * kQueryWidth * width);
+    }
+  };
+  const LaneOrder whole(packed_columns(cols));
+  if (slabs == 1) {
+    pack_all_queries(0, cols, whole);
+    for (int64_t tile = 0; proves && tile < tiles; ++tile) {
+      packed_norms(scratch.queries + tile * kQueryWidth * cols, kQueryWidth, cols,
+                   scratch.query_norms + tile * kQueryWidth);
+    }
+  }
+  for (int64_t row = 0; row < block.rows.rows(); row += kTileRows) {
+    const int64_t row_count = std::min(kTileRows, block.rows.rows() - row);
+    const MatrixView rows = block.rows.slice(row, row_count);
+    if constexpr (kKind == KeyKind::cosine) {
+      canonical_inverse_norms_cpu(rows, scratch.row_inverses);
+      std::fill(scratch.row_inverses + row_count, scratch.row_inverses + kTileRows, 1.0);
+    }
+    for (int64_t slab = 0; slab < slabs; ++slab) {
+      const int64_t first = slab * kSlab;
+      const int64_t width = std::min(kSlab, cols - first);
+      const LaneOrder order(width);
+      if (slabs > 1) pack_all_queries(first, width, order);
+      pack(rows, first, width, order, kKind == KeyKind::cosine ? scratch.row_inverses : nullptr, scratch.rows);
+      if (proves) packed_norms(scratch.rows, kTileRows, cols, scratch.row_norms);
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        const TilePlace place{scratch.queries + tile * kQueryWidth * width,
+                              scratch.rows,
+                              queries + tile * kTileQueries,
+                              scratch.row_inverses,
+                              block.keys + (first_query + tile * kTileQueries) * block.stride + row,
+                              block.stride,
+                              static_cast<int>(tile_queries(tile)),
+                              row_count};
+        if constexpr (has_differences(kKind) || kKind == KeyKind::cosine) {
+          if (proves && proofs.tries_next()) {
+            const bool proven =
+                prove_tile<kKind>(place, cols, scratch.query_norms + tile * kQueryWidth, scratch.row_norms);
+            proofs.count(proven);
+            if (proven) continue;
+          }
+        }
+        sum_tile<kKind>(place, order, walk,
+                        slabs == 1 ? nullptr : scratch.lanes + tile * kTileQueries * kTileRows * kCanonicalLanes,
+                        slab == 0, slab + 1 < slabs);
+      }
+    }
+  }
+}
+
+void RunBlock(const CanonicalBlock& block, std::byte* memory) {
+  const BlockScratch scratch(memory, block.rows.cols());
+  const int64_t step = queries_at_a_time(block.rows.cols());
+  const PackRows pack = visit_dtype(block.rows.dtype(),
+                                    [](auto stored) -> PackRows { return pack_rows<typename decltype(stored)::type>; });
+  ProofUse proofs;
+  visit_kind(block.kind, [&](auto tag) {
+    if constexpr (tag.kind != KeyKind::hamming) {
+      for (int64_t first = 0; first < block.query_count; first += step) {
+        run_queries<tag.kind>(block, pack, first, std::min(step, block.query_count - first), scratch, proofs);
+      }
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kith {
+
+HWY_EXPORT(RunBlock);
+
+int64_t canonical_block_bytes(int64_t cols) {
+  return BlockScratch(nullptr, cols).end - static_cast<std::byte*>(nullptr);
+}
+
+void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch) {
+  if (block.kind != KeyKind::hamming && block.query_count >= kFewestQueries && block.rows.cols() > 0) {
+    return HWY_DYNAMIC_DISPATCH(RunBlock)(block, scratch);
+  }
+  constexpr int64_t kRows = 256;
+  uint32_t numbers[kRows];
+  std::iota(numbers, numbers + kRows, 0u);
+  for (int64_t first = 0; first < block.rows.rows(); first += kRows) {
+    const MatrixView rows = block.rows.slice(first, std::min(kRows, block.rows.rows() - first));
+    for (int64_t q = 0; q < block.query_count; ++q) {
+      canonical_keys_cpu(block.kind, block.queries[q], rows, numbers, rows.rows(),
+                         block.keys + q * block.stride + first);
+    }
+  }
+}
+
+}  // namespace kith
+#endif

@@ -1,0 +1,40 @@
+// The distances that are reported, of all pairs of some queries and rows, on the CPU: the same bits as
+// canonical_keys_cpu() at the processor's float64 rate.
+//
+// Rows and queries are widened to doubles once for many pairs, and put side by side: a tile of some queries and some
+// vectors of rows lies in registers, and a column is one load for each vector of rows and a broadcast for each query.
+// The 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register for a pair of a
+// query and a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are left out,
+// which leaves short rows nothing to pay for.
+//
+// Where the key is a sum of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
+// the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
+// which some interval does not are summed again in lanes.
+//
+// Cost: up to two operations for each pair and column; up to a megabyte of scratch.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include "kernels/distance/distance_cpu.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+struct CanonicalBlock {
+  KeyKind kind = KeyKind::squared_l2;
+  const CanonicalQuery* queries = nullptr;
+  int64_t query_count = 0;
+  const MatrixView& rows;
+  float* keys = nullptr;  // of query q and row i at q * stride + i
+  int64_t stride = 0;
+};
+
+// What a thread needs, aligned to 64 bytes.
+int64_t canonical_block_bytes(int64_t cols);
+
+void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
+
+}  // namespace kith

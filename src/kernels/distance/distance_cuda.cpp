@@ -1,0 +1,31 @@
+#include "kernels/distance/distance_cuda.hpp"
+
+#include "cuda/error.hpp"
+
+namespace kith {
+namespace {
+
+// So few steps take no longer than the second kernel that goes with the matrix units.
+constexpr int64_t kFewSteps = int64_t{1} << 23;
+
+// Hopper's matrix units multiply doubles at twice the rate of the others, in one step instead of two.
+bool multiplies_doubles() {
+  int device = 0;
+  int major = 0;
+  KITH_CUDA_CHECK(cudaGetDevice(&device));
+  KITH_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major == 9 || major == 10;
+}
+
+}  // namespace
+
+void launch_distance(const DistanceTask& task, cudaStream_t stream) {
+  if (task.queries.count == 0 || task.rows.count == 0) return;
+  if (task.kind == KeyKind::hamming) return launch_bit_distance(task, stream);
+  if (task.cols <= kFewColumns) return launch_few_columns_distance(task, stream);
+  const bool few_steps = task.queries.count * task.rows.count <= kFewSteps / task.cols;
+  if (is_product(task.kind) && !few_steps && multiplies_doubles()) return launch_certain_distance(task, stream);
+  launch_lane_distance(task, stream);
+}
+
+}  // namespace kith
