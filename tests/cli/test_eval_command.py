@@ -79,7 +79,7 @@ def test_many_rows_do_not_depend_on_pieces(kith, tmp_path):
 def test_a_truth_that_holds_a_row_twice(kith, tmp_path):
     f = write_matrix(tmp_path / "f.ibin", [[1, 2], [3, 4]])
     t = write_matrix(tmp_path / "t.ibin", [[1, 2], [3, 3]])
-    assert "row 1 of the true ids holds 3 twice" in kith.fails(2, "eval", "--found", f, "--truth", t)
+    assert f"row 1 of {t} holds 3 twice" in kith.fails(2, "eval", "--found", f, "--truth", t)
 
 
 @pytest.mark.parametrize(
