@@ -61,6 +61,16 @@ CLI::Validator decimal() {
   return {check, "", "decimal"};
 }
 
+// For numbers that are kept in an int.
+CLI::Validator in_32_bits() {
+  const auto check = [](const std::string& text) -> std::string {
+    int value = 0;
+    const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc::result_out_of_range ? fmt::format("{} is too large", text) : "";
+  };
+  return {check, "", "32 bits"};
+}
+
 CLI::Validator from_0_on() {
   const auto check = [](const std::string& text) -> std::string {
     return text.starts_with('-') ? fmt::format("'{}' is negative", text) : "";
@@ -75,6 +85,9 @@ CLI::Validator real() {
     const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
     const char* const end = text.data() + text.size();
     const auto [stopped, error] = std::from_chars(begin, end, value);
+    if (error == std::errc::result_out_of_range && stopped == end) {
+      return fmt::format("{} is beyond what a number can be here", text);
+    }
     return error == std::errc{} && stopped == end ? "" : fmt::format("'{}' is not a number such as 0.5 or 1e-4", text);
   };
   return {check, "", "number"};
@@ -115,6 +128,7 @@ void add_filter(CLI::App& command, std::string& filter) {
 void add_threads(CLI::App& command, Typed& typed) {
   command.add_option("--threads", typed.run.threads, "CPU threads; 0 is one per hardware thread")
       ->check(decimal())
+      ->check(in_32_bits())
       ->type_name("N");
 }
 
@@ -297,6 +311,14 @@ void interpret(Typed& typed) {
   }
 }
 
+std::string unknown_command(const CLI::App& app, const std::string& name) {
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  return fmt::format("unknown command '{}'; known are: {}; see kith --help", name, known);
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -330,6 +352,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return line;
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
+    if (chosen.empty() && argc > 1 && argv[1][0] != '-') throw UsageError(unknown_command(app, argv[1]));
     throw UsageError(
         fmt::format("{}; see kith {}--help", error.what(), chosen.empty() ? "" : chosen[0]->get_name() + " "));
   }

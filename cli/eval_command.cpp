@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace kith::cli {
 namespace {
@@ -63,9 +64,16 @@ Question checked_question(const EvalOptions& options, const IdFile& found, const
 
 // The library checks this too, but knows neither the file nor where in it the piece begins.
 void check_truth(const IdMatrixView& truth, int64_t first_row, int64_t k, const std::string& path) {
+  std::vector<int64_t> sorted;
   for (int64_t row = 0; row < truth.rows; ++row) {
     const int64_t* ids = truth.ids + row * truth.cols;
     const int64_t held = std::find(ids, ids + k, -1) - ids;
+    sorted.assign(ids, ids + held);
+    std::sort(sorted.begin(), sorted.end());
+    if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+      throw InvalidArgument(fmt::format("row {} of {} holds {} twice; a row can be a true neighbour once",
+                                        first_row + row, path, *twice));
+    }
     if (held == k) continue;
     throw InvalidArgument(
         fmt::format("row {} of {} holds {} neighbours, then -1; recall at k = {} is undefined there{}", first_row + row,

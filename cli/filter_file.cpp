@@ -9,10 +9,23 @@
 #include <algorithm>
 
 namespace kith::cli {
+namespace {
+
+// The reader speaks of vectors where a dtype is none that it knows.
+FileContent content_in(const std::string& path) {
+  try {
+    return content_of(path);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        fmt::format("--filter holds row numbers (int32, int64), or a bool or uint8 for each row; {}", error.what()));
+  }
+}
+
+}  // namespace
 
 FilterFile::FilterFile(const std::string& path, const Resources& resources) {
   if (path.empty()) return;
-  if (content_of(path) == FileContent::ids) {
+  if (content_in(path) == FileContent::ids) {
     const IdFile file(path);
     const int64_t count = file.rows() * file.cols();
     const ReadMemory memory = file.reserve_memory(resources);

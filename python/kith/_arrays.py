@@ -20,11 +20,10 @@ from kith._libraries import NO_MEMORY, dlpack_device, library_of
 from kith._narrowing import (
     PLAIN,
     Narrowing,
+    Survey,
     is_exact,
     is_wide,
     narrowed,
-    narrowing_of,
-    rounds_too_much,
     sample_step,
     warn_of_rounding,
 )
@@ -84,7 +83,14 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
         return _from_dlpack(x, memory, name)
     if hasattr(x, "__cuda_array_interface__"):
         raise TypeError(_not_on_host(name))
-    return np.asarray(x)
+    if x is None:
+        raise TypeError(f"{name} is None; it must be an array")
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        if isinstance(x, (list, tuple)):
+            raise ValueError(f"{name} is no matrix, its rows have different lengths ({error})") from None
+        raise
 
 
 def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:
@@ -125,7 +131,7 @@ def as_vectors(
     array = to_numpy(x, name)
     _check_axes(array.shape, name)
     if warns and is_wide(array.dtype):
-        _warn_if_rounded(array, name, narrowing)
+        _warn_if_rounded(_survey(array), array, name, narrowing)
     return _as_readable(array, name, narrowing)
 
 
@@ -137,9 +143,11 @@ def as_base(x: VectorsLike, name: str, metric: str, stream: int = 0) -> tuple[Ve
         return matrix, copied, narrowing
     array = to_numpy(x, name)
     _check_axes(array.shape, name)
-    narrowing = _narrowing_for(array, metric) if is_wide(array.dtype) else PLAIN
+    narrowing = PLAIN
     if is_wide(array.dtype):
-        _warn_if_rounded(array, name, narrowing)
+        survey = _survey(array)
+        narrowing = _narrowing_for(survey, array, metric)
+        _warn_if_rounded(survey, array, name, narrowing)
     return *_as_readable(array, name, narrowing), narrowing
 
 
@@ -163,21 +171,21 @@ def _check_axes(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name} has {len(shape)} axes (shape {tuple(shape)}); it must be 2-D, one vector per row")
 
 
-def _sample(array: Matrix) -> npt.NDArray[np.float64]:
-    return array[:: sample_step(array.shape[0])].astype(np.float64)
+def _survey(array: Matrix) -> Survey:
+    return Survey(array[:: sample_step(*array.shape)].astype(np.float64), array.shape[0])
 
 
-def _narrowing_for(array: Matrix, metric: str) -> Narrowing:
-    narrowing = narrowing_of(_sample(array), metric)
+def _narrowing_for(survey: Survey, array: Matrix, metric: str) -> Narrowing:
+    narrowing = survey.narrowing(metric)
     if narrowing.offset is None:
         return PLAIN
     # What float32 holds as it is stays so, unless the differences are as exact.
     return PLAIN if not is_exact(array, narrowing) and is_exact(array, PLAIN) else narrowing
 
 
-def _warn_if_rounded(array: Matrix, name: str, narrowing: Narrowing) -> None:
+def _warn_if_rounded(survey: Survey, array: Matrix, name: str, narrowing: Narrowing) -> None:
     fits = narrowing.offset is None or len(narrowing.offset) == array.shape[1]  # if not, the library says so
-    if fits and rounds_too_much(_sample(array), array.shape[0], narrowing) and not is_exact(array, narrowing):
+    if fits and survey.rounds_too_much(narrowing) and not is_exact(array, narrowing):
         warn_of_rounding(name)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
 from kith._libraries import Library, dlpack_device, library_of
@@ -19,9 +18,8 @@ from kith._narrowing import (
     PLAIN,
     SHIFTABLE,
     Narrowing,
+    Survey,
     check_integers,
-    narrowing_of,
-    rounds_too_much,
     sample_step,
     warn_of_rounding,
 )
@@ -81,7 +79,7 @@ def as_device_base(x: Any, name: str, metric: str, stream: int) -> tuple[DeviceA
     array = _known(library.export(x, stream, name), name)
     narrowing = PLAIN
     if array.dtype in _WIDE and len(array.shape) == 2 and metric in SHIFTABLE and library.computes:
-        narrowing = narrowing_of(_sample(library, x, name), metric)
+        narrowing = _survey(library, x, name).narrowing(metric)
         if narrowing.offset is not None and not _is_exact(library, x, name, narrowing):
             narrowing = PLAIN if _is_exact(library, x, name, PLAIN) else narrowing
     return *_taken(library, x, array, name, stream, narrowing, warns=True), narrowing
@@ -117,8 +115,8 @@ def _taken(
     return array, False
 
 
-def _sample(library: Library, x: Any, name: str) -> npt.NDArray[np.float64]:
-    return library.to_host(library.to_float64(x[:: sample_step(x.shape[0])], name))
+def _survey(library: Library, x: Any, name: str) -> Survey:
+    return Survey(library.to_host(library.to_float64(x[:: sample_step(*x.shape)], name)), x.shape[0])
 
 
 def _is_exact(library: Library, x: Any, name: str, narrowing: Narrowing) -> bool:
@@ -129,7 +127,7 @@ def _is_exact(library: Library, x: Any, name: str, narrowing: Narrowing) -> bool
 
 
 def _warn_if_rounded(library: Library, x: Any, name: str, narrowing: Narrowing) -> None:
-    if rounds_too_much(_sample(library, x, name), x.shape[0], narrowing) and not _is_exact(library, x, name, narrowing):
+    if _survey(library, x, name).rounds_too_much(narrowing) and not _is_exact(library, x, name, narrowing):
         warn_of_rounding(name)
 
 

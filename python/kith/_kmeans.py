@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Vectors, VectorsLike, as_vectors, to_numpy
-from kith._device_arrays import fill_on_device
+from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_vectors, to_numpy
+from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
+from kith._narrowing import PLAIN, Narrowing, is_wide
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
 
@@ -27,7 +28,7 @@ Floats = npt.NDArray[np.float32]
 # What a pickle leaves out, since it is made anew from the parameters and the fit.
 _MADE_ANEW = frozenset(
     {
-        "_model",
+        "_fitted",
         "_fitting",
         "cluster_centers_",
         "labels_",
@@ -81,6 +82,7 @@ class KMeans:
     Attributes
     ----------
     cluster_centers_ : numpy.ndarray of float32, (clusters, dimension)
+        float64 where an offset was subtracted from the vectors.
     labels_ : numpy.ndarray of int32
         The centre of each vector of the last fit.
     inertia_ : float
@@ -95,7 +97,8 @@ class KMeans:
     Notes
     -----
     Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
-    where they lie, others by one copy to float32. What `predict`, `assign` and `transform` return is in the vectors' kind
+    where they lie, others by one copy to float32, from float64 and wide integers less an offset where that keeps more of them
+    (the fit, or the first `partial_fit`, fixes it). What `predict`, `assign` and `transform` return is in the vectors' kind
     of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads
     at once, also while one fits. The GIL is released, and Ctrl-C stops a fit.
 
@@ -112,7 +115,7 @@ class KMeans:
     True
     """
 
-    cluster_centers_: Floats
+    cluster_centers_: npt.NDArray[Any]
     labels_: Labels
     inertia_: float
     n_iter_: int
@@ -137,7 +140,8 @@ class KMeans:
         check_finite: bool = True,
     ) -> None:
         self._device = check_device(device)
-        self._given: Vectors | None = None if isinstance(init, str) else as_vectors(init, "init")[0]
+        self._given: Vectors | None = None if isinstance(init, str) else as_vectors(init, "init", warns=False)[0]
+        self._wide_init = _wide(init)
         number = whole_number(seed, "seed")
         if number < 0:
             raise ValueError(f"seed = {number}; it must not be negative")
@@ -158,8 +162,13 @@ class KMeans:
             flag(compute_labels, "compute_labels"),
             flag(check_finite, "check_finite"),
         )
-        self._model = _kith.KMeans(*self._parameters)
+        # The model with what it takes from vectors, together, so that a prediction sees both as one fit has left them.
+        self._fitted: tuple[_kith.KMeans, Narrowing] = _kith.KMeans(*self._parameters), PLAIN
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
+
+    @property
+    def _model(self) -> _kith.KMeans:
+        return self._fitted[0]
 
     @classmethod
     def of_centres(cls, centres: npt.ArrayLike, **parameters: Any) -> KMeans:
@@ -167,10 +176,13 @@ class KMeans:
 
         `parameters` are those of `KMeans`, without `clusters` and `init`.
         """
-        array = np.ascontiguousarray(centres, dtype=np.float32)
-        if array.ndim != 2 or not array.size:
-            raise ValueError(f"centres have the shape {array.shape}; they must be a matrix, one centre in each row")
-        model = cls(array.shape[0], **parameters)
+        given = to_numpy(centres, "centres")
+        if given.ndim != 2 or not given.size:
+            raise ValueError(f"centres have the shape {given.shape}; they must be a matrix, one centre in each row")
+        model = cls(given.shape[0], **parameters)
+        rows, _, narrowing = as_base(given, "centres", model._metric)
+        array = np.ascontiguousarray(rows, dtype=np.float32)
+        model._fitted = model._model, narrowing
         model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0)
         model._take_results()
         return model
@@ -205,9 +217,13 @@ class KMeans:
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             if isinstance(x, (str, os.PathLike)):
-                self._model.fit_file(path_bytes(x), weights, self._given, options)
+                fitted = self._next(PLAIN)
+                fitted[0].fit_file(path_bytes(x), weights, self._given, options)
             else:
-                self._model.fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
+                rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
+                fitted = self._next(narrowing)
+                fitted[0].fit(rows, weights, self._start(narrowing), options)
+            self._fitted = fitted
             self._take_results()
         return self
 
@@ -228,7 +244,14 @@ class KMeans:
         """
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
+            if self._model.fitted:
+                fitted = self._fitted
+                rows, _ = as_vectors(x, "x", options.stream, fitted[1])
+            else:
+                rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
+                fitted = self._next(narrowing)
+            fitted[0].partial_fit(rows, weights, self._start(fitted[1]), options)
+            self._fitted = fitted
             self._take_results()
         return self
 
@@ -257,9 +280,14 @@ class KMeans:
     ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            model, narrowing = self._fitted
             if isinstance(x, (str, os.PathLike)):
-                return self._model.predict_file(path_bytes(x), options)
-            found = self._model.predict(as_vectors(x, "x", options.stream)[0], options)
+                if narrowing.offset is not None:
+                    raise ValueError(
+                        "the centres are of float64 vectors less an offset; pass kith.read_vectors(path) instead of the path"
+                    )
+                return model.predict_file(path_bytes(x), options)
+            found = model.predict(as_vectors(x, "x", options.stream, narrowing, warns=False)[0], options)
             library = library_of(x)
             return library.from_host(found[0], x), library.from_host(found[1], x)
 
@@ -274,12 +302,13 @@ class KMeans:
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            rows = as_vectors(x, "x", options.stream)[0]
+            model, narrowing = self._fitted
+            rows = as_vectors(x, "x", options.stream, narrowing, warns=False)[0]
             if isinstance(rows, _kith.DeviceArray):
                 wanted = (rows.shape[0], self._clusters)
-                fill = partial(self._model.transform, rows, options)
+                fill = partial(model.transform, rows, options)
                 return fill_on_device(x, wanted, rows.device, options.stream, fill)
-            return library_of(x).from_host(self._model.transform(rows, options, None), x)
+            return library_of(x).from_host(model.transform(rows, options, None), x)
 
     def fit_predict(
         self, x: VectorsLike | PathLike, sample_weight: npt.ArrayLike | None = None, **options: Any
@@ -304,9 +333,25 @@ class KMeans:
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
+    @property
+    def _metric(self) -> str:
+        return "inner_product" if self._parameters[8] else "sqeuclidean"
+
+    def _next(self, narrowing: Narrowing) -> tuple[_kith.KMeans, Narrowing]:
+        """What to fit: this model, or another where either's vectors lose an offset."""
+        if narrowing.offset is None and self._fitted[1].offset is None:
+            return self._fitted
+        return _kith.KMeans(*self._parameters), narrowing
+
+    def _start(self, narrowing: Narrowing) -> Vectors | None:
+        if self._given is None or narrowing.offset is None:
+            return self._given
+        return as_vectors(self._given if self._wide_init is None else self._wide_init, "init", 0, narrowing, warns=False)[0]
+
     def _take_results(self) -> None:
-        found = self._model.snapshot()
-        self.cluster_centers_, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = found
+        model, narrowing = self._fitted
+        centres, self.counts_, self.labels_, self.inertia_, history, self.n_iter_ = model.snapshot()
+        self.cluster_centers_ = narrowing.restored(centres)
         self.objective_history_ = np.array(history, dtype=np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -317,12 +362,14 @@ class KMeans:
             state = {name: value for name, value in self.__dict__.items() if name not in _MADE_ANEW}
             if self._model.fitted:
                 state["_fit"] = self._model.snapshot()
+                state["_offset"] = self._fitted[1].offset
             return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         fit = state.pop("_fit", None)
+        offset = state.pop("_offset", None)
         self.__dict__.update(state)
-        self._model = _kith.KMeans(*self._parameters)
+        self._fitted = _kith.KMeans(*self._parameters), Narrowing(offset)
         self._fitting = threading.RLock()
         if fit is not None:
             self._model.restore(*fit)
@@ -330,6 +377,14 @@ class KMeans:
 
     def __repr__(self) -> str:
         return f"kith.KMeans({self._clusters})"
+
+
+def _wide(init: str | VectorsLike) -> Matrix | None:
+    """Centres to begin with as they were given, where float32 may not hold them."""
+    if isinstance(init, str) or on_device(init):
+        return None
+    array = to_numpy(init, "init")
+    return np.array(array) if is_wide(array.dtype) else None
 
 
 def _init_points(count: SupportsIndex | None) -> int:

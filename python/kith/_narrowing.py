@@ -24,8 +24,10 @@ Doubles = npt.NDArray[np.float64]
 # Metrics of differences alone, which no offset changes.
 SHIFTABLE = frozenset({"l2", "sqeuclidean", "l1", "linf"})
 
-# Rows that are looked at, evenly spaced.
-SAMPLE_ROWS = 512
+# Rows that are looked at, evenly spaced: fewer where they are long.
+_SAMPLE_ROWS = 512
+_FEWEST_ROWS = 64
+_SAMPLE_VALUES = 1 << 16
 # Values are compared with those that a so many-th part of the sample lies between.
 _PART = 8
 # A column is shifted where a window of values is so many times as far from 0 as it is wide, and the shift gains so much.
@@ -83,42 +85,6 @@ def check_integers(smallest: int, largest: int, name: str) -> None:
         )
 
 
-def narrowing_of(sample: Doubles, metric: str) -> Narrowing:
-    """What to subtract from a collection of which these are some rows."""
-    if metric not in SHIFTABLE or sample.size == 0:
-        return PLAIN
-    windows = _Windows(sample)
-    middle = windows.middle()
-    before, after = windows.farthest(np.zeros_like(middle)), windows.farthest(middle)
-    with np.errstate(invalid="ignore"):  # NaN where a column has one value, which is best subtracted
-        shifted = np.isnan(before) | ((before >= _FAR) & (before >= _GAIN * after))
-    offset = np.where(shifted, middle, 0.0)
-    return Narrowing(offset) if offset.any() else PLAIN
-
-
-def moved_by_rounding(sample: Doubles, rows: int, narrowing: Narrowing) -> float:
-    """How far rounding moves a vector of `rows`, as a share of the distance of neighbours; about.
-
-    A window of a column are the values between two of its sample with an eighth of it in between. With its share of the
-    rows spread evenly over windows that wide in every column, neighbours are (rows in it) ** (1 / columns) times as
-    close as it is wide.
-    """
-    if sample.size == 0:
-        return 0.0
-    windows = _Windows(sample)
-    offset = np.zeros(sample.shape[1]) if narrowing.offset is None else narrowing.offset
-    reach, width = windows.worst(offset)
-    varied = width > 0
-    if not varied.any():
-        return 0.0
-    width, error = width[varied], np.maximum(reach[varied] * _HALF_STEP, _SMALLEST)
-    largest = width.max()
-    width, error = width / largest, error / largest  # whose squares can be added
-    moved = np.sqrt(np.sum((width * error) ** 2)) / np.sum(width**2)
-    within = max(1.0, rows * windows.share)
-    return float(moved * within ** (1.0 / np.count_nonzero(varied)))
-
-
 def warn_of_rounding(name: str) -> None:
     warnings.warn(
         f"{name}: float32, in which Kith reads vectors, cannot tell these values apart well enough, so that other rows may "
@@ -130,13 +96,10 @@ def warn_of_rounding(name: str) -> None:
     )
 
 
-def rounds_too_much(sample: Doubles, rows: int, narrowing: Narrowing) -> bool:
-    return moved_by_rounding(sample, rows, narrowing) > _MOST_MOVED
-
-
-def sample_step(rows: int) -> int:
+def sample_step(rows: int, columns: int) -> int:
     """Every so many-th row is in the sample."""
-    return max(1, -(-rows // SAMPLE_ROWS))
+    wanted = min(max(_SAMPLE_VALUES // max(1, columns), _FEWEST_ROWS), _SAMPLE_ROWS)
+    return max(1, -(-rows // wanted))
 
 
 def narrowed(array: npt.NDArray[Any], name: str, narrowing: Narrowing) -> npt.NDArray[np.float32]:
@@ -173,52 +136,77 @@ def is_exact(array: npt.NDArray[Any], narrowing: Narrowing) -> bool:
     return True
 
 
-class _Windows:
-    """Each column's values in order, and the windows between one of them and that an eighth of them further on."""
+class Survey:
+    """What a sample of a collection's rows tells of it.
 
-    def __init__(self, sample: Doubles) -> None:
-        finite = np.isfinite(sample).all(axis=1)
-        self._all = np.sort(sample if finite.all() else sample[finite], axis=0)
-        rows, columns = self._all.shape
-        low, counts = self._all, np.full(columns, rows)
+    A window of a column are the values between one of its sample and that an eighth of the sample further on.
+    """
+
+    def __init__(self, sample: Doubles, rows: int) -> None:
+        self._rows = rows
+        columns = np.ascontiguousarray(sample.T)
+        finite = np.isfinite(columns).all(axis=0)
+        self._all = np.sort(columns if finite.all() else columns[:, finite], axis=1)
+        count, taken = self._all.shape
+        low, counts = self._all, np.full(count, taken)
         again = np.zeros(low.shape, bool)
-        np.equal(low[1:], low[:-1], out=again[1:])
+        np.equal(low[:, 1:], low[:, :-1], out=again[:, 1:])
         if again.any():  # each value once: rows that share one are not close by chance
-            low, counts = np.sort(np.where(again, np.inf, low), axis=0), rows - again.sum(axis=0)
+            low, counts = np.sort(np.where(again, np.inf, low), axis=1), taken - again.sum(axis=1)
         step = np.maximum(1, counts // _PART)
-        end = np.arange(rows)[:, np.newaxis] + step
-        self._inside = end < counts
+        end = np.arange(taken) + step[:, np.newaxis]
+        self._inside = end < counts[:, np.newaxis]
         self._low = low
-        self._high = np.take_along_axis(low, np.minimum(end, rows - 1), axis=0) if rows > 0 else low
-        # Of the values that lie in a window.
-        self.share = float(np.median(step / np.maximum(counts, 1)))
+        self._high = np.take_along_axis(low, np.minimum(end, taken - 1), axis=1) if taken > 0 else low
+        self._share = float(np.median(step / np.maximum(counts, 1))) if count > 0 else 1.0  # of the values in a window
 
-    def middle(self) -> Doubles:
-        """A value of each column, in the middle of the sample: rounding has not touched it."""
-        rows, columns = self._all.shape
-        return self._all[(rows - 1) // 2] if rows > 0 else np.zeros(columns)
+    def narrowing(self, metric: str) -> Narrowing:
+        """What to subtract."""
+        count, taken = self._all.shape
+        if metric not in SHIFTABLE or self._all.size == 0:
+            return PLAIN
+        middle = self._all[:, (taken - 1) // 2]  # a value of each column, which rounding has not touched
+        before, after = self._farthest(np.zeros(count)), self._farthest(middle)
+        with np.errstate(invalid="ignore"):  # NaN where a column has one value, which is best subtracted
+            shifted = np.isnan(before) | ((before >= _FAR) & (before >= _GAIN * after))
+        offset = np.where(shifted, middle, 0.0)
+        return Narrowing(offset) if offset.any() else PLAIN
+
+    def rounds_too_much(self, narrowing: Narrowing) -> bool:
+        return self.moved_by_rounding(narrowing) > _MOST_MOVED
+
+    def moved_by_rounding(self, narrowing: Narrowing) -> float:
+        """How far rounding moves a vector, as a share of the distance of neighbours; about.
+
+        With its share of the rows spread evenly over windows that wide in every column, neighbours are
+        (rows in it) ** (1 / columns) times as close as it is wide.
+        """
+        if self._all.size == 0:
+            return 0.0
+        reach, width, ratio = self._measured(np.zeros(self._all.shape[0]) if narrowing.offset is None else narrowing.offset)
+        at = ratio.argmax(axis=1)[:, np.newaxis]
+        varied = np.take_along_axis(ratio, at, axis=1)[:, 0] >= 0
+        if not varied.any():
+            return 0.0
+        width = np.take_along_axis(width, at, axis=1)[varied, 0]
+        error = np.maximum(np.take_along_axis(reach, at, axis=1)[varied, 0] * _HALF_STEP, _SMALLEST)
+        largest = width.max()
+        width, error = width / largest, error / largest  # whose squares can be added
+        moved = np.sqrt(np.sum((width * error) ** 2)) / np.sum(width**2)
+        return float(moved * max(1.0, self._rows * self._share) ** (1.0 / width.size))
 
     def _measured(self, offset: Doubles) -> tuple[Doubles, Doubles, Doubles]:
         """The distance of every window from the offset, its width, and how many times as far as wide it is; -1: none."""
+        from_offset = offset[:, np.newaxis]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            reach = np.maximum(np.abs(self._low - offset), np.abs(self._high - offset))
+            reach = np.maximum(np.abs(self._low - from_offset), np.abs(self._high - from_offset))
             width = self._high - self._low
             return reach, width, np.where(self._inside, reach / width, -1.0)
 
-    def farthest(self, offset: Doubles) -> Doubles:
+    def _farthest(self, offset: Doubles) -> Doubles:
         """How many times as far from the offset as wide a column's window is at most; NaN for a column of one value."""
-        most = self._measured(offset)[2].max(axis=0, initial=-1.0)
+        most = self._measured(offset)[2].max(axis=1, initial=-1.0)
         return np.where(most < 0, np.nan, most)
-
-    def worst(self, offset: Doubles) -> tuple[Doubles, Doubles]:
-        """That window of each column: its distance from the offset and its width, 0 for a column of one value."""
-        reach, width, ratio = self._measured(offset)
-        if ratio.shape[0] == 0:
-            return np.zeros(ratio.shape[1]), np.zeros(ratio.shape[1])
-        at = ratio.argmax(axis=0)[np.newaxis]
-        there = np.take_along_axis(ratio, at, axis=0)[0] >= 0
-        picked = [np.where(there, np.take_along_axis(values, at, axis=0)[0], 0.0) for values in (reach, width)]
-        return picked[0], picked[1]
 
 
 def _levels_to_the_caller() -> int:

@@ -12,9 +12,10 @@ from kith._kith import CallOptions
 from kith._progress import Progress, ProgressBar, reporter
 
 _LARGEST = 2**63 - 1
+_BYTES = " of bytes, such as 2**30"
 
 
-def whole_number(value: SupportsIndex, name: str) -> int:
+def whole_number(value: SupportsIndex, name: str, unit: str = "") -> int:
     """`value` as an int that the library can hold; a bool or a float is a TypeError."""
     if type(value) is int and -_LARGEST <= value <= _LARGEST:  # what nearly all give
         return value
@@ -23,7 +24,7 @@ def whole_number(value: SupportsIndex, name: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number") from None
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number{unit}") from None
     if abs(number) > _LARGEST:
         shown = f"= {number}" if number.bit_length() < 256 else f"has {number.bit_length()} bits and"
         raise ValueError(f"{name} {shown} is too large")
@@ -84,8 +85,8 @@ class calling:  # noqa: N801
         settings = (
             text(device, "device"),
             whole_number(threads, "threads"),
-            None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
-            None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit"),
+            None if memory_limit is None else whole_number(memory_limit, "memory_limit", _BYTES),
+            None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit", _BYTES),
         )
         self._options = CallOptions(*settings, self._report, stream_of(self._arrays))
 

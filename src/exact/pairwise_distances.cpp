@@ -116,6 +116,9 @@ MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const 
 
 void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,
                         const PairwiseParams& params, const Resources& resources) {
+  if (x.cols() != y.cols()) {
+    throw InvalidArgument(fmt::format("x has {} columns and y has {}; they must be the same", x.cols(), y.cols()));
+  }
   const SearchShape shape = check_search(RowsInfo(x), RowsInfo(y), params.metric);
   if (out.dtype() != DType::f32 || out.rows() != x.rows() || out.cols() != y.rows()) {
     throw InvalidArgument(fmt::format("the output is {} {} x {}; the distances are f32, {} x {}", name_of(out.dtype()),

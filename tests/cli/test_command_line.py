@@ -50,7 +50,10 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "frobnicate"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidean"], "it is called l2 here"),
+        (["range", "--base", "b", "--queries", "q", "--radius", "1e9999", "--out-ids", "i"], "1e9999 is beyond what"),
         (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "010"], "'010' is not a decimal whole number"),

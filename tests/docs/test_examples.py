@@ -39,7 +39,7 @@ def run(*command: str | Path, folder: Path, path: str = "") -> str:
 
 @pytest.mark.parametrize("code", examples("python"))
 def test_python(code: str, tmp_path: Path) -> None:
-    run(sys.executable, "-c", code, folder=tmp_path)
+    run(sys.executable, "-W", "error", "-c", code, folder=tmp_path)
 
 
 @pytest.mark.parametrize("code", examples("sh"))

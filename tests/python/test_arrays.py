@@ -239,8 +239,14 @@ def test_bfloat16_that_was_let_go(vectors):
     assert alive() is None
 
 
+def test_none():
+    for call in (lambda: kith.knn(None, np.ones((4, 2), np.float32)), lambda: kith.Index().add(None)):
+        with pytest.raises(TypeError, match="is None; it must be an array"):
+            call()
+
+
 def test_ragged_list():
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="queries is no matrix, its rows have different lengths"):
         kith.knn([[1.0, 2.0], [3.0]], np.ones((4, 2), np.float32))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import kith
 from conftest import distances_of
-from kith._narrowing import PLAIN, Narrowing, moved_by_rounding, narrowing_of
+from kith._narrowing import PLAIN, Narrowing, Survey
 
 SHIFTABLE = ["l2", "sqeuclidean", "l1", "linf"]
 OTHERS = ["inner_product", "cosine", "chi_square"]
@@ -214,11 +214,71 @@ def test_sklearn(times):
     assert (NearestNeighbors(n_neighbors=1).fit([[2**24], [2**24 + 1]]).kneighbors([[2**24 + 1]])[1] == [[1]]).all()
 
 
+@pytest.fixture
+def groups(rng):
+    """Three groups of times, minutes apart: float32 holds them at two values."""
+    true = np.repeat([0, 1, 2], 100)
+    return 1.7e9 + 90.0 * true[:, np.newaxis] + rng.uniform(0, 10, (300, 1)), true
+
+
+def agree(labels, true):
+    return len(set(zip(np.asarray(labels).tolist(), true.tolist(), strict=True))) == 3
+
+
+def test_kmeans(groups, tmp_path):
+    import pickle
+
+    x, true = groups
+    model = kith.KMeans(3, seed=1).fit(x)
+    means = np.sort([x[true == i].mean() for i in range(3)])
+    assert agree(model.labels_, true) and model.cluster_centers_.dtype == np.float64
+    np.testing.assert_allclose(np.sort(model.cluster_centers_[:, 0]), means, atol=0.01, rtol=0)
+    for fitted in (model, pickle.loads(pickle.dumps(model))):
+        assert (fitted.predict(x) == model.labels_).all()
+        distances = np.abs(x - fitted.cluster_centers_.T)
+        np.testing.assert_allclose(fitted.transform(x), distances, atol=0.01)
+    kith.write_vectors(tmp_path / "x.fbin", x.astype(np.float32))
+    with pytest.raises(ValueError, match="read_vectors"):
+        model.predict(tmp_path / "x.fbin")
+    started = kith.KMeans(3, init=means[:, np.newaxis]).fit(x)
+    np.testing.assert_allclose(started.cluster_centers_[:, 0], means, atol=0.01, rtol=0)
+    model.fit(x - 1.7e9)  # another offset, or none, after the first
+    assert agree(model.labels_, true) and (model.predict(x - 1.7e9) == model.labels_).all()
+
+
+def test_kmeans_in_parts(groups):
+    x, true = groups
+    mixed = np.random.default_rng(1).permutation(300)
+    model = kith.KMeans(3, seed=3)
+    for part in np.array_split(mixed, 5):
+        model.partial_fit(x[part])
+    assert agree(model.predict(x), true) and model.cluster_centers_.dtype == np.float64
+
+
+def test_kmeans_of_everyday_float64_is_as_of_float32(rng):
+    x = rng.normal(5, 1, (500, 4))
+    wide, narrow = (kith.KMeans(6, seed=2).fit(y) for y in (x, x.astype(np.float32)))
+    assert wide.cluster_centers_.tobytes() == narrow.cluster_centers_.tobytes() and wide.inertia_ == narrow.inertia_
+
+
+def test_sklearn_kmeans(groups):
+    pytest.importorskip("sklearn")
+    from kith.sklearn import KMeans
+
+    x, true = groups
+    model = KMeans(3, random_state=0).fit(x)
+    assert agree(model.labels_, true) and (model.predict(x) == model.labels_).all()
+    np.testing.assert_allclose(model.transform(x), np.abs(x - model.cluster_centers_.T), atol=0.01)
+    assert model.score(x) == pytest.approx(-model.inertia_, rel=1e-3)
+    again = KMeans(3, init=model.cluster_centers_).fit(x)
+    np.testing.assert_allclose(again.cluster_centers_, model.cluster_centers_, atol=0.01, rtol=0)
+
+
 def test_the_offset_is_a_value_of_each_column(times):
-    narrowing = narrowing_of(times, "l2")
+    narrowing = Survey(times, 600).narrowing("l2")
     assert all(value in column for value, column in zip(narrowing.offset, times.T, strict=True))
-    assert narrowing_of(times, "cosine") is PLAIN and narrowing_of(times[:0], "l2") is PLAIN
-    assert narrowing_of(np.array([[0.0, 1e9 + 1], [1.0, 1e9 + 2]]), "l2").offset.tolist() == [0, 1e9 + 1]
+    assert Survey(times, 600).narrowing("cosine") is PLAIN and Survey(times[:0], 0).narrowing("l2") is PLAIN
+    assert Survey(np.array([[0.0, 1e9 + 1], [1.0, 1e9 + 2]]), 2).narrowing("l2").offset.tolist() == [0, 1e9 + 1]
     centres = (times[:2] - narrowing.offset).astype(np.float32)
     np.testing.assert_allclose(narrowing.restored(centres), times[:2], atol=0.01)
     assert PLAIN.restored(centres) is centres
@@ -226,8 +286,9 @@ def test_the_offset_is_a_value_of_each_column(times):
 
 def test_rows_that_are_not_finite_do_not_count(times):
     broken = np.vstack([np.full((1, 3), np.inf), times, np.full((1, 3), np.nan)])
-    assert narrowing_of(broken, "l2").offset.tolist() == narrowing_of(times, "l2").offset.tolist()
-    assert moved_by_rounding(broken[:1], 1, PLAIN) == 0 == moved_by_rounding(broken[:1], 1, Narrowing(times[0]))
+    assert Survey(broken, 602).narrowing("l2").offset.tolist() == Survey(times, 600).narrowing("l2").offset.tolist()
+    infinite = Survey(broken[:1], 1)
+    assert infinite.moved_by_rounding(PLAIN) == 0 == infinite.moved_by_rounding(Narrowing(times[0]))
     with pytest.raises(ValueError, match="row 0"):
         kith.knn(times[:1], broken)
     assert kith.knn(times[:1], broken, k=1, check_finite=False).ids.item() == 1

@@ -20,9 +20,10 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from kith import _kmeans
-from kith._arrays import VectorsLike
+from kith._arrays import VectorsLike, as_base, as_vectors
+from kith._narrowing import Narrowing
 from kith._pairwise_distances import pairwise_distances
-from kith.sklearn._parameters import DTYPES, count_of, threads_of
+from kith.sklearn._parameters import WIDE_DTYPES, count_of, threads_of
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,6 +57,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     Attributes
     ----------
     cluster_centers_ : numpy.ndarray of float32, (n_clusters, features)
+        float64 where an offset was subtracted from the vectors.
     labels_ : numpy.ndarray of int32, (samples,)
         The centre of each fitted vector.
     inertia_ : float
@@ -103,31 +105,33 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ----------
         X : array_like, (samples, features)
             float32, float16, uint8 and int8 arrays in C order are read where they lie; everything else becomes float32
-            by one copy.
+            by one copy, as `kith.knn` makes it of float64.
         y : ignored
         sample_weight : array_like, (samples,), optional
             How much each vector counts; not negative.
         """
         clusters = count_of(self.n_clusters, "n_clusters")
-        rows = validate_data(self, X, dtype=DTYPES, order="C")
-        if rows.shape[0] < clusters:
-            raise ValueError(f"n_samples={rows.shape[0]} should be >= n_clusters={clusters}.")
+        given = validate_data(self, X, dtype=WIDE_DTYPES, order="C")
+        if given.shape[0] < clusters:
+            raise ValueError(f"n_samples={given.shape[0]} should be >= n_clusters={clusters}.")
+        rows, _, narrowing = as_base(given, "X", "sqeuclidean")
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float32)
+            sample_weight = _check_sample_weight(sample_weight, given, dtype=np.float32)
         init, runs = self._start()
         model = _kmeans.KMeans(
             clusters,
             iterations=count_of(self.max_iter, "max_iter"),
             tol=self.tol,
             n_init=runs,
-            init=init,
+            init=init if isinstance(init, str) else as_vectors(init, "init", 0, narrowing, warns=False)[0],
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             init_points_per_centre=self.init_points_per_centre,
             device=self.device,
             check_finite=False,  # validate_data has looked, and speaks scikit-learn's words
         )
         model.fit(rows, sample_weight, threads=threads_of(self.n_jobs))
-        self.cluster_centers_ = model.cluster_centers_
+        self.cluster_centers_ = narrowing.restored(model.cluster_centers_)
+        self._offset = narrowing.offset
         self.labels_ = model.labels_
         self.inertia_ = model.inertia_
         self.n_iter_ = model.n_iter_
@@ -158,7 +162,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         check_is_fitted(self)
         rows, threads = self._validated(X), threads_of(self.n_jobs)
         distances: npt.NDArray[np.float32]
-        distances = pairwise_distances(rows, self.cluster_centers_, threads=threads, check_finite=False)
+        distances = pairwise_distances(rows, self._narrowed(self.cluster_centers_), threads=threads, check_finite=False)
         return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -181,12 +185,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return distances
 
     def _validated(self, X: Any) -> npt.NDArray[Any]:
-        rows: npt.NDArray[Any] = validate_data(self, X, dtype=DTYPES, order="C", reset=False)
-        return rows
+        return self._narrowed(validate_data(self, X, dtype=WIDE_DTYPES, order="C", reset=False))
+
+    def _narrowed(self, rows: Any) -> npt.NDArray[Any]:
+        """As the vectors of the fit were; centres too, which may have been set since."""
+        narrow: Any = as_vectors(rows, "X", 0, Narrowing(self._offset), warns=False)[0]
+        array: npt.NDArray[Any] = narrow
+        return array
 
     def _nearest(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Labels and distances, as k-means assigns."""
-        model = _kmeans.KMeans.of_centres(self.cluster_centers_, device="cpu", check_finite=False)
+        model = _kmeans.KMeans.of_centres(self._narrowed(self.cluster_centers_), device="cpu", check_finite=False)
         return model.assign(rows, threads=threads_of(self.n_jobs))
 
     @property
