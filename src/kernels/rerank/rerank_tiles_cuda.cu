@@ -2,12 +2,12 @@
 // are added without an exchange. What a thread wants of 32 columns lies together, in 16 bytes; eight threads then read
 // 128 bytes of a row, which no two of them meet in a bank.
 //
-// Widening to double takes 8 cycles of a warp, of which there are 16 a row and thread: too many. A float's bits shifted
-// to where a double has exponent and mantissa are the double x 2^-896, subnormals and zero included; the fused
-// multiply-add that follows takes the power back, with one rounding, as if x had been widened. So three values in eight
-// are widened by integer instructions. No value is infinite or NaN: such rows have no windows that are sure.
+// Widening to double keeps a scheduler's conversion unit busy for 8 cycles. A float's bits shifted to where a double
+// has exponent and mantissa are the double x 2^-896, subnormals and zero included; the fused multiply-add that follows
+// takes the power back, with one rounding, as if x had been widened. So three values in eight are widened by integer
+// instructions instead. No value is infinite or NaN: such rows have no windows that are sure.
 //
-// Time is that of the instructions: about 100 for four candidates, 150 for a query and tile.
+// Time is that of the instructions: about 86 for four candidates, and 200 for each query and tile.
 #include "kernels/rerank/rerank_tiles_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -26,7 +26,7 @@ constexpr int kThreads = kRowTileWarps * 32;
 constexpr int kKeyThreads = 8;                   // that compute a key
 constexpr int kKeysAtATime = 32 / kKeyThreads;   // of a warp
 constexpr int kUnitValues = 4;                   // that a thread has of a unit: two lanes of two steps
-constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // that are read
+constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // the last candidate's, that are read ahead
 constexpr int kSortThreads = 256;
 
 enum class Sum { differences, unit_differences, products };
