@@ -279,15 +279,97 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
+// A warp of 32-bit values, for lane_array.hpp.
+struct NarrowWarp {
+  using Value = uint32_t;
+  using Flag = bool;
+
+  static __device__ Flag less(Value a, Value b) { return a < b; }
+  static __device__ Value pick(Flag flag, Value a, Value b) { return flag ? a : b; }
+  static __device__ Flag differ(Flag a, Flag b) { return a != b; }
+  static __device__ Flag lane_has(int bit) { return (lane_index() & bit) != 0; }
+  static __device__ Value shuffle_xor(Value value, int mask) { return __shfl_xor_sync(kAllLanes, value, mask); }
+};
+
+// Exchanges neighbours that are out of order, until there are none: for entries that nearly are in order. Place
+// lane + 32 i is in register i.
+template <int kRegisters>
+__device__ void settle_order(uint64_t (&entries)[kRegisters]) {
+  const int lane = lane_index();
+  bool changed = true;
+  while (__any_sync(kAllLanes, changed)) {
+    changed = false;
+    KITH_UNROLL
+    for (int odd = 0; odd < 2; ++odd) {
+      const bool lower = lane % 2 == odd;  // of its pair
+      const int partner = lower ? (lane + 1) % 32 : (lane + 31) % 32;
+      uint64_t others[kRegisters];
+      KITH_UNROLL
+      for (int i = 0; i < kRegisters; ++i) others[i] = __shfl_sync(kAllLanes, entries[i], partner);
+      KITH_UNROLL
+      for (int i = 0; i < kRegisters; ++i) {
+        uint64_t other = others[i];
+        if (odd == 1 && lane == 31) other = i + 1 < kRegisters ? others[(i + 1) % kRegisters] : kPadding;
+        if (odd == 1 && lane == 0) other = i > 0 ? others[(i + kRegisters - 1) % kRegisters] : 0;
+        const bool exchange = lower ? other < entries[i] : entries[i] < other;
+        changed = changed || exchange;
+        if (exchange) entries[i] = other;
+      }
+    }
+  }
+}
+
+// Sorts entries by the leading bits of their keys, below which lie their places in the list: half the registers and
+// instructions of whole entries. Those that are the same up to there are put in order afterwards; they are few.
+template <int kRegisters>
+__device__ void sort_listed(const uint64_t* list, int count, uint64_t (&entries)[kRegisters]) {
+  constexpr int kPlaceBits = kRegisters <= 8 ? 8 : 9;
+  static_assert(32 * kRegisters <= 1 << kPlaceBits);
+  constexpr uint32_t kNone = 0xFFFFFFFFu;
+  const int lane = lane_index();
+  uint32_t keys[kRegisters];  // kNone for padding: no entry of a row has it
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    keys[i] = kNone;
+    if (lane + 32 * i < count) keys[i] = ordered_of(list[lane + 32 * i]);
+  }
+  uint32_t least = kNone;
+  uint32_t most = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    least = min(least, keys[i]);
+    most = max(most, keys[i] == kNone ? 0 : keys[i]);
+  }
+  least = __reduce_min_sync(kAllLanes, least);
+  most = __reduce_max_sync(kAllLanes, most);
+  const uint32_t range = most > least ? most - least : 0;
+  const int shift = max(32 - __clz(static_cast<int>(range)) - (31 - kPlaceBits), 0);
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    const auto place = static_cast<uint32_t>(lane + 32 * i);
+    if (keys[i] != kNone) keys[i] = (keys[i] - least) >> shift << kPlaceBits | place;
+  }
+  run_schedule<NarrowWarp, SortSchedule<kRegisters>>(keys);
+  bool same = false;
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    entries[i] = kPadding;
+    if (keys[i] != kNone) entries[i] = list[keys[i] & ((1u << kPlaceBits) - 1)];
+    uint32_t next = __shfl_down_sync(kAllLanes, keys[i], 1);
+    const uint32_t after = __shfl_sync(kAllLanes, keys[(i + 1) % kRegisters], 0);  // of the next register
+    if (lane == 31) next = i + 1 < kRegisters ? after : kNone;
+    same = same || (next != kNone && next >> kPlaceBits == keys[i] >> kPlaceBits);
+  }
+  if (__any_sync(kAllLanes, same)) settle_order(entries);
+}
+
 // Sorts up to 32 * kRegisters entries and writes the first k; false, and nothing written, where they must be k and are
 // fewer.
 template <int kRegisters>
 __device__ bool sort_and_write(const uint64_t* list, int count, const RerankTask& task, uint64_t* neighbors) {
   const int lane = lane_index();
   uint64_t entries[kRegisters];
-  KITH_UNROLL
-  for (int i = 0; i < kRegisters; ++i) entries[i] = lane + 32 * i < count ? list[lane + 32 * i] : kPadding;
-  run_schedule<DeviceWarp<uint64_t>, SortSchedule<kRegisters>>(entries);
+  sort_listed(list, count, entries);
   bool missing = count < task.k;
   KITH_UNROLL
   for (int i = 0; i < kRegisters; ++i) missing = missing || (lane + 32 * i == task.k - 1 && entries[i] == kPadding);
