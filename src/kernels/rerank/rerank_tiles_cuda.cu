@@ -34,7 +34,7 @@ enum class Sum { differences, unit_differences, products };
 // Whether value i of a thread's is widened by integer instructions. Cosine's norms do not bear the power of two.
 template <Sum kSum>
 __device__ constexpr bool by_integers(int i) {
-  return kSum != Sum::unit_differences && i % 8 < 3;
+  return kSum != Sum::unit_differences && i % 2 == 0;
 }
 __device__ double two_to_896() { return __hiloint2double((896 + 1023) << 20, 0); }
 
@@ -147,7 +147,7 @@ __device__ void widen_values(const float* values, double inverse_norm, double (&
     const float stored[kUnitValues] = {four.x, four.y, four.z, four.w};
     KITH_UNROLL
     for (int i = 0; i < kUnitValues; ++i) {
-      double q = static_cast<double>(stored[i]);
+      double q = i % 2 == 0 ? shifted_float(stored[i]) * two_to_896() : static_cast<double>(stored[i]);
       if (kSum == Sum::unit_differences) q *= inverse_norm;
       if (kSum == Sum::products && by_integers<kSum>(unit * kUnitValues + i)) q *= two_to_896();
       ptx::keep_in_registers(q);  // else it would be widened anew for each candidate
