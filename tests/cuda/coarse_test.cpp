@@ -238,6 +238,20 @@ TEST_F(CudaCoarseSmall, TilesOfRowsWithValuesOfAllMagnitudes) {
   }
 }
 
+// Whole numbers, so that many candidates are at one distance: the smaller row comes first.
+TEST_F(CudaCoarseSmall, TilesOfRowsWithEqualDistances) {
+  const auto values = [](uint32_t seed, int64_t rows) {
+    Vectors vectors = random_vectors(DType::f32, rows, 36, seed);
+    for (float& value : vectors.floats) value = std::round(value * 2);
+    return vectors;
+  };
+  for (const int64_t k : {5, 40, 90}) {
+    for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product}) {
+      expect_coarse_parity(values(1, 60), values(2, 1300), {.k = k, .metric = metric});
+    }
+  }
+}
+
 TEST_F(CudaCoarseSmall, EveryMetricAndPairOfDtypes) {
   for (const DType query_dtype : {DType::f32, DType::u8}) {
     for (const DType base_dtype : {DType::f32, DType::u8}) {

@@ -2,12 +2,12 @@
 // are added without an exchange. What a thread wants of 32 columns lies together, in 16 bytes; eight threads then read
 // 128 bytes of a row, which no two of them meet in a bank.
 //
-// Widening to double takes 8 cycles of a warp, of which there are 16 a row and thread: too many. A float's bits shifted
-// to where a double has exponent and mantissa are the double x 2^-896, subnormals and zero included; the fused
-// multiply-add that follows takes the power back, with one rounding, as if x had been widened. So three values in eight
-// are widened by integer instructions. No value is infinite or NaN: such rows have no windows that are sure.
+// Widening to double keeps a scheduler's conversion unit busy for 8 cycles. A float's bits shifted to where a double
+// has exponent and mantissa are the double x 2^-896, subnormals and zero included; the fused multiply-add that follows
+// takes the power back, with one rounding, as if x had been widened. So three values in eight are widened by integer
+// instructions instead. No value is infinite or NaN: such rows have no windows that are sure.
 //
-// Time is that of the instructions: about 100 for four candidates, 150 for a query and tile.
+// Time is that of the instructions: about 86 for four candidates, and 200 for each query and tile.
 #include "kernels/rerank/rerank_tiles_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -26,7 +26,7 @@ constexpr int kThreads = kRowTileWarps * 32;
 constexpr int kKeyThreads = 8;                   // that compute a key
 constexpr int kKeysAtATime = 32 / kKeyThreads;   // of a warp
 constexpr int kUnitValues = 4;                   // that a thread has of a unit: two lanes of two steps
-constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // that are read
+constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // the last candidate's, that are read ahead
 constexpr int kSortThreads = 256;
 
 enum class Sum { differences, unit_differences, products };
@@ -34,7 +34,7 @@ enum class Sum { differences, unit_differences, products };
 // Whether value i of a thread's is widened by integer instructions. Cosine's norms do not bear the power of two.
 template <Sum kSum>
 __device__ constexpr bool by_integers(int i) {
-  return kSum != Sum::unit_differences && i % 8 < 3;
+  return kSum != Sum::unit_differences && i % 2 == 0;
 }
 __device__ double two_to_896() { return __hiloint2double((896 + 1023) << 20, 0); }
 
@@ -147,7 +147,7 @@ __device__ void widen_values(const float* values, double inverse_norm, double (&
     const float stored[kUnitValues] = {four.x, four.y, four.z, four.w};
     KITH_UNROLL
     for (int i = 0; i < kUnitValues; ++i) {
-      double q = static_cast<double>(stored[i]);
+      double q = i % 2 == 0 ? shifted_float(stored[i]) * two_to_896() : static_cast<double>(stored[i]);
       if (kSum == Sum::unit_differences) q *= inverse_norm;
       if (kSum == Sum::products && by_integers<kSum>(unit * kUnitValues + i)) q *= two_to_896();
       ptx::keep_in_registers(q);  // else it would be widened anew for each candidate
@@ -279,15 +279,97 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
+// A warp of 32-bit values, for lane_array.hpp.
+struct NarrowWarp {
+  using Value = uint32_t;
+  using Flag = bool;
+
+  static __device__ Flag less(Value a, Value b) { return a < b; }
+  static __device__ Value pick(Flag flag, Value a, Value b) { return flag ? a : b; }
+  static __device__ Flag differ(Flag a, Flag b) { return a != b; }
+  static __device__ Flag lane_has(int bit) { return (lane_index() & bit) != 0; }
+  static __device__ Value shuffle_xor(Value value, int mask) { return __shfl_xor_sync(kAllLanes, value, mask); }
+};
+
+// Exchanges neighbours that are out of order, until there are none: for entries that nearly are in order. Place
+// lane + 32 i is in register i.
+template <int kRegisters>
+__device__ void settle_order(uint64_t (&entries)[kRegisters]) {
+  const int lane = lane_index();
+  bool changed = true;
+  while (__any_sync(kAllLanes, changed)) {
+    changed = false;
+    KITH_UNROLL
+    for (int odd = 0; odd < 2; ++odd) {
+      const bool lower = lane % 2 == odd;  // of its pair
+      const int partner = lower ? (lane + 1) % 32 : (lane + 31) % 32;
+      uint64_t others[kRegisters];
+      KITH_UNROLL
+      for (int i = 0; i < kRegisters; ++i) others[i] = __shfl_sync(kAllLanes, entries[i], partner);
+      KITH_UNROLL
+      for (int i = 0; i < kRegisters; ++i) {
+        uint64_t other = others[i];
+        if (odd == 1 && lane == 31) other = i + 1 < kRegisters ? others[(i + 1) % kRegisters] : kPadding;
+        if (odd == 1 && lane == 0) other = i > 0 ? others[(i + kRegisters - 1) % kRegisters] : 0;
+        const bool exchange = lower ? other < entries[i] : entries[i] < other;
+        changed = changed || exchange;
+        if (exchange) entries[i] = other;
+      }
+    }
+  }
+}
+
+// Sorts entries by the leading bits of their keys, below which lie their places in the list: half the registers and
+// instructions of whole entries. Those that are the same up to there are put in order afterwards; they are few.
+template <int kRegisters>
+__device__ void sort_listed(const uint64_t* list, int count, uint64_t (&entries)[kRegisters]) {
+  constexpr int kPlaceBits = kRegisters <= 8 ? 8 : 9;
+  static_assert(32 * kRegisters <= 1 << kPlaceBits);
+  constexpr uint32_t kNone = 0xFFFFFFFFu;
+  const int lane = lane_index();
+  uint32_t keys[kRegisters];  // kNone for padding: no entry of a row has it
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    keys[i] = kNone;
+    if (lane + 32 * i < count) keys[i] = ordered_of(list[lane + 32 * i]);
+  }
+  uint32_t least = kNone;
+  uint32_t most = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    least = min(least, keys[i]);
+    most = max(most, keys[i] == kNone ? 0 : keys[i]);
+  }
+  least = __reduce_min_sync(kAllLanes, least);
+  most = __reduce_max_sync(kAllLanes, most);
+  const uint32_t range = most > least ? most - least : 0;
+  const int shift = max(32 - __clz(static_cast<int>(range)) - (31 - kPlaceBits), 0);
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    const auto place = static_cast<uint32_t>(lane + 32 * i);
+    if (keys[i] != kNone) keys[i] = (keys[i] - least) >> shift << kPlaceBits | place;
+  }
+  run_schedule<NarrowWarp, SortSchedule<kRegisters>>(keys);
+  bool same = false;
+  KITH_UNROLL
+  for (int i = 0; i < kRegisters; ++i) {
+    entries[i] = kPadding;
+    if (keys[i] != kNone) entries[i] = list[keys[i] & ((1u << kPlaceBits) - 1)];
+    uint32_t next = __shfl_down_sync(kAllLanes, keys[i], 1);
+    const uint32_t after = __shfl_sync(kAllLanes, keys[(i + 1) % kRegisters], 0);  // of the next register
+    if (lane == 31) next = i + 1 < kRegisters ? after : kNone;
+    same = same || (next != kNone && next >> kPlaceBits == keys[i] >> kPlaceBits);
+  }
+  if (__any_sync(kAllLanes, same)) settle_order(entries);
+}
+
 // Sorts up to 32 * kRegisters entries and writes the first k; false, and nothing written, where they must be k and are
 // fewer.
 template <int kRegisters>
 __device__ bool sort_and_write(const uint64_t* list, int count, const RerankTask& task, uint64_t* neighbors) {
   const int lane = lane_index();
   uint64_t entries[kRegisters];
-  KITH_UNROLL
-  for (int i = 0; i < kRegisters; ++i) entries[i] = lane + 32 * i < count ? list[lane + 32 * i] : kPadding;
-  run_schedule<DeviceWarp<uint64_t>, SortSchedule<kRegisters>>(entries);
+  sort_listed(list, count, entries);
   bool missing = count < task.k;
   KITH_UNROLL
   for (int i = 0; i < kRegisters; ++i) missing = missing || (lane + 32 * i == task.k - 1 && entries[i] == kPadding);
