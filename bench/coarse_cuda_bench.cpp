@@ -116,15 +116,15 @@ class Stages {
     window.key_limits = key_limits_.as<uint32_t>();
     const double product = time([&] {
       if (each >= kGroupRowsPerTile) {
-        launch_product_minima(engine, operands, schedule,
-                              {minima_.as<float>(), window.groups, each / kGroupRowsPerTile}, stream);
+        launch_product<ProductMinima>(engine, operands, schedule,
+                                      {minima_.as<float>(), window.groups, each / kGroupRowsPerTile}, stream);
       } else {
-        launch_product_parts(engine, operands, schedule, {minima_.as<float>(), each}, stream);
+        launch_product<ProductParts>(engine, operands, schedule, {minima_.as<float>(), each}, stream);
       }
     });
     const double windows = time([&] { launch_kth_windows(window, stream); });
     const double marks = time([&] {
-      launch_product_marks(engine, operands, schedule, {window.thresholds, marks_.as<uint32_t>()}, stream);
+      launch_product<ProductMarks>(engine, operands, schedule, {window.thresholds, marks_.as<uint32_t>()}, stream);
     });
     RerankTask rerank;
     rerank.kind = KeyKind::squared_l2;

@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,9 @@ CLI::Validator decimal() {
     const auto [stopped, error] = std::from_chars(text.data(), end, value);
     const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
     const bool plain = digits.size() == 1 || !digits.starts_with('0');
+    if (error == std::errc::result_out_of_range && stopped == end) {
+      return fmt::format("{} is too large; numbers go up to {}", text, std::numeric_limits<int64_t>::max());
+    }
     return error == std::errc{} && stopped == end && plain ? ""
                                                            : fmt::format("'{}' is not a decimal whole number", text);
   };

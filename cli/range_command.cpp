@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/host_array.hpp"
+#include "exact/search_limit.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "output_paths.hpp"
@@ -98,8 +99,13 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
     RangeParams params = options.params;
     params.filter = filter.rows();
     const Stopwatch search;
-    range_search(
-        queries, base, [&](int64_t, const RangeView& part) { found.add(part, resources); }, params, resources);
+    try {
+      range_search(
+          queries, base, [&](int64_t, const RangeView& part) { found.add(part, resources); }, params, resources);
+    } catch (const OutOfMemory&) {
+      found = Found();
+      throw_kept_range_limit(queries, base, params, resources);
+    }
     search_seconds = search.seconds();
     write_files(options, found);
   });

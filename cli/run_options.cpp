@@ -3,6 +3,8 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/divide.hpp"
+#include "core/named_limit.hpp"
 #include "interrupt.hpp"
 #include "process_memory.hpp"
 #include "progress_bar.hpp"
@@ -19,6 +21,10 @@ namespace {
 
 // The CUDA runtime alone takes some hundred MiB of host memory: under a smaller limit `auto` does not wake it.
 constexpr int64_t kSmallestLimitForCuda = int64_t{1} << 30;
+
+constexpr int64_t kMiB = 1 << 20;
+// By so much what the program itself takes may differ from run to run.
+constexpr int64_t kOwnVaries = kMiB;
 
 int thread_count(const RunOptions& options) {
   return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -52,7 +58,7 @@ int64_t library_share(int64_t limit, const RunOptions& options, Device device) {
     throw OutOfMemory(
         fmt::format("--memory-limit {} is less than the {} that the program itself takes with {} threads; raise "
                     "the limit or lower --threads",
-                    format_bytes(limit), format_bytes(own), thread_count(options)),
+                    format_bytes(limit), format_bytes_up(own), thread_count(options)),
         own);
   }
   return limit - own;
@@ -84,11 +90,14 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   try {
     work(Resources(std::move(resources)));
   } catch (const OutOfMemory& error) {
-    const int64_t needed = own + error.bytes_needed();
-    std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}", error.what(),
+    const int64_t needed = round_up(own + error.bytes_needed() + kOwnVaries, kMiB);
+    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}",
+                                   named != nullptr ? named->refused().c_str() : error.what(),
                                    format_bytes(*options.memory_limit), format_bytes(own));
-    // A buffer that came too late needs less than the whole limit: then nobody knows what would do.
-    if (needed > *options.memory_limit) text += fmt::format("; {} would do for this step", format_bytes(needed));
+    if (named != nullptr && needed > *options.memory_limit) {
+      text += fmt::format("; --memory-limit {}M would do", needed / kMiB);
+    }
     throw OutOfMemory(text + ")", needed);
   }
   return log;

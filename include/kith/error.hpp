@@ -57,7 +57,8 @@ class KITH_EXPORT CorruptFile : public Error {
   int64_t offset_;
 };
 
-// A memory limit, or the memory itself, is too small; `bytes_needed` is what the refused step wanted.
+// A memory limit, or the memory itself, is too small; `bytes_needed` is the limit that would do for a search, a graph or
+// a k-means whose plan was refused, and else what the refused step wanted.
 class KITH_EXPORT OutOfMemory : public Error {
  public:
   OutOfMemory(const std::string& what, int64_t bytes_needed) : Error(what), bytes_needed_(bytes_needed) {}

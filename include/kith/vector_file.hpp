@@ -48,6 +48,7 @@ class KITH_EXPORT VectorFile {
 
   // OutOfMemory with the bytes needed where the limit has no room for them.
   [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
+  int64_t memory_bytes() const;  // what that takes
 
  private:
   struct Impl;

@@ -161,6 +161,20 @@ class KMeans:
         self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
 
+    @classmethod
+    def of_centres(cls, centres: npt.ArrayLike, **parameters: Any) -> KMeans:
+        """A model with these centres, as if fitted: `predict`, `assign` and `transform` use them as they are.
+
+        `parameters` are those of `KMeans`, without `clusters` and `init`.
+        """
+        array = np.ascontiguousarray(centres, dtype=np.float32)
+        if array.ndim != 2 or not array.size:
+            raise ValueError(f"centres have the shape {array.shape}; they must be a matrix, one centre in each row")
+        model = cls(array.shape[0], **parameters)
+        model._model.restore(array, np.zeros(array.shape[0]), np.zeros(0, np.int32), 0.0, [], 0)
+        model._take_results()
+        return model
+
     def fit(
         self,
         x: VectorsLike | PathLike,

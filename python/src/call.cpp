@@ -33,6 +33,12 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
   ProgressSink sink;
   if (!progress_.is_none()) sink = [this](const Progress& progress) { report(progress); };
 
+  const LogSink log = [this](LogLevel level, std::string_view text) {
+    if (level != LogLevel::warning) return;
+    const std::lock_guard lock(warnings_mutex_);
+    warnings_.emplace_back(text);
+  };
+
   if (options.memory_limit || options.device_memory_limit) {
     // A limit is this call's own, and so are the threads that share it.
     ResourceOptions limited;
@@ -41,13 +47,15 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     limited.host_memory_limit = options.memory_limit.value_or(kNoLimit);
     limited.device_memory_limit = options.device_memory_limit.value_or(kNoLimit);
     limited.stream = stream;
+    limited.log = log;
     limited.progress = std::move(sink);
     limited.cancel = cancel_;
     limited.interrupted = stop_asked;
     resources_.emplace(std::move(limited));
     return;
   }
-  Resources shared = shared_resources(options.threads).with_device(options.device).with_cancel(cancel_, stop_asked);
+  Resources shared =
+      shared_resources(options.threads).with_device(options.device).with_log(log).with_cancel(cancel_, stop_asked);
   if (stream != nullptr) shared = shared.with_stream(stream);
   resources_.emplace(sink ? shared.with_progress(std::move(sink)) : std::move(shared));
 }
@@ -76,6 +84,14 @@ void Call::raise_kept_error() {
   nb::python_error error = std::move(*error_);
   error_.reset();
   throw error;
+}
+
+void Call::show_warnings() {
+  constexpr int kCaller = 2;  // of the package's function that called
+  for (const std::string& text : warnings_) {
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), kCaller) != 0) throw nb::python_error();
+  }
+  warnings_.clear();
 }
 
 void bind_call(nb::module_& module) {

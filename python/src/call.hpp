@@ -2,7 +2,8 @@
 //
 // The work runs without the GIL. Now and then the library asks, on the calling thread, whether to stop: then Python's
 // signal handlers run, so that Ctrl-C raises KeyboardInterrupt out of the call. An exception in a handler or in the
-// progress callback is kept, stops the work, and leaves the call as it is.
+// progress callback is kept, stops the work, and leaves the call as it is. What the library warns of becomes a
+// RuntimeWarning when the work is done.
 #pragma once
 
 #include "gil.hpp"
@@ -13,8 +14,11 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kith::python {
 
@@ -51,17 +55,22 @@ class Call {
       throw;
     }
     raise_kept_error();
+    show_warnings();
   }
 
  private:
   bool interrupted();
   void report(const Progress& progress);
   void raise_kept_error();
+  // What the library has warned of, as Python's warnings.
+  void show_warnings();
 
   nb::object progress_;
   CancelToken cancel_;
   std::optional<Resources> resources_;
   std::optional<nb::python_error> error_;
+  std::mutex warnings_mutex_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace kith::python

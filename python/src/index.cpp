@@ -11,6 +11,8 @@
 #include "range_output.hpp"
 #include "row_filter.hpp"
 
+#include "exact/knn_checks.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -79,10 +81,15 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   params.validate();
   const MatrixView view = view_of(queries, "queries");
   const SearchParams wanted{.k = k, .filter = filter_over(filter, self.index.size())};
+  check_result_size(view.rows(), k);
   Call call(options);
-  NeighborsOutput output(view.rows(), k, out, call.resources());
-  call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
-  return output.take();
+  const SearchShape shape{.queries = view.rows(), .rows = self.index.size(), .cols = view.cols()};
+  const SearchWish wish{.k = k};
+  return naming_the_limit(limited(shape, wish, wanted.filter, out), call.resources(), [&] {
+    NeighborsOutput output(view.rows(), k, out, call.resources());
+    call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
+    return output.take();
+  });
 }
 
 RangeArrays range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,

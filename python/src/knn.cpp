@@ -41,9 +41,13 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
   const MatrixView base_view = view_of(base, "base");
   const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_view.rows()));
   Call call(options);
-  NeighborsOutput output(query_view.rows(), k, out, call.resources());
-  call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
-  return output.take();
+  const SearchShape shape = check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
+  const SearchWish wish{.k = k};
+  return naming_the_limit(limited(shape, wish, params.filter, out), call.resources(), [&] {
+    NeighborsOutput output(query_view.rows(), k, out, call.resources());
+    call.run([&] { knn(query_view, base_view, output.view(), params, call.resources()); });
+    return output.take();
+  });
 }
 
 Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, const std::string& metric,
@@ -52,19 +56,25 @@ Found knn_files(const nb::bytes& queries, const nb::bytes& base, int64_t k, cons
   const VectorFile base_file(std::string(base.c_str(), base.size()));
   const KnnParams params = make_params(k, metric, check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
-  NeighborsOutput output(query_file.rows(), k, out, call.resources());
-  const NeighborsView& all = output.view();
-  if (!all.space.host_readable())
-    throw InvalidArgument("out lies in a GPU's memory; files are searched into host arrays");
-  call.run([&] {
-    const auto keep = [&](int64_t first_query, const NeighborsView& part) {
-      const int64_t values = part.queries * part.k;
-      std::copy_n(part.ids, values, all.ids + first_query * all.k);
-      std::copy_n(part.distances, values, all.distances + first_query * all.k);
-    };
-    knn(query_file, base_file, keep, params, call.resources());
+  const SearchShape shape = check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
+  const SearchWish wish{.k = k, .results_in_memory = false};
+  const int64_t beside =
+      (out ? 0 : neighbors_bytes(shape.queries, k)) + query_file.memory_bytes() + base_file.memory_bytes();
+  return naming_the_limit({shape, wish, params.filter, beside}, call.resources(), [&] {
+    NeighborsOutput output(query_file.rows(), k, out, call.resources());
+    const NeighborsView& all = output.view();
+    if (!all.space.host_readable())
+      throw InvalidArgument("out lies in a GPU's memory; files are searched into host arrays");
+    call.run([&] {
+      const auto keep = [&](int64_t first_query, const NeighborsView& part) {
+        const int64_t values = part.queries * part.k;
+        std::copy_n(part.ids, values, all.ids + first_query * all.k);
+        std::copy_n(part.distances, values, all.distances + first_query * all.k);
+      };
+      knn(query_file, base_file, keep, params, call.resources());
+    });
+    return output.take();
   });
-  return output.take();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
+#include "exact/knn_checks.hpp"
 #include "graph/graph_check.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -26,10 +27,15 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
   params.check_finite = check_finite;
   params.validate();
   const MatrixView view = view_of(x, "x");
+  check_result_size(view.rows(), k);
   Call call(options);
-  NeighborsOutput output(view.rows(), k, out, call.resources());
-  call.run([&] { knn_graph(view, output.view(), params, call.resources()); });
-  return output.take();
+  const SearchShape shape = check_search(RowsInfo(view), RowsInfo(view), params.metric);
+  const SearchWish wish{.k = k, .without_self = true};
+  return naming_the_limit(limited(shape, wish, RowFilter(), out), call.resources(), [&] {
+    NeighborsOutput output(view.rows(), k, out, call.resources());
+    call.run([&] { knn_graph(view, output.view(), params, call.resources()); });
+    return output.take();
+  });
 }
 
 // As KnnGraph::validate does, of arrays that Python holds.

@@ -6,6 +6,8 @@
 #include "matrix_output.hpp"
 #include "module.hpp"
 
+#include "exact/search_limit.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -21,9 +23,12 @@ std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, c
   const MatrixView y_view = view_of(y, "y");
   const PairwiseParams params{.metric = parse_metric(metric), .check_finite = check_finite};
   Call call(options);
-  MatrixOutput output(x_view.rows(), y_view.rows(), out, call.resources());
-  call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, call.resources()); });
-  return output.take();
+  const auto needed = [&] { return pairwise_host_bytes(x_view, y_view, !out, call.resources()); };
+  return naming_host_limit(needed, call.resources(), [&] {
+    MatrixOutput output(x_view.rows(), y_view.rows(), out, call.resources());
+    call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, call.resources()); });
+    return output.take();
+  });
 }
 
 }  // namespace

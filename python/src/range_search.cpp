@@ -7,6 +7,8 @@
 #include "range_output.hpp"
 #include "row_filter.hpp"
 
+#include "exact/search_limit.hpp"
+
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/string.h>
@@ -45,10 +47,14 @@ RangeArrays range_files(const nb::bytes& queries, const nb::bytes& base, float r
   Call call(options);
   RangeNeighbors found;
   call.run([&] {
-    RangeParts parts(call.resources());
-    const auto keep = [&](int64_t, const RangeView& part) { parts.append(part); };
-    range_search(query_file, base_file, keep, params, call.resources());
-    found = parts.join();
+    try {
+      RangeParts parts(call.resources());
+      const auto keep = [&](int64_t, const RangeView& part) { parts.append(part); };
+      range_search(query_file, base_file, keep, params, call.resources());
+      found = parts.join();
+    } catch (const OutOfMemory&) {
+      throw_kept_range_limit(query_file, base_file, params, call.resources());
+    }
   });
   return range_arrays_of(std::move(found));
 }

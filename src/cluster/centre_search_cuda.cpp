@@ -80,10 +80,10 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
       centre_count_,     chunks_};
-  launch_product_nearest(plan_.engine, product, schedule,
-                         {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
-                          int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
-                         stream());
+  launch_product<ProductNearest>(plan_.engine, product, schedule,
+                                 {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
+                                  int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},
+                                 stream());
   return schedule.items / schedule.query_tiles;
 }
 

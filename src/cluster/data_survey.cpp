@@ -3,6 +3,7 @@
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_survey_cuda.hpp"
 #include "core/divide.hpp"
+#include "kernels/distance/distance_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
 
@@ -21,8 +22,10 @@ int64_t DataSurvey::bytes_for(int64_t piece_rows, int64_t cols, int threads) {
   return array_bytes<double>(blocks_in(piece_rows) * cols * 2) + array_bytes<float>(threads * cols);
 }
 
-DataSurvey::DataSurvey(const std::vector<float>& origin, int64_t piece_rows, const Resources& resources)
-    : origin_(origin),
+DataSurvey::DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows,
+                       const Resources& resources)
+    : origin_(directions ? std::vector<float>(origin.size(), 0.0f) : origin),
+      directions_(directions),
       sums_(origin.size() * 2, 0.0),
       blocks_(blocks_in(piece_rows) * static_cast<int64_t>(origin.size()) * 2, "the columns' variances", resources),
       row_(resources.threads() * static_cast<int64_t>(origin.size()), "the columns' variances", resources) {}
@@ -31,7 +34,7 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
                      const Resources& resources) {
   const int64_t cols = rows.cols();
   if (!rows.space().host_readable()) {
-    const int64_t bad = survey_cuda(rows, origin_, check_finite, sums_, resources);
+    const int64_t bad = survey_cuda(rows, origin_, directions_, check_finite, sums_, resources);
     if (bad >= 0) throw_not_finite("data", first + bad);
     rows_ += rows.rows();
     return;
@@ -45,8 +48,9 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     const int64_t end = std::min((block + 1) * kSumBlock, rows.rows());
     for (int64_t i = block * kSumBlock; i < end; ++i) {
       widen_row(rows, i, row);
+      const double scale = directions_ ? canonical_inverse_norm(canonical_squared_norm_cpu(row, cols)) : 1.0;
       for (int64_t c = 0; c < cols; ++c) {
-        const double value = static_cast<double>(row[c]) - static_cast<double>(origin_[static_cast<size_t>(c)]);
+        const double value = static_cast<double>(row[c]) * scale - static_cast<double>(origin_[static_cast<size_t>(c)]);
         sums[c] += value;
         squares[c] += value * value;
       }

@@ -1,5 +1,5 @@
 // What is learnt of the data before k-means begins: whether all values are finite, and the columns' variances, which
-// the tolerance is relative to.
+// the tolerance is relative to. For spherical k-means those of the rows' directions, each row scaled to length 1.
 //
 // Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
 // however the rows are cut into pieces. Cost: one read of the data.
@@ -19,8 +19,9 @@ namespace kith {
 class DataSurvey {
  public:
   static int64_t bytes_for(int64_t piece_rows, int64_t cols, int threads);
-  // Of rows moved by `origin`, so that a mean far larger than the spread costs no digits.
-  DataSurvey(const std::vector<float>& origin, int64_t piece_rows, const Resources& resources);
+  // Of rows moved by `origin`, so that a mean far larger than the spread costs no digits; or of directions, which are
+  // not moved.
+  DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows, const Resources& resources);
 
   // The next rows, from row `first` on. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
   void add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter, const Resources& resources);
@@ -29,7 +30,8 @@ class DataSurvey {
   double variance() const;
 
  private:
-  const std::vector<float>& origin_;
+  const std::vector<float> origin_;
+  const bool directions_;
   int64_t rows_ = 0;
   std::vector<double> sums_;  // of values, then of their squares
   HostArray<double> blocks_;  // the same for each block of a piece

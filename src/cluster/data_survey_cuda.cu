@@ -4,6 +4,7 @@
 #include "cluster/centre_sums.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
+#include "core/host_array.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
@@ -18,11 +19,13 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int64_t kBlockSumsBytes = int64_t{12} << 20;  // rows are surveyed in parts whose blocks' sums take no more
+constexpr int64_t kScaledRows = int64_t{1} << 18;       // directions: in parts of so many, whose lengths are kept
 
 struct SurveyTask {
   DeviceRowsView rows;
   int64_t cols = 0;
   const float* origin = nullptr;   // cols
+  const double* scales = nullptr;  // of each row; null: 1
   double* blocks = nullptr;        // for each block of kSumBlock rows: the columns' sums, then their squares'
   double* sums = nullptr;          // 2 cols; added to
   uint32_t* not_finite = nullptr;  // set where a block's sum is not
@@ -40,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) survey_kernel(SurveyTask task) {
   double squares = 0;
 #pragma unroll 8
   for (int64_t i = first; i < end; ++i) {
-    const double value = static_cast<double>(static_cast<float>(data[i * task.rows.stride])) - origin;
+    const double scale = task.scales == nullptr ? 1.0 : task.scales[i];
+    const double value = static_cast<double>(static_cast<float>(data[i * task.rows.stride])) * scale - origin;
     sum += value;
     squares += value * value;
   }
@@ -89,14 +93,17 @@ int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources
   return bad == kNoBadRow ? -1 : int64_t{bad};
 }
 
-int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool check_finite,
+int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool directions, bool check_finite,
                     std::vector<double>& sums, const Resources& resources) {
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const cudaStream_t stream = context->stream();
   const int64_t cols = rows.cols();
   const int64_t part_blocks = std::max<int64_t>(kBlockSumsBytes / (16 * cols), 1);
-  const int64_t blocks = std::min(divide_up(rows.rows(), kSumBlock), part_blocks);
+  const int64_t most_blocks = directions ? std::min(part_blocks, kScaledRows / kSumBlock) : part_blocks;
+  const int64_t blocks = std::min(divide_up(rows.rows(), kSumBlock), most_blocks);
+  const DeviceBuffer scales(directions ? array_bytes<double>(blocks * kSumBlock) : 0, "the rows' lengths", context,
+                            resources);
   const DeviceBuffer block_sums(blocks * 2 * cols * 8, "the columns' variances", context, resources);
   const DeviceBuffer totals(cols * (2 * 8 + 4) + 8, "the columns' variances", context, resources);
   SurveyTask task;
@@ -111,6 +118,12 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
   KITH_CUDA_CHECK(cudaMemsetAsync(task.not_finite, 0, sizeof(uint32_t), stream));
   for (int64_t first = 0; first < rows.rows(); first += blocks * kSumBlock) {
     task.rows = device_rows(rows.slice(first, std::min(blocks * kSumBlock, rows.rows() - first)));
+    if (directions) {
+      RowFindings lengths;
+      lengths.inverse_norms = reinterpret_cast<double*>(scales.data());
+      launch_inspect_rows(task.rows, cols, lengths, stream);
+      task.scales = lengths.inverse_norms;
+    }
     launch_survey(task, stream);
   }
   uint32_t not_finite = 0;

@@ -12,7 +12,7 @@ namespace kith {
 
 // As DataSurvey::add: adds to `sums`, the columns' sums and then their squares', and returns the first row, counted
 // from `rows`, with a NaN or an infinity, or -1.
-int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool check_finite,
+int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool directions, bool check_finite,
                     std::vector<double>& sums, const Resources& resources);
 
 // The first row, counted from `rows`, with a NaN or an infinity, or -1.

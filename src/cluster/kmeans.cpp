@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cluster/centre_means.hpp"
+#include "cluster/data_scale.hpp"
 #include "cluster/first_centres.hpp"
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
@@ -52,7 +53,10 @@ VectorView<const int32_t> labels_of(const KMeansModel& model) { return {model.la
 VectorView<const double> counts_of(const KMeansModel& model) { return {model.counts.data(), model.counts.size(), {}}; }
 
 // From keys to what is reported: the distance, or the inner product.
-float distance_of(float key, bool spherical) { return spherical ? 0.0f - key : std::sqrt(key); }
+float distance_of(float key, int exponent, bool spherical) {
+  if (spherical) return 0.0f - key;
+  return exponent == 0 ? std::sqrt(key) : std::ldexp(std::sqrt(key), -exponent);
+}
 
 void check_same_columns(int64_t rows, int64_t centres) {
   if (rows == centres) return;
@@ -115,8 +119,12 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resourc
   state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
 }
 
-void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& outer) {
+void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& given_resources) {
   const DefaultFloatMode mode;
+  if (given.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
+  MatrixView rows = given;
+  KMeansInput input = given_input;
+  Resources outer = given_resources;
   KMeansParams params = this->params();
   const std::shared_ptr<const KMeansModel> former = state_->current();
   const bool begins = former->centres.rows() == 0;
@@ -127,6 +135,19 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   }
   check_kmeans_input(params, RowsInfo(rows), input);
   params = this->params();
+  MatrixBuffer scaled_values;
+  MatrixBuffer scaled_centres;
+  ViewSource as_given(given);
+  const int exponent = params.spherical ? 0 : scale_exponent(sample_data(as_given, given.cols(), outer).largest);
+  if (exponent != 0) {
+    outer = outer.with_device(resolve_kmeans_device(KMeansShape(RowsInfo(given), params.clusters), {}, outer));
+    scaled_values = scaled_copy(given, exponent, outer);
+    rows = scaled_values.view();
+    if (begins && params.init == KMeansInit::given) {
+      scaled_centres = scaled_copy(input.centres, exponent, outer);
+      input.centres = scaled_centres.view();
+    }
+  }
 
   const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
   KMeansWish wish;
@@ -160,6 +181,7 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
     const MatrixView old = former->centres.view();
     std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
     std::copy_n(former->counts.data(), params.clusters, next.counts.data());
+    scale_values(centres, exponent);
   }
   if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
   backend->set_rows(arrays);
@@ -167,13 +189,14 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   backend->begin_pass(true);
   backend->scan_all(source, planned.plan.piece_rows, meter);
   next.objective = backend->objective();
-  next.history = former->history;
-  next.history.push_back(next.objective);
   next.iterations = former->iterations + 1;
   backend->move_by_batch(centres, next.counts.data());
   backend->get_centres(centres);
   backend->get_rows();
   meter.finish();
+  scale_back(next, exponent);
+  next.history = former->history;
+  next.history.push_back(next.objective);
   state_->publish(std::move(next));
 }
 
@@ -184,10 +207,10 @@ void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, 
   check_same_columns(rows.cols(), model->centres.cols());
   assign_kmeans(
       params(), model->centres.view(), rows_of(rows),
-      [&](int64_t first, int64_t count, const int32_t* found, const float* keys) {
-        for (int64_t i = 0; i < count; ++i) {
-          if (labels != nullptr) labels[first + i] = found[i];
-          if (distances != nullptr) distances[first + i] = distance_of(keys[i], params().spherical);
+      [&](const AssignedRows& some) {
+        if (labels != nullptr) std::copy_n(some.labels, some.count, labels + some.first);
+        for (int64_t i = 0; distances != nullptr && i < some.count; ++i) {
+          distances[some.first + i] = distance_of(some.keys[i], some.exponent, params().spherical);
         }
       },
       resources);
@@ -203,15 +226,15 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   std::vector<float> distances;
   assign_kmeans(
       params(), model->centres.view(), rows_of(rows),
-      [&](int64_t first, int64_t count, const int32_t* labels, const float* keys) {
+      [&](const AssignedRows& some) {
         constexpr int64_t kAtOnce = 4096;
-        for (int64_t at = 0; at < count; at += kAtOnce) {
-          const int64_t part = std::min(kAtOnce, count - at);
+        for (int64_t at = 0; at < some.count; at += kAtOnce) {
+          const int64_t part = std::min(kAtOnce, some.count - at);
           distances.resize(static_cast<size_t>(part));
           for (int64_t i = 0; i < part; ++i) {
-            distances[static_cast<size_t>(i)] = distance_of(keys[at + i], params().spherical);
+            distances[static_cast<size_t>(i)] = distance_of(some.keys[at + i], some.exponent, params().spherical);
           }
-          sink(first + at, part, labels + at, distances.data());
+          sink(some.first + at, part, some.labels + at, distances.data());
         }
       },
       resources);

@@ -39,7 +39,12 @@ void KMeansParams::validate() const {
           init_points_per_centre, "at least 1, 0 for all rows, or -1 to have it chosen");
   require(batch_size >= 0 && batch_size <= std::numeric_limits<int32_t>::max(), "batch_size", batch_size,
           "from 1 to 2147483647, or 0 for whole passes");
-  if (!(tol >= 0) || !std::isfinite(tol)) throw InvalidArgument(fmt::format("tol = {}; it must be at least 0", tol));
+  if (!(tol >= 0) || !std::isfinite(tol)) {
+    throw InvalidArgument(
+        fmt::format("tol = {}; it must be a finite number, at least 0 (1 stops after an iteration or "
+                    "two, as does iterations = 1)",
+                    tol));
+  }
   if (name_of(init) == "?") throw InvalidArgument(fmt::format("init {} is none", static_cast<int>(init)));
 }
 

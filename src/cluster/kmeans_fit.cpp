@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "cluster/data_scale.hpp"
 #include "cluster/data_survey.hpp"
 #include "cluster/first_centres.hpp"
 #include "cluster/kmeans_checks.hpp"
@@ -49,7 +50,7 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
   const bool check = wants_check(params, shape.dtype) && !plan.cuda.checks_finite;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", shape.rows, resources);
-  DataSurvey survey(origin, shape.space.host_readable() ? plan.piece_rows : 0, resources);
+  DataSurvey survey(origin, params.spherical, shape.space.host_readable() ? plan.piece_rows : 0, resources);
   for (int64_t first = 0; first < shape.rows; first += plan.piece_rows) {
     const int64_t count = std::min(plan.piece_rows, shape.rows - first);
     survey.add(source.fetch(first, count), first, check, meter, resources);
@@ -136,15 +137,31 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   model.objective = 0;
   assign_kmeans(
       params, model.centres.view(), rows,
-      [&](int64_t first, int64_t n, const int32_t* labels, const float* keys) {
-        std::copy_n(labels, n, model.labels.data() + first);
-        const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + first;
-        for (int64_t at = 0; at < n; at += kSumBlock) {
-          model.objective += objective_of(keys + at, w == nullptr ? w : w + at, std::min(kSumBlock, n - at));
+      [&](const AssignedRows& some) {
+        std::copy_n(some.labels, some.count, model.labels.data() + some.first);
+        const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + some.first;
+        for (int64_t at = 0; at < some.count; at += kSumBlock) {
+          const int64_t block = std::min(kSumBlock, some.count - at);
+          model.objective += std::ldexp(objective_of(some.keys + at, w == nullptr ? w : w + at, block),
+                                        params.spherical ? 0 : -2 * some.exponent);
         }
       },
       resources);
   return model;
+}
+
+// Of up to 256 rows.
+DataSample sample_of(const KMeansRows& rows, const Resources& resources) {
+  return sample_data(*rows.open(1, resources), rows.info.cols, resources);
+}
+
+float largest_difference(const MatrixView& centres, const std::vector<float>& origin) {
+  float largest = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    for (size_t c = 0; c < origin.size(); ++c) largest = std::max(largest, std::fabs(centre[c] - origin[c]));
+  }
+  return largest;
 }
 
 }  // namespace
@@ -181,29 +198,61 @@ PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, cons
                                       resources);
 }
 
-KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
+KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, const KMeansInput& input,
                        const Resources& outer) {
   const int64_t most = params.max_points_per_centre;
-  const bool samples = most > 0 && most < rows.info.rows / params.clusters;
-  const KMeansShape shape(rows.info, params.clusters);
+  const bool samples = most > 0 && most < given.info.rows / params.clusters;
+  const KMeansShape shape(given.info, params.clusters);
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
-  KMeansModel model = samples ? fit_sample(params, rows, input, most * params.clusters, resources)
-                              : fit_all_rows(params, rows, input, resources);
+  // Directions have no scale.
+  const int exponent = params.spherical ? 0 : scale_exponent(sample_of(given, resources).largest);
+  const KMeansRows rows = scaled_rows(given, exponent);
+  KMeansInput scaled = input;
+  MatrixBuffer centres;
+  if (exponent != 0 && params.init == KMeansInit::given) {
+    centres = scaled_copy(input.centres, exponent, resources);
+    scaled.centres = centres.view();
+  }
+  KMeansModel model = samples ? fit_sample(params, rows, scaled, most * params.clusters, resources)
+                              : fit_all_rows(params, rows, scaled, resources);
+  scale_back(model, exponent);
   if (!std::isfinite(model.objective)) {
-    resources.log(LogLevel::warning,
-                  "k-means: squared distances overflow f32, so assignments are unreliable; scale the data down");
+    resources.log(
+        LogLevel::warning,
+        "k-means: squared distances overflow f32, so assignments are unreliable; some rows are far larger than "
+        "most, scale the data down or leave these out");
   }
   return model;
 }
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
-                   const Resources& outer) {
-  if (rows.info.rows == 0) return;
+void scale_back(KMeansModel& model, int exponent) {
+  if (exponent == 0) return;
+  scale_values(model.centres.mutable_view(), -exponent);
+  model.objective = std::ldexp(model.objective, -2 * exponent);
+  for (double& objective : model.history) objective = std::ldexp(objective, -2 * exponent);
+}
+
+void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
+                   const KeySink& sink, const Resources& outer) {
+  if (given.info.rows == 0) return;
+  int exponent = 0;
+  MatrixBuffer scaled;
+  MatrixView centres = given_centres;
+  if (!params.spherical) {
+    const DataSample sample = sample_of(given, outer);
+    exponent = scale_exponent(std::max(sample.largest, largest_difference(given_centres, sample.origin)));
+    if (exponent != 0) {
+      scaled = scaled_copy(given_centres, exponent, outer);
+      centres = scaled.view();
+    }
+  }
+  const KMeansRows rows = scaled_rows(given, exponent);
   const KMeansShape shape(rows.info, centres.rows());
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;
-  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
+  const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
+  const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
   const Resources& resources = planned.resources();
   const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
   const std::unique_ptr<RowSource> source = rows.open(piece, resources);
@@ -221,7 +270,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const 
     backend->begin_pass(false);
     backend->scan(part, 0, meter);
     backend->get_rows();
-    sink(first, count, labels.data(), keys.data());
+    sink({first, count, labels.data(), keys.data(), exponent});
     meter.poll();
   }
   meter.finish();

@@ -44,8 +44,20 @@ PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, cons
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& resources);
 
-// Hands out the labels and keys of consecutive rows. The values are checked where `check_finite`.
-using KeySink = std::function<void(int64_t first, int64_t count, const int32_t* labels, const float* keys)>;
+// What was found of rows times 2^exponent, as it is for the rows themselves.
+void scale_back(KMeansModel& model, int exponent);
+
+// Labels and keys of consecutive rows, which are those of rows and centres times 2^exponent (data_scale.hpp).
+struct AssignedRows {
+  int64_t first = 0;
+  int64_t count = 0;
+  const int32_t* labels = nullptr;
+  const float* keys = nullptr;
+  int exponent = 0;
+};
+
+// Hands out all rows in their order. The values are checked where `check_finite`.
+using KeySink = std::function<void(const AssignedRows& rows)>;
 void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
                    const Resources& resources);
 

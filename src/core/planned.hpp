@@ -8,9 +8,11 @@
 
 #include "core/cpu_target.hpp"
 #include "core/memory_budget.hpp"
+#include "core/named_limit.hpp"
 #include "core/plan_budget.hpp"
 #include "core/reservation.hpp"
 
+#include <algorithm>
 #include <memory>
 
 namespace kith {
@@ -37,6 +39,32 @@ inline PlanBudget budget_left(const Resources& resources) {
           cpu_extensions()};
 }
 
+// Throws what a plan needs at least together with what is in use, as the limit that would do.
+template <typename PlanWith>
+[[noreturn]] void name_the_limit(const PlanWith& plan_with, const PlanBudget& left, const OutOfMemory& error,
+                                 const Resources& resources) {
+  const auto fits = [&](int64_t host, int64_t device) {
+    try {
+      PlanBudget budget = left;
+      budget.host = host;
+      budget.device = device;
+      (void)plan_with(budget);
+      return true;
+    } catch (const OutOfMemory&) {
+      return false;
+    }
+  };
+  const int64_t needed = error.bytes_needed();
+  if (fits(std::max(left.host, needed), left.device)) {
+    throw NamedLimit("host", resources.host_memory()->used() + needed, error.what());
+  }
+  // Where a GPU itself has too little memory, no limit would do.
+  if (fits(left.host, std::max(left.device, needed))) {
+    throw NamedLimit("device", resources.device_memory()->used() + needed, error.what());
+  }
+  throw error;
+}
+
 // With half of what is left, where that will do: other calls under the same limits want to work too.
 template <typename Plan, typename PlanWith>
 Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resources) {
@@ -50,7 +78,11 @@ Planned<Plan> plan_and_reserve(const PlanWith& plan_with, const Resources& resou
     try {
       planned.plan = plan_with(half);
     } catch (const OutOfMemory&) {
-      planned.plan = plan_with(all);
+      try {
+        planned.plan = plan_with(all);
+      } catch (const OutOfMemory& error) {
+        name_the_limit(plan_with, all, error, resources);
+      }
     }
     try {
       const PlanBytes bytes = bytes_of(planned.plan);

@@ -4,6 +4,7 @@
 
 #include "core/cpu_target.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/search_limit.hpp"
 #include "rows/finite_check.hpp"
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
-double mask_from(const SearchTask& task, const CpuExtensions& cpu) {
-  if (cpu_engine(task, cpu) == CpuEngine::panels) return 0.6;
+double mask_from(const SearchTask& task, CpuEngine engine) {
+  if (engine == CpuEngine::panels) return 0.6;
   // Copying a row takes as long as comparing it with so many queries as it lies.
   constexpr double kCopy = 10;
   const auto queries = static_cast<double>(task.shape.queries);
@@ -43,9 +44,10 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
     return prepared && most ? FilterPath::mask : FilterPath::list;
   }
   // What is not prepared is packed for the search anyway: better only those rows that count.
-  const bool scans_as_it_lies = prepared || cpu_engine(task, cpu) == CpuEngine::direct;
-  return scans_as_it_lies && keeps_more(mask_from(task, cpu), kept, task.shape.rows) ? FilterPath::mask
-                                                                                     : FilterPath::gather;
+  const CpuEngine engine = prepared && pays_to_prepare_cpu(task) ? CpuEngine::panels : cpu_engine(task, cpu);
+  const bool scans_as_it_lies = prepared || engine == CpuEngine::direct;
+  return scans_as_it_lies && keeps_more(mask_from(task, engine), kept, task.shape.rows) ? FilterPath::mask
+                                                                                        : FilterPath::gather;
 }
 
 SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
@@ -114,7 +116,8 @@ KnnInput SettledSearch::input() const {
 
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, KnnOutput& output,
                 const Resources& resources) {
-  const SettledSearch search(shape, wish, input, resources);
+  const SettledSearch search = naming_the_limit({shape, wish, input.filter}, resources,
+                                                [&] { return SettledSearch(shape, wish, input, resources); });
   if (search.anything_to_find()) return run_knn(search.task(), search.planned(), search.input(), output);
   output.open(1, resources);
   if (!wish.result_space.host_readable() && shape.queries > 0) {

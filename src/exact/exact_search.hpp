@@ -37,6 +37,8 @@ class SettledSearch {
   KnnInput input() const;
   // The ids of the rows that are walked over, where they are not 0, 1, 2, ...
   const uint32_t* numbers() const { return task_.gathers() ? kept_.list() : nullptr; }
+  // Whether an index may yet lay out its rows for this search.
+  bool prepares() const { return input_.base.layouts != nullptr && !task_.scope.prepared; }
   // After the search: its memory may serve the results.
   void give_memory_back() { planned_ = PlannedKnn(); }
 

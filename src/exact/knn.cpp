@@ -5,6 +5,7 @@
 #include "exact/exact_search.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
+#include "exact/search_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -16,10 +17,13 @@ void KnnParams::validate() const {
 }
 
 Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params, const Resources& resources) {
-  check_knn(RowsInfo(queries), RowsInfo(base), params);
-  Neighbors result(queries.rows(), params.k, resources);
-  knn(queries, base, result.view(), params, resources);
-  return result;
+  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
+  const SearchWish wish{.k = params.k};
+  return naming_the_limit({shape, wish, params.filter, neighbors_bytes(queries.rows(), params.k)}, resources, [&] {
+    Neighbors result(queries.rows(), params.k, resources);
+    knn(queries, base, result.view(), params, resources);
+    return result;
+  });
 }
 
 void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out, const KnnParams& params,
@@ -37,13 +41,16 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
          const Resources& resources) {
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
-  const ReadMemory query_memory = queries.reserve_memory(resources);
-  const ReadMemory base_memory = base.reserve_memory(resources);
-  FileSource query_rows(queries);
-  FileSource base_rows(base);
-  SinkOutput output(sink, params.k);
-  search_knn(shape, {.k = params.k, .check_finite = params.check_finite, .results_in_memory = false},
-             {query_rows, {base_rows}, params.filter}, output, resources);
+  const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
+  const int64_t reading = queries.memory_bytes() + base.memory_bytes();
+  naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {
+    const ReadMemory query_memory = queries.reserve_memory(resources);
+    const ReadMemory base_memory = base.reserve_memory(resources);
+    FileSource query_rows(queries);
+    FileSource base_rows(base);
+    SinkOutput output(sink, params.k);
+    search_knn(shape, wish, {query_rows, {base_rows}, params.filter}, output, resources);
+  });
 }
 
 }  // namespace kith

@@ -67,6 +67,22 @@ PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& reso
   return plan_and_reserve<KnnPlan>([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
 }
 
+int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, const Resources& resources) {
+  PlanBudget budget;
+  budget.host = limit;
+  budget.device = INT64_MAX;
+  budget.threads = resources.threads();
+  return bytes_of(plan_for(task, device, budget)).host;
+}
+
+int64_t smallest_plan_bytes(const SearchTask& task, Device device, const Resources& resources) {
+  try {
+    return plan_bytes_under(task, device, 0, resources);
+  } catch (const OutOfMemory& error) {
+    return error.bytes_needed();
+  }
+}
+
 void run_knn(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input, KnnOutput& output) {
   const DefaultFloatMode mode;
   const int64_t batch = batches_of(planned.plan).query_batch;

@@ -7,6 +7,7 @@
 #include "core/host_array.hpp"
 #include "exact/dense_scan.hpp"
 #include "exact/query_set.hpp"
+#include "exact/tile_scan.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/select/candidate_list.hpp"
@@ -18,9 +19,10 @@
 namespace kith {
 namespace {
 
-// From so many queries on a matrix product is faster than a pass over the rows for each.
+// From so many queries on a matrix product is faster than a pass over the rows for each: of bytes, which are packed in
+// no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
-constexpr int64_t kPreparedProductFrom = 4;  // of rows that are packed already
+constexpr int64_t kPreparedProductFrom = 4;
 // From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
@@ -51,6 +53,22 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   const bool screens = (task.scope.prepared || many) && task.scope.rows >= kScreenFromRows;
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
+
+// Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time
+// again.
+struct RowCosts {
+  double pack;
+  double direct;   // for each query
+  double product;  // likewise
+
+  explicit RowCosts(int64_t columns) {
+    const auto cols = static_cast<double>(columns);
+    pack = 60 + 1.15 * cols;
+    direct = columns <= TileScan::kMostColumns ? 0.5 + 0.08 * cols : 1 + 0.1 * cols;
+    product = 0.2 + 0.012 * cols;
+  }
+  bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
+};
 
 // Of a packed vector and what is beside it.
 int64_t vector_bytes(PanelFormat format, int64_t cols) {
@@ -164,10 +182,16 @@ constexpr double kGpuFlops = 2.4e12;       // in float64
 
 }  // namespace
 
+bool pays_to_prepare_cpu(const SearchTask& task) { return task.shape.queries >= kProductFrom; }
+
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
-  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
-  if (!task.scope.prepared) return CpuEngine::direct;
   const PanelFormat format = packed_format(task, cpu);
+  if (!task.scope.prepared) {
+    const bool pays = holds_bytes(format) ? task.shape.queries >= kProductFrom
+                                          : RowCosts(task.shape.cols).packing_pays(task.shape.queries);
+    return pays ? CpuEngine::panels : CpuEngine::direct;
+  }
+  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
   if (format == PanelFormat::bits) return CpuEngine::panels;      // fewer operations, also for one query
   if (format == PanelFormat::screened) return CpuEngine::direct;  // behind the screen
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
@@ -184,11 +208,14 @@ KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget) {
   }
   plan = fit_plan(task, budget, CpuEngine::direct, format);  // slower for many queries, but packs nothing
   if (plan.host_bytes <= budget.host) return plan;
+  const bool nearest = task.wish.what == Wanted::nearest;
   throw OutOfMemory(
-      fmt::format("a search of {} x {} vectors with k = {} and {} threads needs at least {}, and the host memory "
-                  "limit leaves {}; raise the limit, or lower k or the threads",
-                  task.scope.rows, task.shape.cols, task.wish.k, budget.threads, format_bytes(plan.host_bytes),
-                  format_bytes(std::max<int64_t>(budget.host, 0))),
+      fmt::format("a {} of {} x {} vectors with {}{} threads needs at least {}, and the host memory limit leaves {}; "
+                  "raise the limit, or lower {}the threads",
+                  nearest ? "search" : "range search", task.scope.rows, task.shape.cols,
+                  nearest ? fmt::format("k = {} and ", task.wish.k) : "", budget.threads,
+                  format_bytes_up(plan.host_bytes), format_bytes(std::max<int64_t>(budget.host, 0)),
+                  nearest ? "k or " : ""),
       plan.host_bytes);
 }
 

@@ -35,6 +35,9 @@ struct KnnCpuPlan : SearchBatches {
   }
 };
 
+// Whether a base that will be searched again is packed for this search: fewer queries do with what there is.
+bool pays_to_prepare_cpu(const SearchTask& task);
+
 // What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
 

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/byte_size.hpp"
 #include "core/dispatch.hpp"
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -11,6 +12,7 @@
 #include "exact/knn_loop.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/pairwise_cuda.hpp"
+#include "exact/search_limit.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/stored_row.hpp"
@@ -27,6 +29,18 @@ constexpr int64_t kBlockRows = 512;
 constexpr int64_t kMostBlockQueries = 96;
 constexpr int64_t kFewestBlockQueries = 12;
 constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
+
+// Memory of each thread beside the arrays.
+struct BlockMemory {
+  int64_t queries = 0;  // rows of x in a block
+  int64_t values = 0;   // of these, widened to f32 where they are not
+  int64_t bytes = 0;    // of packed pairs
+
+  explicit BlockMemory(const MatrixView& x)
+      : queries(std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kMostBlockQueries)),
+        values(x.dtype() == DType::f32 ? 0 : queries * x.cols()),
+        bytes(canonical_block_bytes(x.cols())) {}
+};
 
 void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams& params, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
@@ -46,33 +60,30 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const int64_t block_queries =
-      std::clamp(kBlockValues / std::max<int64_t>(cols, 1), kFewestBlockQueries, kMostBlockQueries);
-  const bool as_they_lie = x.dtype() == DType::f32;
-  const int64_t widened = as_they_lie ? 0 : block_queries * cols;
-  const HostArray<float> values(resources.threads() * widened, "the widened rows", resources);
-  const int64_t scratch_bytes = canonical_block_bytes(cols);
-  const HostBuffer scratch(resources.threads() * scratch_bytes, "a block of pairs", resources);
+  const BlockMemory block(x);
+  const bool as_they_lie = block.values == 0;
+  const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
+  const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
   const int64_t row_blocks = divide_up(y.rows(), kBlockRows);
-  const int64_t query_blocks = divide_up(x.rows(), block_queries);
+  const int64_t query_blocks = divide_up(x.rows(), block.queries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
   parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task % row_blocks * kBlockRows;
-    const int64_t first_query = task / row_blocks * block_queries;
+    const int64_t first_query = task / row_blocks * block.queries;
     const int64_t count = std::min(kBlockRows, y.rows() - first);
-    const int64_t query_count = std::min(block_queries, x.rows() - first_query);
+    const int64_t query_count = std::min(block.queries, x.rows() - first_query);
     CanonicalQuery queries[kMostBlockQueries];
     double inverses[kMostBlockQueries];
     canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
     for (int64_t i = 0; i < query_count; ++i) {
-      float* const to = values.data() + slot * widened + i * cols;
+      float* const to = values.data() + slot * block.values + i * cols;
       if (!as_they_lie) widen_row(x, first_query + i, to);
       queries[i] = {as_they_lie ? reinterpret_cast<const float*>(x.row(first_query + i)) : to, inverses[i]};
     }
     float* const keys = reinterpret_cast<float*>(out.row(first_query)) + first;
     const int64_t stride = out.row_stride();
     canonical_block_cpu({kind, queries, query_count, y.slice(first, count), keys, stride},
-                        scratch.data() + slot * scratch_bytes);
+                        scratch.data() + slot * block.bytes);
     for (int64_t i = 0; i < query_count; ++i) {
       float* const distances = keys + i * stride;
       for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
@@ -85,12 +96,22 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
 
 }  // namespace
 
+int64_t pairwise_host_bytes(const MatrixView& x, const MatrixView& y, bool with_result, const Resources& resources) {
+  const int64_t result = with_result ? saturating_multiply(saturating_multiply(x.rows(), y.rows()), 4) : 0;
+  const BlockMemory block(x);
+  const int64_t scratch = resources.threads() * (array_bytes<float>(block.values) + block.bytes);
+  return result > INT64_MAX - scratch ? INT64_MAX : result + scratch;
+}
+
 MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params,
                                 const Resources& resources) {
   check_result_size(x.rows(), std::max<int64_t>(y.rows(), 1));
-  MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
-  pairwise_distances(x, y, result.mutable_view(), params, resources);
-  return result;
+  const auto needed = [&] { return pairwise_host_bytes(x, y, true, resources); };
+  return naming_host_limit(needed, resources, [&] {
+    MatrixBuffer result(DType::f32, x.rows(), y.rows(), "the distances", resources);
+    pairwise_distances(x, y, result.mutable_view(), params, resources);
+    return result;
+  });
 }
 
 void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableMatrixView& out,

@@ -31,8 +31,8 @@ void ProductSearch::search(const DeviceRowsView& queries, int64_t first_query, c
   const int64_t groups = group_count(base.rows.count, product.tiles_per_group);
   const ProductOperands operands = operands_of(count, base);
   const ProductSchedule schedule = schedule_product(count, base.rows.count, product.multiprocessors);
-  launch_product_minima(product.engine, operands, schedule,
-                        {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
+  launch_product<ProductMinima>(product.engine, operands, schedule,
+                                {at<float>(layout_.minima), groups, product.tiles_per_group}, stream_);
 
   KnnWindowTask window;
   window.kind = shape_.kind;

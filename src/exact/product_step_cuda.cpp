@@ -53,9 +53,9 @@ void ProductStep::collect(const ProductCandidates& candidates, int64_t room, con
                           RerankTask& rerank) const {
   const int64_t queries = rerank.queries.count;
   KITH_CUDA_CHECK(cudaMemsetAsync(candidates.counts, 0, static_cast<size_t>(queries) * sizeof(uint32_t), stream_));
-  launch_product_candidates(shape_.product.engine, operands_of(queries, base),
-                            schedule_product(queries, base.rows.count, shape_.product.multiprocessors), candidates,
-                            stream_);
+  launch_product<ProductCandidates>(shape_.product.engine, operands_of(queries, base),
+                                    schedule_product(queries, base.rows.count, shape_.product.multiprocessors),
+                                    candidates, stream_);
   rerank.row_counts = candidates.counts;
   rerank.rows = candidates.rows;
   rerank.capacity = candidates.capacity;

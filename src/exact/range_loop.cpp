@@ -10,6 +10,7 @@
 #include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
+#include "exact/search_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -33,15 +34,43 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
   return found * bytes_each + 32 * (queries + 1) <= resources.host_memory()->available();
 }
 
-[[noreturn]] void throw_too_many(int64_t found, const PlannedKnn& planned) {
-  // Beside the rows themselves each thread has a piece of memory that it is about to fill.
-  const int64_t needed =
-      found * kBytesPerHit + bytes_of(planned.plan).host + planned.resources().threads() * (int64_t{1} << 20);
-  throw OutOfMemory(
-      fmt::format("{} rows are in range, which takes {} with the search, more than the host memory limit leaves; raise "
-                  "the limit, or lower the radius",
-                  found, format_bytes(needed)),
-      needed);
+// Beside the rows themselves each thread has a piece of memory that it is about to fill.
+int64_t bytes_of_rows(int64_t found, const SearchShape& shape, const Resources& resources) {
+  return found * kBytesPerHit + 32 * (shape.queries + 1) + resources.threads() * (int64_t{1} << 20);
+}
+
+// The host limit for so many rows. A search plans with half of its limit where that will do, and an index lays out its
+// rows in half of it (`prepares`): with twice the larger part all fit, and so they do with room for the largest plan.
+int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool prepares, const Resources& resources) {
+  const int64_t rows = bytes_of_rows(found, task.shape, resources);
+  const int64_t with_any = 2 * std::max(rows, smallest_plan_bytes(task, device, resources));
+  if (prepares) return 2 * with_any;
+  return std::min(with_any, rows + plan_bytes_under(task, device, INT64_MAX, resources));
+}
+
+// `held` is in use beside the search, by its filter among others.
+[[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
+                                 const Resources& resources) {
+  const Device device = batches_of(search.planned().plan).device;
+  const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
+  throw NamedLimit(
+      "host", held + range_limit(found, search.task(), device, prepares, resources),
+      fmt::format("{} rows are in range, which takes {} beside the search, more than the host memory limit "
+                  "leaves; raise the limit, or lower the radius",
+                  found, format_bytes_up(rows)));
+}
+
+// How many rows are in range nobody knows before the search.
+SettledSearch settled(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
+                      const Resources& resources) {
+  try {
+    return naming_the_limit({shape, wish, input.filter}, resources,
+                            [&] { return SettledSearch(shape, wish, input, resources); });
+  } catch (const NamedLimit& error) {
+    if (error.which() != "host") throw;
+    throw NamedLimit("host", 2 * (error.bytes_needed() + bytes_of_rows(0, shape, resources)),
+                     fmt::format("{} (each row in range takes {} bytes more)", error.refused(), kBytesPerHit));
+  }
 }
 
 SearchWish wish_of(const RangeParams& params) { return {.what = Wanted::within, .check_finite = params.check_finite}; }
@@ -52,6 +81,8 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
                     const Resources& resources, const Done& done) {
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
+  const int64_t held = resources.host_memory()->used() - bytes_of(search.planned().plan).host;
+  const bool prepares = search.prepares();
   const KnnInput rows = search.input();
   int64_t batch = batches_of(search.planned().plan).query_batch;
   const float most = key_of(params.metric, params.radius);
@@ -74,7 +105,7 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
     if (fits) done(first, backend->finish(meter));
     const bool again = !fits && when_full == WhenFull::smaller_batches;
-    if (again && count == 1) throw_too_many(backend->counted(), search.planned());
+    if (again && count == 1) throw_too_many(backend->counted(), search, held, prepares, resources);
     backend->clear();
     if (again) {
       batch = (count + 1) / 2;
@@ -84,7 +115,7 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
     if (counts_only) backend->only_count();
     first += count;
   }
-  if (counts_only) throw_too_many(found, search.planned());
+  if (counts_only) throw_too_many(found, search, held, prepares, resources);
   meter.finish();
 }
 
@@ -113,7 +144,7 @@ SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const Ran
 RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
                             const Resources& resources) {
   const DefaultFloatMode mode;
-  SettledSearch search(shape, wish_of(params), input, resources);
+  SettledSearch search = settled(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   int64_t found = 0;
   for_each_batch(search, params, WhenFull::count, resources, [&](int64_t, CollectedHits hits) {
@@ -139,7 +170,7 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources) {
   const DefaultFloatMode mode;
-  const SettledSearch search(shape, wish_of(params), input, resources);
+  const SettledSearch search = settled(shape, wish_of(params), input, resources);
   int64_t told = 0;
   for_each_batch(search, params, WhenFull::smaller_batches, resources, [&](int64_t first, const CollectedHits& hits) {
     RangeNeighbors part(hits.queries(), hits.size(), resources);

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "exact/range_loop.hpp"
+#include "exact/search_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -27,11 +28,15 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
                   const Resources& resources) {
   const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
-  const ReadMemory query_memory = queries.reserve_memory(resources);
-  const ReadMemory base_memory = base.reserve_memory(resources);
-  FileSource query_rows(queries);
-  FileSource base_rows(base);
-  search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
+  const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
+  const int64_t reading = queries.memory_bytes() + base.memory_bytes();
+  naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {
+    const ReadMemory query_memory = queries.reserve_memory(resources);
+    const ReadMemory base_memory = base.reserve_memory(resources);
+    FileSource query_rows(queries);
+    FileSource base_rows(base);
+    search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
+  });
 }
 
 }  // namespace kith

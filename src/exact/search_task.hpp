@@ -21,8 +21,8 @@ struct SearchShape {
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
   Metric metric = Metric::l2;
-  MemorySpace query_space;
-  MemorySpace base_space;
+  MemorySpace query_space = {};
+  MemorySpace base_space = {};
   bool queries_in_memory = true;  // else they are read from a file, piece by piece
   bool base_in_memory = true;
   bool base_checked = false;  // an index has looked at the rows when they were added

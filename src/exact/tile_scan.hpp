@@ -13,6 +13,7 @@ namespace kith {
 class TileScan {
  public:
   static constexpr int64_t kTileRows = kColumnRows;
+  static constexpr int64_t kMostColumns = 32;  // of rows that are put side by side
 
   // `queries`: one after the other, as they are compared.
   TileScan(const ScanContext& context, const float* queries, int64_t split, int slot, bool check_finite)
@@ -29,7 +30,6 @@ class TileScan {
   int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first);
 
  private:
-  static constexpr int64_t kMostColumns = 32;  // of rows that are put side by side
   static bool puts_side_by_side(const ScanContext& context);
   void put_side_by_side(const MatrixView& rows);
   // From what is in values_ and facts_.

@@ -4,6 +4,8 @@
 #include <kith/knn.hpp>
 
 #include "core/name_table.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/search_limit.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/graph_check.hpp"
 
@@ -30,11 +32,15 @@ void KnnGraphParams::validate() const {
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
-  KnnGraph graph;  // what a search finds need not be validated
-  graph.neighbors_ = Neighbors(x.rows(), params.k, resources);
-  graph.metric_ = params.metric;
-  knn_graph(x, graph.neighbors_.view(), params, resources);
-  return graph;
+  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  const SearchWish wish{.k = params.k, .without_self = true};
+  return naming_the_limit({shape, wish, RowFilter(), neighbors_bytes(x.rows(), params.k)}, resources, [&] {
+    KnnGraph graph;  // what a search finds need not be validated
+    graph.neighbors_ = Neighbors(x.rows(), params.k, resources);
+    graph.metric_ = params.metric;
+    knn_graph(x, graph.neighbors_.view(), params, resources);
+    return graph;
+  });
 }
 
 void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,

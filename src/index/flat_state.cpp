@@ -1,7 +1,6 @@
 // How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
-#include "core/cpu_target.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
@@ -36,7 +35,7 @@ class FlatLayouts final : public BaseLayouts {
   bool prepare(const SearchTask& task, Device device, const Resources& resources) override {
     device_ = device;
     // A search of few queries uses what there is on the CPU, but would not make up for packing.
-    const bool few = device == Device::cpu() && cpu_engine(task, cpu_extensions()) == CpuEngine::direct;
+    const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = state_.params().prepare && !few;
     const PrepareOptions options = flat_prepare_options(state_.params(), task.shape.query_dtype);
     bool all = true;

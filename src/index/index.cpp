@@ -4,6 +4,7 @@
 
 #include "cuda/device_memory.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/search_limit.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_kinds.hpp"
 #include "index/index_publisher.hpp"
@@ -62,9 +63,15 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
   KnnParams{params.k, impl_->params.metric}.validate();
   check_result_size(queries.rows(), params.k);
-  Neighbors result(queries.rows(), params.k, resources);
-  search(queries, result.view(), params, resources);
-  return result;
+  // Rows that a state keeps otherwise than as f32 take no more.
+  const SearchShape shape{
+      .queries = queries.rows(), .rows = size(), .cols = queries.cols(), .metric = impl_->params.metric};
+  const SearchWish wish{.k = params.k};
+  return naming_the_limit({shape, wish, params.filter, neighbors_bytes(queries.rows(), params.k)}, resources, [&] {
+    Neighbors result(queries.rows(), params.k, resources);
+    search(queries, result.view(), params, resources);
+    return result;
+  });
 }
 
 void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,

@@ -99,6 +99,8 @@ ReadMemory VectorFile::reserve_memory(const Resources& resources) const {
   return impl_->file.reserve_memory(resources);
 }
 
+int64_t VectorFile::memory_bytes() const { return impl_->file.values().memory_bytes(); }
+
 struct VectorFileWriter::Impl {
   MatrixFileWriter file;
   DType dtype;

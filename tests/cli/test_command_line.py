@@ -54,7 +54,7 @@ def test_no_command_prints_help_and_fails(kith):
         (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "010"], "'010' is not a decimal whole number"),
-        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "9999999999999999999"], "not a decimal whole number"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "9999999999999999999"], "-k: 9999999999999999999 is too large"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--colour"], "--colour"),
         (["convert", "a.fbin"], "OUT is required"),
         (["kmeans", "--data", "x.fbin", "--out", "c.fbin", "--seed", "-1"], "'-1' is negative"),

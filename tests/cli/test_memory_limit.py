@@ -1,6 +1,7 @@
 """--memory-limit: a promise about the peak resident memory of the whole process. It changes no byte of the output."""
 
 import gzip
+import re
 import subprocess
 import sys
 
@@ -197,8 +198,25 @@ def test_too_small_a_limit_says_what_would_do(kith_unsanitized, tmp_path):
     outcome = kith_unsanitized(*arguments, "--memory-limit", "24M")
     assert outcome.code == 4
     assert "of --memory-limit 24 MiB the program itself takes" in outcome.err
-    enough = float(outcome.err.rsplit(" MiB would do", 1)[0].rsplit(" ", 1)[1])
-    limit = int(
-        (enough + 0.5) * MIB
-    )  # the number is rounded, and the program's own share differs a little from run to run
-    assert peak_memory(kith_unsanitized, *arguments, "--memory-limit", limit) <= limit
+    limit = re.search(r"--memory-limit (\d+)M would do", outcome.err)[1]
+    assert peak_memory(kith_unsanitized, *arguments, "--memory-limit", f"{limit}M") <= int(limit) * MIB
+
+
+def advice(kith, arguments, limit):
+    error = kith.fails(4, *arguments, "--memory-limit", limit)
+    return int(re.search(r"--memory-limit (\d+)M would do", error)[1])
+
+
+def test_following_the_advice_takes_one_try(kith_unsanitized, tmp_path):
+    kith = kith_unsanitized
+    base = write_matrix(tmp_path / "b.fbin", np.random.default_rng(14).standard_normal((1500, 2000)))
+    own = kith.fails(4, "knn", "--base", base, "--queries", base, "--out-ids", tmp_path / "i.ibin", "--memory-limit", "4M")
+    little = f"{int(float(re.search(r'less than the ([0-9.]+) MiB', own)[1])) + 2}M"
+    files = ["--base", base, "--queries", base, "--threads", 2, "--out-ids", tmp_path / "i.ibin"]
+    search = ["knn", *files, "-k", 1400]
+    limit = advice(kith, search, little)
+    assert peak_memory(kith, *search, "--memory-limit", f"{limit}M") <= limit * MIB
+    # How many rows are in range is known once there is memory to look for them.
+    around = ["range", *files, "--radius", 1e9, "--out-offsets", tmp_path / "o.ibin"]
+    limit = advice(kith, around, f"{advice(kith, around, little)}M")
+    assert peak_memory(kith, *around, "--memory-limit", f"{limit}M") <= limit * MIB

@@ -1,8 +1,11 @@
 """The progress bar: drawn on a terminal alone, and gone in the end."""
 
+import fcntl
 import os
 import pty
+import struct
 import subprocess
+import termios
 import threading
 
 import numpy as np
@@ -19,9 +22,10 @@ def vectors(tmp_path_factory):
     return write_matrix(tmp_path_factory.mktemp("bar") / "v.fbin", np.zeros((100_000, 128), np.float32))
 
 
-def run_on_terminal(kith, *arguments):
-    """stdout and what a terminal got from stderr."""
+def run_on_terminal(kith, *arguments, columns=0, term="xterm"):
+    """stdout and what a terminal, of a width that it tells if any, got from stderr."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     drawn = []
 
     def listen():
@@ -36,7 +40,9 @@ def run_on_terminal(kith, *arguments):
 
     listener = threading.Thread(target=listen)
     listener.start()
-    done = subprocess.run([kith.path, *map(str, arguments)], stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    environment = {**os.environ, "TERM": term}
+    command = [kith.path, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, timeout=60, env=environment)
     os.close(theirs)
     listener.join(30)
     os.close(ours)
@@ -50,6 +56,26 @@ def test_bar_on_a_terminal(kith, vectors, tmp_path):
     assert frames[0] == "" and frames[-1] == ""  # each frame clears the one before, the last clear leaves nothing
     assert frames[1] == f"convert [{'.' * 30}]   0 %"
     assert frames[-2].startswith(f"convert [{'#' * 30}] 100 %  ") and "/s  0:00 left" in frames[-2]
+
+
+@pytest.mark.parametrize("columns", [200, 80, 60, 40, 30, 20, 12, 6, 1])
+def test_no_line_is_wider_than_the_terminal(kith, vectors, tmp_path, columns):
+    code, _, drawn = run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy", columns=columns)
+    frames = drawn.split(CLEAR_LINE)
+    assert code == 0 and len(frames) > 2 and max(map(len, frames)) < columns
+    if columns >= 12:
+        assert "100 %" in frames[-2]
+    if columns >= 30:
+        assert frames[-2].startswith("convert [#####")
+    if columns >= 60:
+        assert "left" in frames[-2]
+
+
+def test_a_dumb_terminal_gets_plain_lines(kith, vectors, tmp_path):
+    code, _, drawn = run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy", term="dumb")
+    lines = drawn.replace("\r\n", "\n").splitlines()
+    assert code == 0 and "\x1b" not in drawn and "\r" not in drawn.replace("\r\n", "\n")
+    assert lines[0] == "convert: 0 %" and lines[-1] == "convert: 100 %" and len(lines) <= 11
 
 
 def test_bar_with_json_leaves_stdout_clean(kith, vectors, tmp_path):

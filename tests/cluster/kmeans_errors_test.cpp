@@ -43,11 +43,36 @@ TEST(KMeansErrors, Parameters) {
   EXPECT_THAT(refused([](KMeansParams& p) { p.n_init = 0; }), HasSubstr("n_init = 0"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.tol = -1; }), HasSubstr("tol = -1"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.tol = NAN; }), HasSubstr("tol = nan"));
+  EXPECT_THAT(refused([](KMeansParams& p) { p.tol = INFINITY; }), HasSubstr("tol = inf; it must be a finite number"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.batch_size = -5; }), HasSubstr("batch_size = -5"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.max_points_per_centre = -1; }), HasSubstr("max_points_per_centre"));
   EXPECT_THAT(refused([](KMeansParams& p) { p.init_points_per_centre = -2; }), HasSubstr("init_points_per_centre"));
   EXPECT_THAT(message_of<InvalidArgument>([] { parse_kmeans_init("best"); }), HasSubstr("kmeans++, random, given"));
   EXPECT_EQ(parse_kmeans_init(name_of(KMeansInit::random)), KMeansInit::random);
+}
+
+TEST(KMeansErrors, ABatchWithoutRows) {
+  const auto rows = make_floats(Shape::gaussian, 5, 3, 1);
+  KMeans model(with_clusters(2));
+  const auto text = [&] {
+    return message_of<InvalidArgument>([&] { model.partial_fit(rows.view().slice(0, 0), {}, cpu_resources(1)); });
+  };
+  EXPECT_THAT(text(), HasSubstr("given no rows"));
+  model.partial_fit(rows.view(), {}, cpu_resources(1));
+  EXPECT_THAT(text(), HasSubstr("given no rows"));
+}
+
+TEST(KMeansErrors, WhatIsFarTooLargeIsWarnedOf) {
+  auto rows = make_floats(Shape::gaussian, 600, 3, 1);
+  // None of the rows that the scale follows from, and more than there are centres.
+  rows.row(1)[0] = rows.row(3)[1] = rows.row(5)[2] = 3e38f;
+  std::vector<std::string> warnings;
+  const Resources resources = cpu_resources(1).with_log([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warnings.emplace_back(text);
+  });
+  fit(rows.view(), with_clusters(2), {}, resources);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings.front(), HasSubstr("overflow"));
 }
 
 TEST(KMeansErrors, MoreClustersThanRows) {

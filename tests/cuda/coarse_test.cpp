@@ -55,16 +55,16 @@ std::string coarse_said(const Vectors& queries, const Vectors& base, const KnnPa
 std::vector<float> part_minima(ProductEngine engine, const ProductOperands& operands, int rows_per_part) {
   const int64_t count = operands.query_count * part_count(operands.row_count, rows_per_part);
   const DeviceArray values(static_cast<size_t>(count) * 4);
-  launch_product_parts(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
-                       {as<float>(values), rows_per_part}, nullptr);
+  launch_product<ProductParts>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
+                               {as<float>(values), rows_per_part}, nullptr);
   return read_back<float>(values, count);
 }
 
 std::vector<float> group_minima(ProductEngine engine, const ProductOperands& operands, int tiles_per_group) {
   const int64_t stride = group_count(operands.row_count, tiles_per_group);
   const DeviceArray values(static_cast<size_t>(operands.query_count * stride) * 4);
-  launch_product_minima(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
-                        {as<float>(values), stride, tiles_per_group}, nullptr);
+  launch_product<ProductMinima>(engine, operands, schedule_product(operands.query_count, operands.row_count, 7),
+                                {as<float>(values), stride, tiles_per_group}, nullptr);
   return read_back<float>(values, operands.query_count * stride);
 }
 
@@ -106,9 +106,10 @@ TEST_F(CudaCoarseSmall, MarksAreTheCandidates) {
         const ProductSchedule schedule = schedule_product(queries, rows, 7);
         KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(queries) * 4));
         KITH_CUDA_CHECK(cudaMemset(words.data(), 0xA5, static_cast<size_t>(queries * mark_words(rows)) * 4));
-        launch_product_candidates(engine, data.view(), schedule,
-                                  {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(found), rows}, nullptr);
-        launch_product_marks(engine, data.view(), schedule, {as<float>(limits), as<uint32_t>(words)}, nullptr);
+        launch_product<ProductCandidates>(engine, data.view(), schedule,
+                                          {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(found), rows},
+                                          nullptr);
+        launch_product<ProductMarks>(engine, data.view(), schedule, {as<float>(limits), as<uint32_t>(words)}, nullptr);
         const std::vector<uint32_t> candidate_counts = read_back<uint32_t>(counts, queries);
         const std::vector<uint32_t> candidates = read_back<uint32_t>(found, queries * rows);
         const std::vector<uint32_t> marks = read_back<uint32_t>(words, queries * mark_words(rows));

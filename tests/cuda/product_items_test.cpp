@@ -110,7 +110,7 @@ TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
           expect_covered<float>(
               items, all, kQueries * groups,
               [&](const ProductSchedule& schedule, float* out) {
-                launch_product_minima(engine, data.view(), schedule, {out, groups, tiles}, nullptr);
+                launch_product<ProductMinima>(engine, data.view(), schedule, {out, groups, tiles}, nullptr);
               },
               [&](int64_t i) { return std::pair(i / groups, group_row(i % groups, 0, tiles)); });
         }
@@ -118,14 +118,14 @@ TEST_F(CudaProductItemsSmall, MinimaPartsAndMarks) {
         expect_covered<float>(
             items, all, kQueries * parts,
             [&](const ProductSchedule& schedule, float* out) {
-              launch_product_parts(engine, data.view(), schedule, {out, 8}, nullptr);
+              launch_product<ProductParts>(engine, data.view(), schedule, {out, 8}, nullptr);
             },
             [&](int64_t i) { return std::pair(i / parts, i % parts / 16 * kOperandTile); });
         const int64_t words = mark_words(kRows);
         expect_covered<uint32_t>(
             items, all, kQueries * words,
             [&](const ProductSchedule& schedule, uint32_t* out) {
-              launch_product_marks(engine, data.view(), schedule, {as<float>(limits), out}, nullptr);
+              launch_product<ProductMarks>(engine, data.view(), schedule, {as<float>(limits), out}, nullptr);
             },
             [&](int64_t i) { return std::pair(i / words, marked_row(i % words, 0)); });
       }
@@ -144,8 +144,8 @@ TEST_F(CudaProductItemsSmall, Candidates) {
       const DeviceArray counts(static_cast<size_t>(kQueries) * 4);
       const DeviceArray rows(static_cast<size_t>(kQueries * kRows) * 4);
       KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kQueries) * 4));
-      launch_product_candidates(engine, data.view(), schedule,
-                                {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
+      launch_product<ProductCandidates>(engine, data.view(), schedule,
+                                        {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
       const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kQueries);
       const std::vector<uint32_t> found = read_back<uint32_t>(rows, kQueries * kRows);
       std::vector<std::vector<uint32_t>> lists;
@@ -186,8 +186,9 @@ TEST_F(CudaProductItemsSmall, Nearest) {
     expect_covered<NearestRows>(
         random_items(7, kPartTiles), all, kTiles / kPartTiles * kQueries,
         [&](const ProductSchedule& schedule, NearestRows* out) {
-          launch_product_nearest(engine, data.view(), schedule,
-                                 {as<float>(slacks), as<float>(limits), out, kQueries, kPartRows, kQueries}, nullptr);
+          launch_product<ProductNearest>(engine, data.view(), schedule,
+                                         {as<float>(slacks), as<float>(limits), out, kQueries, kPartRows, kQueries},
+                                         nullptr);
         },
         [&](int64_t i) { return std::pair(i % kQueries, i / kQueries * kPartRows); });
   }
@@ -199,7 +200,7 @@ TEST_F(CudaProductItemsSmall, NoItems) {
     expect_covered<float>(
         {}, schedule_product(5, 300, 7), 5 * group_count(300, 1),
         [&](const ProductSchedule& schedule, float* out) {
-          launch_product_minima(engine, data.view(), schedule, {out, group_count(300, 1), 1}, nullptr);
+          launch_product<ProductMinima>(engine, data.view(), schedule, {out, group_count(300, 1), 1}, nullptr);
         },
         [&](int64_t i) { return std::pair(i / group_count(300, 1), group_row(i % group_count(300, 1), 0, 1)); });
   }

@@ -71,6 +71,40 @@ TEST(KnnPlan, FewQueriesAreScannedDirectlyByAllThreads) {
   EXPECT_GE(plan.row_splits, 8);
 }
 
+TEST(KnnPlan, FloatsArePackedForOneSearchWhereThatPays) {
+  const auto engine = [](int64_t queries, int64_t cols, bool prepared) {
+    SearchTask task = problem(queries, 100000, cols, 10);
+    task.scope.prepared = prepared;
+    return cpu_engine(task, {});
+  };
+  for (const int64_t cols : {1, 3, 8, 16, 32, 33, 128, 784, 40000}) {
+    SCOPED_TRACE(cols);
+    EXPECT_EQ(engine(5, cols, false), CpuEngine::direct);
+    EXPECT_EQ(engine(6, cols, true), CpuEngine::panels);
+    EXPECT_EQ(engine(500, cols, false), CpuEngine::panels);
+    bool packed = false;  // once for so many queries, then for more
+    for (int64_t queries = 1; queries < 500; ++queries) {
+      const bool panels = engine(queries, cols, false) == CpuEngine::panels;
+      EXPECT_GE(panels, packed) << queries;
+      packed = panels;
+    }
+  }
+  EXPECT_EQ(engine(10, 128, false), CpuEngine::direct);
+  EXPECT_EQ(engine(40, 128, false), CpuEngine::panels);
+  EXPECT_EQ(engine(30, 3, false), CpuEngine::direct);
+}
+
+TEST(KnnPlan, KeysOfWholeBlocksAreGivenUpFirstWhereMemoryIsShort) {
+  const SearchTask task = problem(1000, 100000, 128, 10);
+  const KnnCpuPlan all = plan_knn_cpu(task, {kNoLimit, 0, 2});
+  EXPECT_TRUE(all.dense);
+  const KnnCpuPlan less = plan_knn_cpu(task, {all.host_bytes - 1, 0, 2});
+  EXPECT_FALSE(less.dense);
+  EXPECT_EQ(less.query_batch, all.query_batch);
+  EXPECT_EQ(less.panel_rows, all.panel_rows);
+  EXPECT_FALSE(plan_knn_cpu(problem(1, 100000, 128, 10), {kNoLimit, 0, 2}).dense);
+}
+
 TEST(KnnPlan, ManyQueriesAreMultiplied) {
   const KnnCpuPlan plan = plan_knn_cpu(problem(1000, 100000, 128, 10), {kNoLimit, 0, 2});
   EXPECT_EQ(plan.engine, CpuEngine::panels);

@@ -330,6 +330,48 @@ TEST(Knn, TooSmallALimitSaysWhatIsNeededAndThatMuchIsEnough) {
   EXPECT_EQ(ids, reference::knn(queries, base, {10, Metric::l2}).ids);
 }
 
+// The limit that an OutOfMemory names for `call`, which gets a limit.
+template <typename Call>
+int64_t named_limit(const Call& call) {
+  try {
+    call(1000);
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(error.bytes_needed()) + " bytes"), std::string::npos)
+        << error.what();
+    return error.bytes_needed();
+  }
+  ADD_FAILURE() << "a limit of 1000 bytes was enough";
+  return 0;
+}
+
+TEST(Knn, TheNamedLimitIsThatOfTheWholeSearch) {
+  const auto queries = make_floats(Shape::gaussian, 400, 16, 1);
+  const auto base = make_floats(Shape::gaussian, 5000, 16, 2);
+  std::vector<uint8_t> keep(5000, 1);
+  for (size_t i = 0; i < keep.size(); i += 3) keep[i] = 0;
+  const RowFilter mask = RowFilter::mask(keep.data(), 5000);
+  const RowFilter none;
+  for (const RowFilter* filter : {&none, &mask}) {
+    const auto search = [&](int64_t limit) {
+      return knn(queries.view(), base.view(), {.k = 10, .filter = *filter}, on_cpu(2, limit));
+    };
+    const int64_t limit = named_limit(search);
+    EXPECT_EQ(search(limit).k(), 10);
+    EXPECT_THROW(search(limit / 2), OutOfMemory);
+  }
+  // What others hold counts too.
+  const Resources shared = on_cpu(2, 200'000);
+  const HostBuffer held(150'000, "another's", shared);
+  try {
+    knn(queries.view(), base.view(), {.k = 10}, shared);
+    FAIL();
+  } catch (const OutOfMemory& error) {
+    const Resources enough = on_cpu(2, error.bytes_needed());
+    const HostBuffer again(150'000, "another's", enough);
+    knn(queries.view(), base.view(), {.k = 10}, enough);
+  }
+}
+
 TEST(Knn, CanBeCancelledAndReports) {
   const auto queries = make_floats(Shape::gaussian, 200, 64, 1);
   const auto base = make_floats(Shape::gaussian, 50000, 64, 2);

@@ -69,6 +69,45 @@ def test_threads_and_limits_change_nothing(blobs, tmp_path):
         kith.KMeans(20).fit(path, memory_limit=1000)
 
 
+@pytest.mark.parametrize("scale", [1e25, 1e-24])
+def test_extreme_scales(scale, blobs):
+    x = (blobs.astype(np.float64) * scale).astype(np.float32)
+    model = kith.KMeans(10, seed=1).fit(x)
+    assert np.isfinite(model.inertia_) and np.unique(model.labels_).size == 10
+    assert model.inertia_ == pytest.approx(kith.KMeans(10, seed=1).fit(blobs).inertia_ * scale**2, rel=0.01)
+    assert (model.predict(x) == model.labels_).all()
+    other = kith.KMeans.of_centres(model.cluster_centers_)
+    assert (other.predict(x) == model.labels_).all()
+
+
+def test_what_the_library_warns_of_is_a_warning(blobs):
+    x = blobs.copy()
+    x[[1, 3, 5], [0, 1, 2]] = 3e38
+    with pytest.warns(RuntimeWarning, match="overflow") as caught:
+        kith.KMeans(2).fit(x)
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match="shape"):
+        kith.KMeans.of_centres(np.zeros(3))
+
+
+def test_small_clusters_are_found(rng):
+    """One cluster of 20,000 vectors and seven of 50."""
+    middles = 100 * rng.standard_normal((8, 4))
+    x = (np.repeat(middles, [20_000] + [50] * 7, axis=0) + rng.standard_normal((20_350, 4))).astype(np.float32)
+    for seed in range(6):
+        assert kith.KMeans(8, seed=seed).fit(x).inertia_ < 1.05 * 20_350 * 4
+    few = kith.KMeans(8, init_points_per_centre=32).fit(x)
+    assert not same(few, kith.KMeans(8).fit(x))
+
+
+def test_spherical_does_not_depend_on_the_scale(rng):
+    x = rng.standard_normal((3000, 10)).astype(np.float32)
+    one, other = (kith.KMeans(12, iterations=100, spherical=True).fit(data) for data in (x, x * np.float32(1024)))
+    assert one.n_iter_ == other.n_iter_ > 5 and same(one, other)
+    by_bytes = kith.KMeans(12, iterations=100, spherical=True).fit((x * 20 + 100).clip(0, 255).astype(np.uint8))
+    assert by_bytes.n_iter_ > 5
+
+
 def test_given_centres_and_weights():
     x = np.array([[0.0], [2], [10], [20]], np.float32)
     model = kith.KMeans(2, init=[[0.0], [20.0]], tol=0).fit(x, sample_weight=[1, 3, 0, 2])
@@ -109,6 +148,8 @@ def test_mini_batches_and_spherical(blobs):
         ({"seed": -1}, ValueError, "seed"),
         ({"tol": "small"}, TypeError, "tol"),
         ({"tol": 10**400}, ValueError, "tol is too large"),
+        ({"tol": float("inf")}, ValueError, "tol = inf; it must be a finite number"),
+        ({"init_points_per_centre": -1}, ValueError, "init_points_per_centre = -1"),
         ({"clusters": 10**5000}, ValueError, "clusters has 16610 bits"),
         ({"spherical": 1}, TypeError, "spherical"),
         ({"device": "gpu"}, ValueError, "cuda:N"),
@@ -130,6 +171,8 @@ def test_data_that_are_refused(blobs):
         kith.KMeans(3).fit(blobs, sample_weight=np.ones(2))
     with pytest.raises(ValueError, match="must be 3 x 12"):
         kith.KMeans(3, init=np.zeros((3, 4), np.float32)).fit(blobs)
+    with pytest.raises(ValueError, match="no rows"):
+        kith.KMeans(3).partial_fit(blobs[:0])
     with pytest.raises(RuntimeError, match="fit"):
         kith.KMeans(3).predict(blobs)
 

@@ -111,8 +111,8 @@ def test_copies(kind, rng):
     if kind.__class__ is not Jax:  # which has no float64 unless told so
         wide = kind.give(x[:, :24].astype(np.float64))
         same(kind, kith.knn(wide[:30], wide, k=5), true)
-    whole_numbers = kind.give(x[:, :24].astype(np.int32))
-    same(kind, kith.knn(whole_numbers[:30], whole_numbers, k=5), true)
+        whole_numbers = kind.give(x[:, :24].astype(np.int32))
+        same(kind, kith.knn(whole_numbers[:30], whole_numbers, k=5), true)
     columns = kind.give(np.ascontiguousarray(x[:, :24].T)).T
     same(kind, kith.knn(columns[:30], columns, k=5), true)
     other = kind.give(np.repeat(x[:, :24], 2, axis=1))[:, ::2]

@@ -32,7 +32,12 @@ ESTIMATORS = [
 
 
 def expected_to_fail(estimator):
-    """Where scikit-learn's own KMeans fails too: other rows are drawn as first centres."""
+    """Where scikit-learn's own KMeans fails too.
+
+    The check compares weights with rows repeated and shuffled. First centres are drawn by row numbers, so that other rows
+    are drawn, and a fit from another start may end elsewhere. From given centres both are the same: see
+    test_kmeans_weights_are_rows_repeated.
+    """
     if not isinstance(estimator, ours.KMeans):
         return {}
     return {"check_sample_weight_equivalence_on_dense_data": "a weight is not the same as a row repeated"}
@@ -196,6 +201,24 @@ def test_kmeans_weights(vectors):
     np.testing.assert_allclose(mine.cluster_centers_, peer.cluster_centers_, atol=1e-4)
     assert mine.inertia_ == pytest.approx(peer.inertia_, rel=1e-4)
     assert mine.score(x, sample_weight=weights) == pytest.approx(-mine.inertia_, rel=1e-5)
+
+
+def test_kmeans_weights_are_rows_repeated(vectors, rng):
+    x = vectors(300, 4)
+    weights = rng.integers(0, 4, 300)
+    repeated = np.repeat(x, weights, axis=0)[rng.permutation(weights.sum())]
+    start = x[:5]
+    mine = ours.KMeans(5, init=start, tol=0).fit(x, sample_weight=weights)
+    other = ours.KMeans(5, init=start, tol=0).fit(repeated)
+    np.testing.assert_allclose(mine.cluster_centers_, other.cluster_centers_, rtol=1e-5)
+    assert mine.inertia_ == pytest.approx(other.inertia_, rel=1e-5)
+    assert (mine.predict(repeated) == other.labels_).all()
+
+
+def test_kmeans_looks_at_as_many_rows_as_it_is_told(vectors):
+    x = vectors(5000, 6)
+    one, other = (ours.KMeans(6, random_state=3, init_points_per_centre=n).fit(x) for n in (None, 10))
+    assert one.cluster_centers_.tobytes() != other.cluster_centers_.tobytes()
 
 
 def test_kmeans_is_reproducible(vectors):

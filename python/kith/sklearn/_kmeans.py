@@ -21,7 +21,6 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 
 from kith import _kmeans
 from kith._arrays import VectorsLike
-from kith._knn import knn
 from kith._pairwise_distances import pairwise_distances
 from kith.sklearn._parameters import DTYPES, count_of, threads_of
 
@@ -166,7 +165,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Minus the sum of (weight times) squared distances to the nearest centre."""
         check_is_fitted(self)
         rows = self._validated(X)
-        squares = self._nearest(rows)[1].astype(np.float64)
+        squares = self._nearest(rows)[1].astype(np.float64) ** 2
         if sample_weight is not None:
             squares *= _check_sample_weight(sample_weight, rows, dtype=np.float64)
         return -float(squares.sum())
@@ -186,10 +185,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return rows
 
     def _nearest(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Labels and squared distances: one nearest neighbour among the centres, which is how k-means assigns."""
-        threads = threads_of(self.n_jobs)
-        found = knn(rows, self.cluster_centers_, 1, "sqeuclidean", device="cpu", threads=threads, check_finite=False)
-        return found.ids[:, 0].astype(np.int32), found.distances[:, 0]
+        """Labels and distances, as k-means assigns."""
+        model = _kmeans.KMeans.of_centres(self.cluster_centers_, device="cpu", check_finite=False)
+        return model.assign(rows, threads=threads_of(self.n_jobs))
 
     @property
     def _n_features_out(self) -> int:

@@ -68,37 +68,19 @@ struct ProductNearest {
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles
 };
 
-void launch_product_minima(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
-                           const ProductMinima& minima, cudaStream_t stream);
-void launch_product_candidates(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
-                               const ProductCandidates& candidates, cudaStream_t stream);
-void launch_product_parts(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
-                          const ProductParts& parts, cudaStream_t stream);
-void launch_product_marks(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
-                          const ProductMarks& marks, cudaStream_t stream);
-void launch_product_nearest(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
-                            const ProductNearest& nearest, cudaStream_t stream);
+// One of the two implementations; `Target` is one of the five above.
+template <typename Target>
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
+                cudaStream_t stream);
+template <typename Target>
+void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
+                  cudaStream_t stream);
 
-// The two implementations.
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
-                cudaStream_t stream);
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
-                cudaStream_t stream);
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
-                cudaStream_t stream);
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
-                cudaStream_t stream);
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
-                cudaStream_t stream);
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
-                  cudaStream_t stream);
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
-                  cudaStream_t stream);
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
-                  cudaStream_t stream);
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
-                  cudaStream_t stream);
-void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
-                  cudaStream_t stream);
+template <typename Target>
+void launch_product(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
+                    const Target& target, cudaStream_t stream) {
+  if (engine == ProductEngine::wgmma) return launch_wgmma(operands, schedule, target, stream);
+  launch_mma(operands, schedule, target, stream);
+}
 
 }  // namespace kith

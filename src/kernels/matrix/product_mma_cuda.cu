@@ -6,9 +6,9 @@
 
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
-#include "kernels/matrix/coarse_epilogues_cuda.hpp"
-#include "kernels/matrix/nearest_epilogue_cuda.hpp"
-#include "kernels/matrix/product_epilogue_cuda.hpp"
+#include "kernels/matrix/epilogue_of_cuda.hpp"
+
+#include <type_traits>
 
 namespace kith {
 namespace {
@@ -127,39 +127,24 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
 
 }  // namespace
 
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMinima& minima,
+template <typename Target>
+void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                 cudaStream_t stream) {
-  if (operands.type == OperandType::bytes)
-    return launch<int32_t, MinimaEpilogue<int32_t>>(operands, schedule, minima, stream);
-  launch<float, MinimaEpilogue<float>>(operands, schedule, minima, stream);
-}
-
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductCandidates& candidates,
-                cudaStream_t stream) {
-  if (operands.type == OperandType::bytes)
-    return launch<int32_t, CandidatesEpilogue<int32_t>>(operands, schedule, candidates, stream);
-  launch<float, CandidatesEpilogue<float>>(operands, schedule, candidates, stream);
-}
-
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductParts& parts,
-                cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, PartsEpilogue<int32_t>>(operands, schedule, parts, stream);
+  if constexpr (!std::is_same_v<Target, ProductNearest>) {
+    if (operands.type == OperandType::bytes) {
+      return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
+    }
   }
-  launch<float, PartsEpilogue<float>>(operands, schedule, parts, stream);
+  launch<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
 }
 
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductMarks& marks,
-                cudaStream_t stream) {
-  if (operands.type == OperandType::bytes) {
-    return launch<int32_t, MarksEpilogue<int32_t>>(operands, schedule, marks, stream);
-  }
-  launch<float, MarksEpilogue<float>>(operands, schedule, marks, stream);
-}
-
-void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const ProductNearest& nearest,
-                cudaStream_t stream) {
-  launch<float, NearestEpilogue>(operands, schedule, nearest, stream);
-}
+#define KITH_INSTANTIATE(Target) \
+  template void launch_mma(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
+KITH_INSTANTIATE(ProductMinima);
+KITH_INSTANTIATE(ProductCandidates);
+KITH_INSTANTIATE(ProductParts);
+KITH_INSTANTIATE(ProductMarks);
+KITH_INSTANTIATE(ProductNearest);
+#undef KITH_INSTANTIATE
 
 }  // namespace kith

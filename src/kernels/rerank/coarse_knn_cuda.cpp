@@ -26,9 +26,9 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   const ProductSchedule schedule = coarse_schedule(task.engine, operands.query_count, rows, task.multiprocessors);
   const int64_t groups = part_count(rows, each);
   if (each >= kGroupRowsPerTile) {
-    launch_product_minima(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
+    launch_product<ProductMinima>(task.engine, operands, schedule, {minima, groups, each / kGroupRowsPerTile}, stream);
   } else {
-    launch_product_parts(task.engine, operands, schedule, {minima, each}, stream);
+    launch_product<ProductParts>(task.engine, operands, schedule, {minima, each}, stream);
   }
 
   KnnWindowTask window;
@@ -46,7 +46,7 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   window.row_counts = lists.counts;
   launch_kth_windows(window, stream);
 
-  launch_product_marks(task.engine, operands, schedule, {task.thresholds, marks}, stream);
+  launch_product<ProductMarks>(task.engine, operands, schedule, {task.thresholds, marks}, stream);
   RerankTask rerank = task.rerank;
   rerank.key_limits = task.key_limits;
   rerank.marks = marks;

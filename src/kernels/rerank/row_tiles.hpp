@@ -12,11 +12,11 @@
 
 namespace kith {
 
-inline constexpr int kRowTileWarps = 20;         // of a block: what its registers suffice for
-inline constexpr int kRowTileUnitCols = 32;      // columns are padded to a multiple of these
-inline constexpr int kRowTileMostUnits = 4;      // of a row: a query's share of each thread stays in registers
-inline constexpr int kRowTileMostRoom = 512;     // candidates of a query, which a warp sorts in its registers
-inline constexpr int kRowTileSparePlaces = 128;  // of candidates, beyond those that one query can have
+inline constexpr int kRowTileWarps = 24;        // of a block: what its registers suffice for
+inline constexpr int kRowTileUnitCols = 32;     // columns are padded to a multiple of these
+inline constexpr int kRowTileMostUnits = 4;     // of a row: a query's share of each thread stays in registers
+inline constexpr int kRowTileMostRoom = 512;    // candidates of a query, which a warp sorts in its registers
+inline constexpr int kRowTileSparePlaces = 64;  // of candidates, beyond those that one query can have
 
 // Words of marks that the operand tiles of a tile may have; a thread holds them all. Rows of four units are so long
 // that no more of them fit.

@@ -27,15 +27,19 @@ struct AllRows {
 template <int kThreads, int kHeld, typename Group>
 __device__ float kth_minimum(const KnnWindowTask& task, int64_t query, Group& group) {
   if (task.k > task.groups) return HUGE_VALF;
-  const float* const minima = task.minima + query * task.groups;
   const int thread = static_cast<int>(threadIdx.x) % kThreads;
-  const int groups = static_cast<int>(task.groups);
-  uint32_t keys[kHeld];
+  const float* const minima = task.minima + query * task.groups + thread;
+  const int count = static_cast<int>(task.groups) - thread;
+  // All loads first: a load beside its use would wait for it before the next.
+  float values[kHeld];
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
-    const int place = i * kThreads + thread;
-    keys[i] = place < groups ? ordered_key(minima[place]) : kNanKey;
+    values[i] = NAN;
+    if (i * kThreads < count) values[i] = minima[i * kThreads];
   }
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) keys[i] = ordered_key(values[i]);
   const int k = static_cast<int>(task.k);
   const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
   return key == kNanKey ? HUGE_VALF : key_of_ordered(key);

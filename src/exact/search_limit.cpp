@@ -1,0 +1,73 @@
+#include "exact/search_limit.hpp"
+
+#include <kith/vector_file.hpp>
+
+#include "exact/knn_checks.hpp"
+#include "exact/knn_loop.hpp"
+#include "rows/kept_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+// Where the search would run, without asking what is there: the host's part of a plan for a GPU is much like another.
+Device likely_device(const SearchShape& shape, const Resources& resources) {
+  for (const MemorySpace& space : {shape.query_space, shape.base_space}) {
+    if (!space.host_readable()) return Device::cuda(space.device);
+  }
+  return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();
+}
+
+// Bits and list, of which most searches make one.
+int64_t filter_bytes(const RowFilter& filter, int64_t rows) {
+  if (filter.form() == RowFilter::Form::none) return 0;
+  const int64_t listed = filter.form() == RowFilter::Form::rows ? filter.size() : rows;
+  return KeptRows::words_for(rows) * 8 + KeptRows::ranks_for(rows) * 4 + listed * 4;
+}
+
+}  // namespace
+
+int64_t smallest_host_bytes(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+                            const Resources& resources) {
+  if (shape.queries == 0 || shape.rows == 0) return filter_bytes(filter, shape.rows);
+  const Device device = likely_device(shape, resources);
+  SearchTask task = search_of(shape, wish);
+  int64_t most = smallest_plan_bytes(task, device, resources);
+  if (filter.form() != RowFilter::Form::none) {
+    task.scope = scope_of(shape, wish, FilterPath::gather, shape.rows);
+    most = std::max(most, smallest_plan_bytes(task, device, resources));
+  }
+  return most + filter_bytes(filter, shape.rows);
+}
+
+void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, const RangeParams& params,
+                            const Resources& resources) {
+  int64_t found = 0;
+  int64_t longest = 0;
+  range_search(
+      queries, base,
+      [&](int64_t, const RangeView& part) {
+        found += part.size();
+        longest = std::max(longest, part.size());
+      },
+      params, resources);
+  const SearchShape shape = check_search(RowsInfo(queries), RowsInfo(base), params.metric);
+  const SearchWish wish{.what = Wanted::within};
+  // An id and a distance are kept; while a batch is put together its rows take kBytesPerHit.
+  constexpr int64_t kKeptBytes = 12;
+  constexpr int64_t kBytesPerHit = 24;
+  const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + kBytesPerHit * longest;
+  const int64_t search = smallest_host_bytes(shape, wish, params.filter, resources);
+  // The search plans with half of the limit, and each thread is about to fill a piece of memory.
+  const int64_t whole = 2 * (std::max(results, search) + resources.threads() * (int64_t{1} << 20)) +
+                        queries.memory_bytes() + base.memory_bytes();
+  throw NamedLimit("host", resources.host_memory()->used() + whole,
+                   fmt::format("{} rows are in range, and the host memory limit has no room for all of them; raise the "
+                               "limit, or lower the radius",
+                               found));
+}
+
+}  // namespace kith

@@ -1,0 +1,77 @@
+"""memory_limit: an error names the limit with which the whole call would do, and following it takes one try."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import kith
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(5).standard_normal((6000, 24)).astype(np.float32)
+
+
+def named_limit(call, limit):
+    with pytest.raises(MemoryError) as refused:
+        call(limit)
+    return int(re.search(r"a host memory limit of (\d+) bytes \([^)]+\) would do$", str(refused.value))[1])
+
+
+def calls(x):
+    index, bare, keep = kith.Index(), kith.Index(prepare=False), np.arange(6000) % 3 == 0
+    index.add(x)
+    bare.add(x)
+    out = np.empty((900, 10), np.int64), np.empty((900, 10), np.float32)
+    q = x[:900]
+    return {
+        "knn": lambda limit: kith.knn(q, x, memory_limit=limit, threads=2),
+        "one query": lambda limit: kith.knn(x[0], x, memory_limit=limit, threads=2),
+        "out": lambda limit: kith.knn(q, x, memory_limit=limit, threads=2, out=out),
+        "mask": lambda limit: kith.knn(q, x, filter=keep, memory_limit=limit, threads=2),
+        "rows": lambda limit: kith.knn(q, x, filter=np.flatnonzero(keep), memory_limit=limit, threads=2),
+        "graph": lambda limit: kith.knn_graph(x, memory_limit=limit, threads=2),
+        "index": lambda limit: index.search(q, memory_limit=limit, threads=2),
+        "bare index": lambda limit: bare.search(q, memory_limit=limit, threads=2),
+        "pairwise": lambda limit: kith.pairwise_distances(q, x, memory_limit=limit, threads=2),
+    }
+
+
+@pytest.mark.parametrize("name", ["knn", "one query", "out", "mask", "rows", "graph", "index", "bare index", "pairwise"])
+def test_one_try(name, x):
+    call = calls(x)[name]
+    limit = named_limit(call, 1000)
+    call(limit)
+    with pytest.raises(MemoryError):
+        call(limit // 2)
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_ranges(index, x, tmp_path):
+    """Rows in range are counted to the end; before that nobody knows how many there are."""
+    held = kith.Index()
+    held.add(x)
+    search = held.range_search if index else lambda q, radius, **limit: kith.range_search(q, x, radius, **limit)
+    few = named_limit(lambda limit: search(x[:50], 0.5, memory_limit=limit), 1000)
+    assert search(x[:50], 0.5, memory_limit=few).ids.size == 50
+    many = named_limit(lambda limit: search(x[:500], 1e9, memory_limit=limit), few)
+    assert search(x[:500], 1e9, memory_limit=many).ids.size == 500 * 6000
+    with pytest.raises(MemoryError, match="3000000 rows are in range"):
+        search(x[:500], 1e9, memory_limit=many // 2)
+    with pytest.raises(MemoryError) as refused:
+        search(x[:500], 1.0, memory_limit=100)
+    assert "range search" in str(refused.value) and "k = " not in str(refused.value)
+
+
+def test_files(x, tmp_path):
+    base, queries = tmp_path / "b.fbin", tmp_path / "q.fbin"
+    kith.write_vectors(base, x)
+    kith.write_vectors(queries, x[:900])
+    found = kith.knn(queries, base, memory_limit=named_limit(lambda n: kith.knn(queries, base, memory_limit=n), 1000))
+    assert (found.ids == kith.knn(x[:900], x).ids).all()
+    few = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), 1000)
+    many = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), few)
+    assert kith.range_search(queries, base, 1e9, memory_limit=many).ids.size == 900 * 6000
