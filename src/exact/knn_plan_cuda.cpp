@@ -42,8 +42,7 @@ constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
 
-constexpr int64_t kDirectQueries = 64;  // so few need no operands, with a data centre's GPU
-constexpr int64_t kDirectCols = 16;     // or with so few columns
+constexpr int64_t kDirectQueries = 64;  // so few need no operands, where doubles are fast
 
 // Products.
 constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
@@ -227,9 +226,9 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
   product.select_bytes = std::max(sliced, full);
 }
 
-// Whether the double-precision units are as many as a data centre's GPU has.
+// Whether the matrix units multiply doubles (kernels/distance/certain_distance_cuda.cu), and are many.
 bool has_fast_doubles(const DeviceInfo& device) {
-  return device.compute_capability == 80 || device.compute_capability == 90 || device.compute_capability == 100;
+  return device.compute_capability == 90 || device.compute_capability == 100;
 }
 
 // Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
@@ -237,7 +236,7 @@ bool has_fast_doubles(const DeviceInfo& device) {
 bool is_quick_directly(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
   return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
-         task.scope.k <= kFilterLargestK && (has_fast_doubles(device) || task.shape.cols <= kDirectCols);
+         task.scope.k <= kFilterLargestK && has_fast_doubles(device);
 }
 
 // Products; false where they do not suit the task or do not fit.

@@ -88,15 +88,6 @@ void ProductSearch::search_coarse(const DeviceRowsView& queries, const ProductBa
   launch_coarse_knn(task, failed(), at<std::byte>(layout_.coarse), stream_);
 }
 
-// Whether every key is computed in less time than a second try takes, which many failures make unlikely to help: half a
-// millisecond on Hopper, whose matrix units multiply doubles too.
-bool ProductSearch::is_quick_directly(int64_t queries, int64_t rows) const {
-  constexpr int64_t kQuickSteps = int64_t{1} << 33;
-  constexpr int64_t kManyQueries = 64;
-  return queries >= kManyQueries && shape_.product.engine == ProductEngine::wgmma &&
-         queries * rows <= kQuickSteps / shape_.cols;
-}
-
 int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base,
                                      uint64_t* neighbors, const DirectSearch& search_directly) const {
   int64_t searched_directly = 0;

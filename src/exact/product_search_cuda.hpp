@@ -37,7 +37,6 @@ class ProductSearch : public ProductStep {
  private:
   void search_coarse(const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors) const;
   void select_groups(int64_t queries, int64_t groups) const;
-  bool is_quick_directly(int64_t queries, int64_t rows) const;
   int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const;
 };
 

@@ -47,6 +47,14 @@ class ProductStep {
   // all, without.
   DeviceRowsView gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const;
   DeviceRowsView gather_left(const DeviceRowsView& queries, int64_t count) const;
+  // Whether every key of so many failed queries is computed in less time than another try takes, which many failures
+  // make unlikely to help: half a millisecond on Hopper, whose matrix units multiply doubles too.
+  bool is_quick_directly(int64_t queries, int64_t rows) const {
+    constexpr int64_t kQuickSteps = int64_t{1} << 33;
+    constexpr int64_t kManyQueries = 64;
+    return queries >= kManyQueries && shape_.product.engine == ProductEngine::wgmma &&
+           queries * rows <= kQuickSteps / shape_.cols;
+  }
   // Waits.
   uint32_t read(const uint32_t* count) const;
 

@@ -168,10 +168,16 @@ class RangeSearch : private ProductStep {
   void search_failed(int64_t count, const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
     std::vector<uint32_t> numbers = read_numbers(failed().queries, count);
     for (uint32_t& number : numbers) number += static_cast<uint32_t>(first_query);
+    const bool quick = is_quick_directly(count, piece.rows.count);
     for (int64_t first = 0; first < count; first += shape_.query_tile) {
       const int64_t tile = std::min(shape_.query_tile, count - first);
       const DeviceRowsView gathered = gather_failed(queries, first, tile);
-      search_slices(gathered, {numbers.begin() + first, numbers.begin() + first + tile}, piece);
+      const std::vector<uint32_t> some(numbers.begin() + first, numbers.begin() + first + tile);
+      if (quick) {
+        search_directly(gathered, some, piece);
+      } else {
+        search_slices(gathered, some, piece);
+      }
     }
   }
 

@@ -87,13 +87,32 @@ void RangeHits::for_each_run(const Segments& segments, const Use& use) {
 }
 
 // For each thread, where there is memory to spare.
-HostArray<uint64_t> RangeHits::sort_scratch(int64_t most) const {
+namespace {
+
+// None where they are few, or there is no memory: then they are compared.
+HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
   if (most < kFewestToSortByDigits) return {};
   try {
-    return HostArray<uint64_t>(resources_.threads() * most, "sorting", resources_);
+    return HostArray<uint64_t>(resources.threads() * most, "sorting", resources);
   } catch (const OutOfMemory&) {
     return {};
   }
+}
+
+}  // namespace
+
+void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, const Resources& resources) {
+  const int64_t* const offsets = collected.offsets();
+  uint64_t* const neighbors = collected.neighbors();
+  int64_t most = 0;
+  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
+  const HostArray<uint64_t> scratch = sort_scratch(most, resources);
+  parallel_for(queries, meter, resources, [&](int64_t query, int slot) {
+    uint64_t* const mine = scratch.size() == 0 ? nullptr : scratch.data() + slot * most;
+    uint64_t* const first = neighbors + offsets[query];
+    const int64_t count = offsets[query + 1] - offsets[query];
+    if (!std::is_sorted(first, first + count)) sort_neighbors(first, count, mine);  // a run of products is sorted
+  });
 }
 
 CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
@@ -112,13 +131,7 @@ CollectedHits RangeHits::collect(int64_t queries, ProgressMeter& meter) {
     });
     segments = Segments();
   }
-  int64_t most = 0;
-  for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
-  const HostArray<uint64_t> scratch = sort_scratch(most);
-  parallel_for(queries, meter, resources_, [&](int64_t query, int slot) {
-    uint64_t* const mine = scratch.size() == 0 ? nullptr : scratch.data() + slot * most;
-    sort_neighbors(neighbors + offsets[query], offsets[query + 1] - offsets[query], mine);
-  });
+  sort_hits(collected, queries, meter, resources_);
   return collected;
 }
 

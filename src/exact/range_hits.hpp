@@ -68,11 +68,13 @@ class RangeHits {
   // Calls use(query, neighbors, count) for every run.
   template <typename Use>
   static void for_each_run(const Segments& segments, const Use& use);
-  HostArray<uint64_t> sort_scratch(int64_t most) const;
 
   Resources resources_;
   std::vector<Segments> slots_;
   std::atomic<bool> overflowed_{false};
 };
+
+// Sorts every query's.
+void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, const Resources& resources);
 
 }  // namespace kith

@@ -63,11 +63,7 @@ CollectedHits RangeRuns::collect(int64_t queries, ProgressMeter& meter) {
     part = Part();
   }
   clear();
-  parallel_for(queries, meter, resources_, [&](int64_t query, int) {
-    uint64_t* const first = neighbors + offsets[query];
-    uint64_t* const end = neighbors + offsets[query + 1];
-    if (!std::is_sorted(first, end)) std::sort(first, end);  // a run of products is sorted
-  });
+  sort_hits(collected, queries, meter, resources_);
   return collected;
 }
 

@@ -250,14 +250,15 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   Stager<kQueries, kScaled> stager(task, tile);
   stager.fetch(0);
   stager.store(0);
+  if (kCols < task.cols) stager.fetch(kCols);
   __syncthreads();
   int buffer = 0;
+  // Values have the whole of a stage's time to come.
   for (int64_t first_col = 0; first_col < task.cols; first_col += kCols) {
-    const bool more = first_col + kCols < task.cols;
-    if (more) stager.fetch(first_col + kCols);
+    if (first_col + kCols < task.cols) stager.store(1 - buffer);
+    if (first_col + 2 * kCols < task.cols) stager.fetch(first_col + 2 * kCols);
     products.add(tile, buffer);
     buffer = 1 - buffer;
-    if (more) stager.store(buffer);
     __syncthreads();
   }
   stager.template write_norms<kProduct>();

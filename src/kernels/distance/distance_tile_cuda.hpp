@@ -140,11 +140,13 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
   TileStager stager(block, task, first_query, first_row);
   stager.fetch(0);
   stager.store(scaled, shared.values[0]);
+  if (kStageCols < task.cols) stager.fetch(kStageCols);
   block.sync();
   int buffer = 0;
+  // Values have the whole of a stage's time to come.
   for (int64_t first_col = 0; first_col < task.cols; first_col += kStageCols) {
-    const bool more = first_col + kStageCols < task.cols;
-    if (more) stager.fetch(first_col + kStageCols);
+    if (first_col + kStageCols < task.cols) stager.store(scaled, shared.values[1 - buffer]);
+    if (first_col + 2 * kStageCols < task.cols) stager.fetch(first_col + 2 * kStageCols);
     const int slabs = task.cols - first_col > kCanonicalLanes ? 2 : 1;
     const double* const queries = shared.values[buffer][query_in_tile] + lane;
     const double* const rows = shared.values[buffer][kTileQueries + row_in_tile] + lane;
@@ -163,7 +165,6 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
       }
     }
     buffer = 1 - buffer;
-    if (more) stager.store(scaled, shared.values[buffer]);
     block.sync();
   }
 
