@@ -45,6 +45,8 @@ ProductSchedule schedule_runs(int64_t queries, int64_t rows, int multiprocessors
   const int64_t all = schedule.query_tiles * pairs;
   if (divide_up(all, multiprocessors) > pairs) return schedule_product(queries, rows, multiprocessors);
   schedule.runs = static_cast<int>(std::min<int64_t>(all, multiprocessors));
+  schedule.run_pairs = static_cast<int>(all / schedule.runs);
+  schedule.longer_runs = static_cast<int>(all % schedule.runs);
   schedule.items = 2 * schedule.runs;
   return schedule;
 }

@@ -65,33 +65,33 @@ struct ProductSchedule {
   int tiles_per_item = 0;               // even
   int items = 0;                        // of a list whose length is on the device, the most there can be
   int runs = 0;                         // 0: equal items, or a list
+  int run_pairs = 0;                    // pairs of tiles in each of them, at least
+  int longer_runs = 0;                  // the first so many have one more
   const ProductItem* list = nullptr;    // on the device; null: all
   const int32_t* list_count = nullptr;  // on the device; null: `items`
 
   KITH_HOST_DEVICE int count() const { return list_count == nullptr ? items : *list_count; }
   KITH_HOST_DEVICE ProductItem item(int index) const {
     if (list != nullptr) return list[index];
-    if (runs > 0) return item_of_run(index % runs, index / runs);
+    if (runs > 0) return index < runs ? item_of_run(index, 0) : item_of_run(index - runs, 1);
     const int first = index / query_tiles * tiles_per_item;
     return {index % query_tiles, first, first + tiles_per_item < base_tiles ? first + tiles_per_item : base_tiles};
   }
-  // The first of index, index + step, ... that is not empty; `count` or more where there is none.
-  KITH_HOST_DEVICE int next_item(int index, int step, int count) const {
-    if (runs > 0) {
-      while (index < count && item(index).empty()) index += step;
-    }
-    return index;
+  // A block takes items block, block + blocks, ... below this.
+  KITH_HOST_DEVICE int end_for(int block) const {
+    if (runs == 0) return count();
+    return block < runs && !item_of_run(block, 1).empty() ? items : runs;
   }
+  // Small numbers: a kernel holds this code several times, beside a loop that should stay in the instruction cache.
   KITH_HOST_DEVICE ProductItem item_of_run(int run, int part) const {
     const int pairs = base_tiles / 2;  // of a tile of queries
-    const int64_t all = int64_t{query_tiles} * pairs;
-    const int first = static_cast<int>(all * run / runs);
-    const int end = static_cast<int>(all * (run + 1) / runs);
-    const int tile = first / pairs + part;
-    const int begin = part == 0 ? first : tile * pairs;
-    const int last = end < (tile + 1) * pairs ? end : (tile + 1) * pairs;
-    if (begin >= last) return {tile, 0, 0};
-    return {tile, 2 * (begin - tile * pairs), 2 * (last - tile * pairs)};
+    const int first = run * run_pairs + (run < longer_runs ? run : longer_runs);
+    const int end = first + run_pairs + (run < longer_runs ? 1 : 0);
+    const auto tile = static_cast<int>(static_cast<unsigned>(first) / static_cast<unsigned>(pairs)) + part;
+    const int start = tile * pairs;
+    const int begin = part == 0 ? first - start : 0;
+    const int last = end - start < pairs ? end - start : pairs;
+    return {tile, 2 * begin, 2 * (last < begin ? begin : last)};
   }
 };
 ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocessors);

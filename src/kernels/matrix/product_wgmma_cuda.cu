@@ -100,10 +100,8 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   const int stage_bytes = layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes;
   Place place;
   uint32_t item_parity = 0;
-  const int items = schedule.count();
-  const int step = static_cast<int>(gridDim.x);
-  for (int index = schedule.next_item(static_cast<int>(blockIdx.x), step, items); index < items;
-       index = schedule.next_item(index + step, step, items)) {
+  const int end = schedule.end_for(static_cast<int>(blockIdx.x));
+  for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
     if (layout.resident) {
       ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
@@ -166,14 +164,11 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const auto release = [&](int stage) {
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
-  const int items = schedule.count();
-  const int step = static_cast<int>(gridDim.x);
-  int next = schedule.next_item(static_cast<int>(blockIdx.x), step, items);
-  if (next >= items) return;
+  const int end = schedule.end_for(static_cast<int>(blockIdx.x));
+  if (static_cast<int>(blockIdx.x) >= end) return;
   if (layout.turns && group == 1) ptx::turn_give(1, kMultipliers);
-  for (int index = next; index < items; index = next) {
+  for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
-    next = schedule.next_item(index + step, step, items);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
     if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
     item_parity ^= 1;
@@ -202,8 +197,9 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         place.advance(layout.stages);
       }
       if (layout.turns) {
-        const bool end = group == 1 && next >= items && tile == item.end_tile - 1;  // nobody waits any more
-        if (!end) ptx::turn_give(2 - group, kMultipliers);
+        const bool last = group == 1 && tile == item.end_tile - 1 &&
+                          index + static_cast<int>(gridDim.x) >= end;  // nobody waits any more
+        if (!last) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
       epilogue.tile(products, reinterpret_cast<const Acc*>(memory.terms + last_stage * kTermBytes), tile);
