@@ -187,7 +187,8 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
 }
 
-HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count) {
+// In `count` bytes.
+HWY_INLINE int64_t differing_bits_of(const uint8_t* a, const uint8_t* b, int64_t count) {
   int64_t bits = 0;
   int64_t c = 0;
   for (; c + 8 <= count; c += 8) {
@@ -215,7 +216,7 @@ void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const 
       const int64_t cols = std::min(kCols, base.cols() - at);
       for (int64_t c = 0; c < cols; ++c) bytes[c] = static_cast<uint8_t>(query.values[at + c]);
       for (int64_t i = 0; i < end; ++i) {
-        bits[i] += bits_apart(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
+        bits[i] += differing_bits_of(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
       }
     }
     for (int64_t i = 0; i < end; ++i) keys[first + i] = static_cast<float>(bits[i]);
