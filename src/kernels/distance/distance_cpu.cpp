@@ -166,10 +166,12 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
   const int64_t cols = base.cols();
   const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
-  const auto row = [&](int64_t i) HWY_ATTR { return reinterpret_cast<const T*>(base.row(rows[i])); };
+  const T* const first = static_cast<const T*>(base.data());
+  const int64_t stride = base.row_stride();
+  const auto row = [&](int64_t i) HWY_ATTR { return first + int64_t{rows[i]} * stride; };
   // The rows lie anywhere: those to come are asked for while these are summed.
   const auto prefetch = [&](int64_t i) HWY_ATTR {
-    const std::byte* const ahead = base.row(rows[std::min(i, count - 1)]);
+    const auto* const ahead = reinterpret_cast<const std::byte*>(row(std::min(i, count - 1)));
     for (int64_t at = 0; at < ahead_bytes; at += 64) __builtin_prefetch(ahead + at);
   };
   int64_t i = 0;
