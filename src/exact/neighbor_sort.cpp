@@ -13,6 +13,7 @@ namespace kith {
 namespace {
 
 constexpr int kMostDigitBits = 11;
+constexpr int kMostDigits = 3;  // of 32 bits
 
 // Sorts by value(neighbour), which is at most `largest`, keeping the order of equal ones. The two arrays change places
 // with every digit.
@@ -22,16 +23,18 @@ void sort_by(uint64_t*& from, uint64_t*& to, int64_t count, uint32_t largest, co
   const auto digits = static_cast<int>(divide_up(bits, kMostDigitBits));
   // As even as can be: the fewer values a digit has, the better their places stay in the cache.
   const int width = digits == 0 ? 0 : static_cast<int>(divide_up(bits, digits));
+  const uint32_t mask = (uint32_t{1} << width) - 1;
+  uint32_t places[kMostDigits][1 << kMostDigitBits];
+  for (int digit = 0; digit < digits; ++digit) std::fill_n(places[digit], size_t{1} << width, 0u);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t rest = value(from[i]);
+    for (int digit = 0; digit < digits; ++digit, rest >>= width) ++places[digit][rest & mask];
+  }
   for (int digit = 0; digit < digits; ++digit) {
-    const auto digit_of = [&](uint64_t neighbor) {
-      return value(neighbor) >> (digit * width) & ((uint32_t{1} << width) - 1);
-    };
-    uint32_t places[1 << kMostDigitBits];
-    std::fill_n(places, size_t{1} << width, 0u);
-    for (int64_t i = 0; i < count; ++i) ++places[digit_of(from[i])];
     uint32_t at = 0;
-    for (uint32_t& place : std::span(places, size_t{1} << width)) at += std::exchange(place, at);
-    for (int64_t i = 0; i < count; ++i) to[places[digit_of(from[i])]++] = from[i];
+    for (uint32_t& place : std::span(places[digit], size_t{1} << width)) at += std::exchange(place, at);
+    const int shift = digit * width;
+    for (int64_t i = 0; i < count; ++i) to[places[digit][value(from[i]) >> shift & mask]++] = from[i];
     std::swap(from, to);
   }
 }

@@ -2,7 +2,7 @@
 // comparing them.
 //
 // The rows' digits first, of up to 11 bits, unless they ascend already; then those of the keys less the smallest.
-// Cost: two passes for each digit, at most six of them, and as much memory again.
+// Cost: a pass for each digit, at most six, and three more; as much memory again.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
+#include "exact/range_hits.hpp"
 
 #include <fmt/format.h>
 
@@ -36,8 +37,8 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
 
 [[noreturn]] void throw_too_many(int64_t found, const PlannedKnn& planned) {
   // Beside the rows themselves each thread has a piece of memory that it is about to fill.
-  const int64_t needed =
-      found * kBytesPerHit + bytes_of(planned.plan).host + planned.resources().threads() * (int64_t{1} << 20);
+  const int64_t needed = found * kBytesPerHit + bytes_of(planned.plan).host +
+                         planned.resources().threads() * RangeHits::kLargestSegmentBytes;
   throw OutOfMemory(
       fmt::format("{} rows are in range, which takes {} with the search, more than the host memory limit leaves; raise "
                   "the limit, or lower the radius",
