@@ -7,8 +7,8 @@ times longer the other takes, the ratio that is wanted, and at the end the worst
 
 A case is a function with the decorator `case`: it takes a random generator and gives two calls, Kith's and the other's.
 
-Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing. --write
-puts the numbers into bench/results/cpu/.
+Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing.
+--write puts the numbers into bench/results/cpu/.
 """
 
 from __future__ import annotations
@@ -235,9 +235,10 @@ def main() -> None:
     THREADS["threads"] = options.threads
     faiss.omp_set_num_threads(options.threads)
     info = kith.info()
-    print(f"{options.threads} threads; {info['cpu']}, {info['instruction_set']}; faiss {faiss.__version__}, kith {kith.__version__}\n")
+    versions = f"faiss {faiss.__version__}, kith {kith.__version__}"
+    print(f"{options.threads} threads; {info['cpu']}, {info['instruction_set']}; {versions}\n")
     print(f"{'case':44} {'kith ms':>9} {'other':>10} {'ms':>9} {'ratio':>7} {'goal':>5}")
-    results = []
+    results: list[dict[str, Any]] = []
     with threadpoolctl.threadpool_limits(options.threads):
         for this in CASES:
             if options.case not in this.name:
@@ -245,8 +246,9 @@ def main() -> None:
             ours, theirs = this.make(np.random.default_rng(options.seed))
             mine, other = best_in_turn(options.rounds, {"kith": ours, this.other: theirs}).values()
             ratio = other / mine
+            times = f"{mine * 1e3:9.2f} {this.other:>10} {other * 1e3:9.2f}"
             missed = "" if ratio >= this.goal else "  below"
-            print(f"{this.name:44} {mine * 1e3:9.2f} {this.other:>10} {other * 1e3:9.2f} {ratio:7.2f} {this.goal:5.1f}{missed}", flush=True)
+            print(f"{this.name:44} {times} {ratio:7.2f} {this.goal:5.1f}{missed}", flush=True)
             results.append({"case": this.name, "kith": mine, this.other: other, "ratio": ratio, "goal": this.goal})
     if not results:
         parser.error(f"no case has {options.case!r} in its name")

@@ -1,50 +1,66 @@
 #include "exact/neighbor_sort.hpp"
 
+#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <span>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
 
-constexpr int kDigitBits = 11;
-constexpr int kValues = 1 << kDigitBits;
-// The lowest bits of the digits: three of the row, three of the key.
-constexpr int kShifts[] = {0, 11, 22, 32, 43, 54};
-constexpr int kRowDigits = 3;
-constexpr int kDigits = 6;
+constexpr int kMostDigitBits = 11;
+constexpr int kMostDigits = 3;  // of 32 bits
 
-// Rows have 32 bits, so that their third digit ends where the key begins.
-constexpr int bits_of(int digit) { return digit == 2 || digit == 5 ? 10 : kDigitBits; }
-uint32_t digit_of(uint64_t neighbor, int digit) {
-  return static_cast<uint32_t>(neighbor >> kShifts[digit]) & ((1u << bits_of(digit)) - 1);
+// Sorts by value(neighbour), which is at most `largest`, keeping the order of equal ones. The two arrays change places
+// with every digit.
+template <typename Value>
+void sort_by(uint64_t*& from, uint64_t*& to, int64_t count, uint32_t largest, const Value& value) {
+  const int bits = std::bit_width(largest);
+  const auto digits = static_cast<int>(divide_up(bits, kMostDigitBits));
+  // As even as can be: the fewer values a digit has, the better their places stay in the cache.
+  const int width = digits == 0 ? 0 : static_cast<int>(divide_up(bits, digits));
+  const uint32_t mask = (uint32_t{1} << width) - 1;
+  uint32_t places[kMostDigits][1 << kMostDigitBits];
+  for (int digit = 0; digit < digits; ++digit) std::fill_n(places[digit], size_t{1} << width, 0u);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t rest = value(from[i]);
+    for (int digit = 0; digit < digits; ++digit, rest >>= width) ++places[digit][rest & mask];
+  }
+  for (int digit = 0; digit < digits; ++digit) {
+    uint32_t at = 0;
+    for (uint32_t& place : std::span(places[digit], size_t{1} << width)) at += std::exchange(place, at);
+    const int shift = digit * width;
+    for (int64_t i = 0; i < count; ++i) to[places[digit][value(from[i]) >> shift & mask]++] = from[i];
+    std::swap(from, to);
+  }
 }
 
 }  // namespace
 
 void sort_neighbors(uint64_t* neighbors, int64_t count, uint64_t* scratch) {
-  if (scratch == nullptr || count < kFewestToSortByDigits) return std::sort(neighbors, neighbors + count);
+  const bool compare = scratch == nullptr || count < kFewestToSortByDigits || count > UINT32_MAX;
+  if (compare) return std::sort(neighbors, neighbors + count);
   bool rows_ascend = true;
-  for (int64_t i = 1; i < count; ++i) rows_ascend &= row_of(neighbors[i - 1]) <= row_of(neighbors[i]);
-  const int first = rows_ascend ? kRowDigits : 0;
-  std::vector<int64_t> places(static_cast<size_t>(kDigits) * kValues);
+  uint32_t largest_row = 0;
+  uint32_t smallest = UINT32_MAX;
+  uint32_t largest = 0;
+  uint32_t before = 0;
   for (int64_t i = 0; i < count; ++i) {
-    for (int digit = first; digit < kDigits; ++digit) {
-      ++places[static_cast<size_t>(digit * kValues) + digit_of(neighbors[i], digit)];
-    }
+    const uint32_t row = row_of(neighbors[i]);
+    rows_ascend &= before <= row;
+    before = row;
+    largest_row = std::max(largest_row, row);
+    smallest = std::min(smallest, ordered_of(neighbors[i]));
+    largest = std::max(largest, ordered_of(neighbors[i]));
   }
   uint64_t* from = neighbors;
   uint64_t* to = scratch;
-  for (int digit = first; digit < kDigits; ++digit) {
-    int64_t* const next = places.data() + digit * kValues;
-    if (next[digit_of(from[0], digit)] == count) continue;
-    int64_t at = 0;
-    for (int value = 0; value < kValues; ++value) at += std::exchange(next[value], at);
-    for (int64_t i = 0; i < count; ++i) to[next[digit_of(from[i], digit)]++] = from[i];
-    std::swap(from, to);
-  }
+  if (!rows_ascend) sort_by(from, to, count, largest_row, row_of);
+  sort_by(from, to, count, largest - smallest, [=](uint64_t neighbor) { return ordered_of(neighbor) - smallest; });
   if (from != neighbors) std::copy_n(from, count, neighbors);
 }
 

@@ -1,8 +1,8 @@
 // Sorts packed neighbours (core/ordered_key.hpp): many of them digit by digit, which takes a tenth of the time of
 // comparing them.
 //
-// Digits of 11 bits, the lowest first; those that all have in common are passed over, and those of the rows where the
-// rows ascend already. Cost: one pass for each digit left, at most six, and as much memory again.
+// The rows' digits first, of up to 11 bits, unless they ascend already; then those of the keys less the smallest.
+// Cost: a pass for each digit, at most six, and three more; as much memory again.
 #pragma once
 
 #include <cstdint>

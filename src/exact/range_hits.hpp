@@ -41,6 +41,9 @@ class CollectedHits {
 
 class RangeHits {
  public:
+  // Of memory that a thread takes at a time: large pages hold it.
+  static constexpr int64_t kLargestSegmentBytes = 4 << 20;
+
   explicit RangeHits(const Resources& resources);
 
   // Of one query of the batch; no two threads use the same slot at once.

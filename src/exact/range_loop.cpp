@@ -10,6 +10,7 @@
 #include "core/result_exit.hpp"
 #include "exact/metric_unit.hpp"
 #include "exact/range_backend.hpp"
+#include "exact/range_hits.hpp"
 #include "exact/search_limit.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
 
 // Beside the rows themselves each thread has a piece of memory that it is about to fill.
 int64_t bytes_of_rows(int64_t found, const SearchShape& shape, const Resources& resources) {
-  return found * kBytesPerHit + 32 * (shape.queries + 1) + resources.threads() * (int64_t{1} << 20);
+  return found * kBytesPerHit + 32 * (shape.queries + 1) + resources.threads() * RangeHits::kLargestSegmentBytes;
 }
 
 // The host limit for so many rows. A search plans with half of its limit where that will do, and an index lays out its

@@ -25,13 +25,14 @@ constexpr int64_t kMostTileQueries = 6;
 constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
+constexpr int64_t kMostQueriesAtATime = 384;
 constexpr int64_t kFewestQueries = 3;  // for fewer it takes less time to go row by row
 constexpr int64_t kProofCols = 24;     // from so many columns on the intervals pay
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
 int64_t queries_at_a_time(int64_t cols) {
-  return std::clamp<int64_t>(kQueryDoubles / packed_columns(std::max<int64_t>(cols, 1)) / kQueryUnit, 4, 32) *
-         kQueryUnit;
+  const int64_t units = kQueryDoubles / packed_columns(std::max<int64_t>(cols, 1)) / kQueryUnit;
+  return std::clamp<int64_t>(units, 4, kMostQueriesAtATime / kQueryUnit) * kQueryUnit;
 }
 
 // Where the columns of a slab lie when they are packed: lane by lane.
@@ -181,6 +182,16 @@ HWY_INLINE void store_tile(const Tile& tile, double* to) {
   for_tile([&](int q, int v) HWY_ATTR { hn::Store(tile[q][v], F64(), to + (q * kTileVectors + v) * kDoubles); });
 }
 
+HWY_INLINE void load_tile(const double* from, Tile& tile) {
+  for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Load(F64(), from + (q * kTileVectors + v) * kDoubles); });
+}
+
+// Which of the slabs that make up the columns.
+struct Slab {
+  bool first;
+  bool last;
+};
+
 // `count` columns, packed one after the other.
 template <KeyKind kKind>
 HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t count, Tile& tile) {
@@ -250,26 +261,24 @@ HWY_INLINE Floats key_at(const TilePlace& place, int q, int v, Doubles sum) {
   return key_of<kKind>(sum, inverse_x, inverse_q);
 }
 
-// Lane after lane. `lanes` holds those of earlier slabs, or is null where there are none; where `more` slabs follow
-// the lanes go there, else they are joined.
+// Lane after lane. `lanes` holds them between slabs; after the last one they are joined.
 template <KeyKind kKind>
-HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const LaneWalk& walk, double* lanes,
-                           bool first, bool more) {
+HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const LaneWalk& walk, const Slab& slab,
+                           double* lanes) {
   HWY_ALIGN double waiting[5][kTileQueries * kTileRows];
   int depth = 0;
   for (int i = 0; i < walk.count; ++i) {
     const auto [lane, joins] = walk.steps[i];
     const int64_t at = order.first[lane];
-    double* const mine = lanes == nullptr ? nullptr : lanes + lane * kTileQueries * kTileRows;
     Tile tile;
-    if (first) {
+    if (slab.first) {
       for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
     } else {
-      for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Load(F64(), mine + (q * kTileVectors + v) * kDoubles); });
+      load_tile(lanes + lane * kTileQueries * kTileRows, tile);
     }
     add_columns<kKind>(place.queries + at * kQueryWidth, place.rows + at * kTileRows, order.first[lane + 1] - at, tile);
-    if (more) {
-      store_tile(tile, mine);
+    if (!slab.last) {
+      store_tile(tile, lanes + lane * kTileQueries * kTileRows);
       continue;
     }
     for (int j = 0; j < joins; ++j) {
@@ -291,10 +300,8 @@ HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const
 // up, here and in the canonical sum, is at most (|q| + |x|)^2 <= 2 (|q|^2 + |x|^2), with a rounding for each column and
 // a few more.
 template <KeyKind kKind>
-HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t cols, const double* query_norms, const double* row_norms) {
-  Tile tile;
-  for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
-  add_columns<KeyKind::inner_product>(place.queries, place.rows, cols, tile);
+HWY_INLINE bool prove_sums(const TilePlace& place, const Tile& tile, int64_t cols, const double* query_norms,
+                           const double* row_norms) {
   const Doubles share = hn::Set(F64(), 2.2 * static_cast<double>(cols + 32) * 0x1p-53);
   const Doubles least = hn::Set(F64(), 0x1p-960);  // what underflows
   const Doubles two = hn::Set(F64(), 2.0);
@@ -310,6 +317,23 @@ HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t cols, const double*
     put_keys(place, q, v, high);
   });
   return hn::AllTrue(d, proven);
+}
+
+// Adds up the products of a slab of `width` columns; after the last one, returns what prove_sums() says. `sums` holds
+// them between slabs.
+template <KeyKind kKind>
+HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t width, int64_t cols, const Slab& slab, double* sums,
+                             const double* query_norms, const double* row_norms) {
+  Tile tile;
+  if (slab.first) {
+    for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
+  } else {
+    load_tile(sums, tile);
+  }
+  add_columns<KeyKind::inner_product>(place.queries, place.rows, width, tile);
+  if (slab.last) return prove_sums<kKind>(place, tile, cols, query_norms, row_norms);
+  store_tile(tile, sums);
+  return false;
 }
 
 // Columns of kDoubles rows change places with rows.
@@ -406,10 +430,11 @@ void pack_queries(KeyKind kind, const CanonicalQuery* queries, int64_t count, in
   pack_vectors(vectors, kQueryWidth, cols, order, panel);
 }
 
-// Squared norms of the vectors of a panel, each in one sum: close enough for intervals.
-HWY_INLINE void packed_norms(const double* panel, int64_t width, int64_t cols, double* norms) {
+// Squared norms of the vectors of a panel, each in one sum: close enough for intervals. After the first slab they are
+// added to.
+HWY_INLINE void packed_norms(const double* panel, int64_t width, int64_t cols, bool first, double* norms) {
   for (int64_t group = 0; group < width; group += kDoubles) {
-    Doubles sum = hn::Zero(F64());
+    Doubles sum = first ? hn::Zero(F64()) : hn::Load(F64(), norms + group);
     for (int64_t c = 0; c < cols; ++c) {
       const Doubles x = hn::Load(F64(), panel + c * width + group);
       sum = fused(x, x, sum);
@@ -418,71 +443,116 @@ HWY_INLINE void packed_norms(const double* panel, int64_t width, int64_t cols, d
   }
 }
 
-// Some queries and all rows, a panel of rows after the other.
+// Some queries and all rows of a block, a panel of rows after the other: intervals first, then lanes for the tiles that
+// these leave.
 template <KeyKind kKind>
-void run_queries(const CanonicalBlock& block, PackRows pack, int64_t first_query, int64_t query_count,
-                 const BlockScratch& scratch, ProofUse& proofs) {
-  const int64_t cols = block.rows.cols();
-  const int64_t slabs = std::max<int64_t>(1, divide_up(cols, kSlab));
-  const LaneWalk walk(cols);
-  const int64_t tiles = divide_up(query_count, kTileQueries);
-  const bool proves = (has_differences(kKind) || kKind == KeyKind::cosine) && slabs == 1 && cols >= kProofCols;
-  const CanonicalQuery* const queries = block.queries + first_query;
-  const auto tile_queries = [&](int64_t tile) {
-    return std::min<int64_t>(kTileQueries, query_count - tile * kTileQueries);
-  };
-  const auto pack_all_queries = [&](int64_t first, int64_t width, const LaneOrder& order) {
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      pack_queries(kKind, queries + tile * kTileQueries, tile_queries(tile), first, width, order,
-                   scratch.queries + tile * kQueryWidth * width);
-    }
-  };
-  const LaneOrder whole(packed_columns(cols));
-  if (slabs == 1) {
-    pack_all_queries(0, cols, whole);
-    for (int64_t tile = 0; proves && tile < tiles; ++tile) {
-      packed_norms(scratch.queries + tile * kQueryWidth * cols, kQueryWidth, cols,
-                   scratch.query_norms + tile * kQueryWidth);
-    }
+class QueriesRun {
+ public:
+  QueriesRun(const CanonicalBlock& block, PackRows pack, const BlockScratch& scratch, int64_t first_query,
+             int64_t query_count)
+      : block_(block),
+        pack_(pack),
+        scratch_(scratch),
+        first_query_(first_query),
+        query_count_(query_count),
+        cols_(block.rows.cols()),
+        slabs_(divide_up(cols_, kSlab)),
+        tiles_(divide_up(query_count, kTileQueries)),
+        walk_(cols_) {}
+
+  void run(ProofUse& proofs) {
+    for (int64_t row = 0; row < block_.rows.rows(); row += kTileRows) run_panel(row, proofs);
   }
-  for (int64_t row = 0; row < block.rows.rows(); row += kTileRows) {
-    const int64_t row_count = std::min(kTileRows, block.rows.rows() - row);
-    const MatrixView rows = block.rows.slice(row, row_count);
+
+ private:
+  static constexpr int64_t kMostTiles = kMostQueriesAtATime / kTileQueries;
+  static constexpr bool kProves = has_differences(kKind) || kKind == KeyKind::cosine;
+
+  void run_panel(int64_t row, ProofUse& proofs) {
+    const MatrixView rows = block_.rows.slice(row, std::min(kTileRows, block_.rows.rows() - row));
     if constexpr (kKind == KeyKind::cosine) {
-      canonical_inverse_norms_cpu(rows, scratch.row_inverses);
-      std::fill(scratch.row_inverses + row_count, scratch.row_inverses + kTileRows, 1.0);
+      canonical_inverse_norms_cpu(rows, scratch_.row_inverses);
+      std::fill(scratch_.row_inverses + rows.rows(), scratch_.row_inverses + kTileRows, 1.0);
     }
-    for (int64_t slab = 0; slab < slabs; ++slab) {
-      const int64_t first = slab * kSlab;
-      const int64_t width = std::min(kSlab, cols - first);
-      const LaneOrder order(width);
-      if (slabs > 1) pack_all_queries(first, width, order);
-      pack(rows, first, width, order, kKind == KeyKind::cosine ? scratch.row_inverses : nullptr, scratch.rows);
-      if (proves) packed_norms(scratch.rows, kTileRows, cols, scratch.row_norms);
-      for (int64_t tile = 0; tile < tiles; ++tile) {
-        const TilePlace place{scratch.queries + tile * kQueryWidth * width,
-                              scratch.rows,
-                              queries + tile * kTileQueries,
-                              scratch.row_inverses,
-                              block.keys + (first_query + tile * kTileQueries) * block.stride + row,
-                              block.stride,
-                              static_cast<int>(tile_queries(tile)),
-                              row_count};
-        if constexpr (has_differences(kKind) || kKind == KeyKind::cosine) {
-          if (proves && proofs.tries_next()) {
-            const bool proven =
-                prove_tile<kKind>(place, cols, scratch.query_norms + tile * kQueryWidth, scratch.row_norms);
-            proofs.count(proven);
-            if (proven) continue;
-          }
+    bool packed = false;  // the only slab
+    bool left[kMostTiles];
+    std::fill_n(left, tiles_, true);
+    if constexpr (kProves) {
+      bool tries[kMostTiles];
+      bool any = false;
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        tries[tile] = cols_ >= kProofCols && proofs.tries_next();
+        any = any || tries[tile];
+      }
+      for (int64_t slab = 0; any && slab < slabs_; ++slab) {
+        pack_slab(rows, row, slab);
+        const int64_t width = width_of(slab);
+        const bool first = slab == 0;
+        packed_norms(scratch_.rows, kTileRows, width, first, scratch_.row_norms);
+        for (int64_t tile = 0; tile < tiles_; ++tile) {
+          if (!tries[tile]) continue;
+          const double* const norms = scratch_.query_norms + tile * kQueryWidth;
+          left[tile] = !prove_tile<kKind>(place_of(tile, row, width, rows.rows()), width, cols_,
+                                          {first, slab + 1 == slabs_}, lanes_of(tile), norms, scratch_.row_norms);
         }
-        sum_tile<kKind>(place, order, walk,
-                        slabs == 1 ? nullptr : scratch.lanes + tile * kTileQueries * kTileRows * kCanonicalLanes,
-                        slab == 0, slab + 1 < slabs);
+      }
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        if (tries[tile]) proofs.count(!left[tile]);
+      }
+      packed = any && slabs_ == 1;
+    }
+    if (std::find(left, left + tiles_, true) == left + tiles_) return;
+    for (int64_t slab = 0; slab < slabs_; ++slab) {
+      if (!packed) pack_slab(rows, row, slab);
+      const int64_t width = width_of(slab);
+      const LaneOrder order(width);
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        if (!left[tile]) continue;
+        sum_tile<kKind>(place_of(tile, row, width, rows.rows()), order, walk_, {slab == 0, slab + 1 == slabs_},
+                        lanes_of(tile));
       }
     }
   }
-}
+
+  // Queries stay packed where there is one slab.
+  void pack_slab(const MatrixView& rows, int64_t row, int64_t slab) {
+    const int64_t width = width_of(slab);
+    const LaneOrder order(width);
+    pack_(rows, slab * kSlab, width, order, kKind == KeyKind::cosine ? scratch_.row_inverses : nullptr, scratch_.rows);
+    if (slabs_ == 1 && row > 0) return;
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      pack_queries(kKind, canonical(tile), count_of(tile), slab * kSlab, width, order, queries_of(tile, width));
+      if constexpr (kProves) {
+        packed_norms(queries_of(tile, width), kQueryWidth, width, slab == 0, scratch_.query_norms + tile * kQueryWidth);
+      }
+    }
+  }
+
+  int64_t width_of(int64_t slab) const { return std::min(kSlab, cols_ - slab * kSlab); }
+  const CanonicalQuery* canonical(int64_t tile) const { return block_.queries + first_query_ + tile * kTileQueries; }
+  int64_t count_of(int64_t tile) const { return std::min<int64_t>(kTileQueries, query_count_ - tile * kTileQueries); }
+  double* queries_of(int64_t tile, int64_t width) const { return scratch_.queries + tile * kQueryWidth * width; }
+  // Between slabs.
+  double* lanes_of(int64_t tile) const {
+    return slabs_ == 1 ? nullptr : scratch_.lanes + tile * kTileQueries * kTileRows * kCanonicalLanes;
+  }
+  TilePlace place_of(int64_t tile, int64_t row, int64_t width, int64_t row_count) const {
+    float* const keys = block_.keys + (first_query_ + tile * kTileQueries) * block_.stride + row;
+    return {
+        queries_of(tile, width),          scratch_.rows, canonical(tile), scratch_.row_inverses, keys, block_.stride,
+        static_cast<int>(count_of(tile)), row_count};
+  }
+
+  const CanonicalBlock& block_;
+  const PackRows pack_;
+  const BlockScratch& scratch_;
+  const int64_t first_query_;
+  const int64_t query_count_;
+  const int64_t cols_;
+  const int64_t slabs_;
+  const int64_t tiles_;
+  const LaneWalk walk_;
+};
 
 void RunBlock(const CanonicalBlock& block, std::byte* memory) {
   const BlockScratch scratch(memory, BlockLayout(block.rows.cols()));
@@ -493,7 +563,7 @@ void RunBlock(const CanonicalBlock& block, std::byte* memory) {
   visit_kind(block.kind, [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming) {
       for (int64_t first = 0; first < block.query_count; first += step) {
-        run_queries<tag.kind>(block, pack, first, std::min(step, block.query_count - first), scratch, proofs);
+        QueriesRun<tag.kind>(block, pack, scratch, first, std::min(step, block.query_count - first)).run(proofs);
       }
     }
   });

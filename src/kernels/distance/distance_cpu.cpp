@@ -166,10 +166,12 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
   const int64_t cols = base.cols();
   const int64_t ahead_bytes = std::min<int64_t>(cols * static_cast<int64_t>(sizeof(T)), 2048);
-  const auto row = [&](int64_t i) HWY_ATTR { return reinterpret_cast<const T*>(base.row(rows[i])); };
+  const T* const first = static_cast<const T*>(base.data());
+  const int64_t stride = base.row_stride();
+  const auto row = [&](int64_t i) HWY_ATTR { return first + int64_t{rows[i]} * stride; };
   // The rows lie anywhere: those to come are asked for while these are summed.
   const auto prefetch = [&](int64_t i) HWY_ATTR {
-    const std::byte* const ahead = base.row(rows[std::min(i, count - 1)]);
+    const auto* const ahead = reinterpret_cast<const std::byte*>(row(std::min(i, count - 1)));
     for (int64_t at = 0; at < ahead_bytes; at += 64) __builtin_prefetch(ahead + at);
   };
   int64_t i = 0;
@@ -187,7 +189,8 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
 }
 
-HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count) {
+// In `count` bytes.
+HWY_INLINE int64_t differing_bits_of(const uint8_t* a, const uint8_t* b, int64_t count) {
   int64_t bits = 0;
   int64_t c = 0;
   for (; c + 8 <= count; c += 8) {
@@ -215,7 +218,7 @@ void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const 
       const int64_t cols = std::min(kCols, base.cols() - at);
       for (int64_t c = 0; c < cols; ++c) bytes[c] = static_cast<uint8_t>(query.values[at + c]);
       for (int64_t i = 0; i < end; ++i) {
-        bits[i] += bits_apart(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
+        bits[i] += differing_bits_of(bytes, reinterpret_cast<const uint8_t*>(base.row(rows[first + i])) + at, cols);
       }
     }
     for (int64_t i = 0; i < end; ++i) keys[first + i] = static_cast<float>(bits[i]);
