@@ -37,7 +37,7 @@ void FewCentreSums::add_block(const double* block) {
 void FewCentreSums::add(const MatrixView& rows, int64_t first, const int32_t* labels, const float* weights,
                         const Assign& assign, ProgressMeter& meter, const Resources& resources) {
   const int64_t end = first + rows.rows();
-  const int64_t together = std::max<int64_t>(kRowsBytes / (cols_ * size_of(rows.dtype())) / 24 * 24, 24);
+  const int64_t together = std::max<int64_t>(kRowsBytes / (cols_ * size_of(rows.dtype())) / 48 * 48, 48);
   const int64_t at_once = resources.threads();
   if (open_block_ >= 0 && first / block_ != open_block_) {
     add_block(open_.data());

@@ -19,7 +19,8 @@
 namespace kith {
 namespace {
 
-constexpr uint64_t kSubsampleStream = 0;  // the runs' streams begin after it
+constexpr uint64_t kSubsampleStream = 0;   // the runs' streams begin after it
+constexpr int64_t kCachedBytes = 1 << 20;  // of rows that a thread reads twice
 
 KMeansPlan plan_for(const KMeansShape& shape, const KMeansWish& wish, Device device, const PlanBudget& budget) {
   return plan_on(
@@ -53,11 +54,17 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
   DataSurvey survey(origin, params.spherical, shape.space.host_readable() ? plan.piece_rows : 0, resources);
   for (int64_t first = 0; first < shape.rows; first += plan.piece_rows) {
     const int64_t count = std::min(plan.piece_rows, shape.rows - first);
-    survey.add(source.fetch(first, count), first, check, meter, resources);
+    const MatrixView piece = source.fetch(first, count);
+    if (params.tol == 0) {
+      check_rows_finite(piece, first, meter, resources);
+    } else {
+      survey.add(piece, first, check, meter, resources);
+    }
     meter.add(count);
     meter.poll();
   }
   meter.finish();
+  if (params.tol == 0) return 0;
   return params.tol * survey.variance();
 }
 
@@ -254,8 +261,11 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
   const Resources& resources = planned.resources();
-  const int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
+  int64_t piece = std::min(planned.plan.piece_rows, rows.info.rows);
   const std::unique_ptr<RowSource> source = rows.open(piece, resources);
+  if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
+    piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
+  }
   const std::unique_ptr<KMeansBackend> backend =
       make_kmeans_backend(shape, wish, planned.plan, sample_data(*source, shape.cols, resources), resources);
   const HostArray<int32_t> labels(piece, "labels", resources);

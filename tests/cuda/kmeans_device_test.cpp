@@ -1,4 +1,5 @@
 // k-means of rows that lie in a GPU's memory.
+#include "cluster/start_choice.hpp"
 #include "cuda/device_data.hpp"
 #include "cuda/kmeans_parity.hpp"
 
@@ -31,6 +32,41 @@ TEST_F(CudaKMeansOnDevice, FitsTheSame) {
         params.max_points_per_centre = 50;
         expect_same_fit(fit(rows.view(), params), fit(on_device.view(), params, {}, on_cuda()));
       }
+    }
+  }
+}
+
+// So many values and centres that candidates are drawn in rounds, by backends that have fewer centres than planned.
+TEST_F(CudaKMeansOnDevice, StartsTheSameWithManyCentres) {
+  const auto data = make_floats(Shape::gaussian, 6000, 256, 4);
+  std::vector<float> weights(6000);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.37f * static_cast<float>(i % 4);
+  KMeansInput weighted;
+  weighted.weights = {weights.data(), 6000, {}};
+  KMeansParams params = random_start(700, 2);
+  params.init = KMeansInit::kmeans_plus_plus;
+  ASSERT_TRUE(choose_start(params, 6000, 256).oversamples());
+  const DeviceMatrix on_device(data.view());
+  for (const KMeansInput& input : {KMeansInput(), weighted}) {
+    const Fitted expected = fit(data.view(), params, input);
+    expect_same_fit(expected, fit(data.view(), params, input, on_cuda()));
+    expect_same_fit(expected, fit(on_device.view(), params, input, on_cuda()));
+  }
+}
+
+TEST_F(CudaKMeansOnDevice, ScalesExtremeRowsAndStopsForDirectionsTheSame) {
+  const auto data = make_floats(Shape::gaussian, 3000, 11, 5);
+  for (const float unit : {1e25f, 1e-24f, 1.0f}) {
+    SCOPED_TRACE(unit);
+    const TypedRows rows(DType::f32, data, unit, 1);
+    const DeviceMatrix on_device(rows.view());
+    for (const bool spherical : {false, true}) {
+      KMeansParams params = random_start(9, 100);
+      params.spherical = spherical;
+      const Fitted expected = fit(rows.view(), params);
+      EXPECT_GT(expected.iterations, 3);
+      expect_same_fit(expected, fit(on_device.view(), params, {}, on_cuda()));
+      expect_same_fit(expected, fit(rows.view(), params, {}, on_cuda()));
     }
   }
 }

@@ -24,6 +24,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Vec = hn::Vec<F32>;
+using I32 = hn::ScalableTag<int32_t>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 constexpr int64_t kDoubles = hn::MaxLanes(F64());
 constexpr int64_t kLaneVectors = kCanonicalLanes / kDoubles;
@@ -237,7 +238,104 @@ HWY_INLINE void for_rows(const FewRowsTask& task, const MatrixView& rows, float*
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// A value for each of a vector's rows, from one of each of the few: `table` is padded to whole vectors.
+HWY_INLINE Vec look_up(const float* table, int64_t width, hn::Vec<I32> few) {
+  if (width == kFloats) return hn::TableLookupLanes(hn::LoadU(F32(), table), hn::IndicesFromVec(F32(), few));
+  return hn::GatherIndex(F32(), table, few);
+}
+
+// The canonical keys of some rows, one in each lane of doubles, from one column after the other.
+template <typename Column>
+HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column& difference) {
+  hn::Vec<F64> lanes[kCanonicalLanes];
+  for (auto& lane : lanes) lane = hn::Zero(F64());
+  for (int64_t c = 0; c < cols; ++c) {
+    const auto apart = difference(c);
+    lanes[c] = hn::Mul(apart, apart);  // added to zero
+  }
+  for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
+    for (int j = 0; j < apart; ++j) lanes[j] = hn::Add(lanes[j], lanes[j + apart]);
+  }
+  return hn::DemoteTo(hn::Rebind<float, F64>(), lanes[0]);
+}
+
+// Rows of few columns, a vector of rows at a time: each lane has its row's nearest and second nearest, by direct
+// distances, whose errors are relative. A row of which these are not apart is compared with all, canonically.
+void nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+  const F32 d;
+  const I32 di;
+  const hn::Half<F32> half;
+  const auto* const data = static_cast<const float*>(rows.data());
+  const int64_t stride = rows.row_stride();
+  std::fill_n(scratch, task.padded, 0.0f);
+  const auto exactly = [&](int64_t i) HWY_ATTR {
+    std::copy_n(data + i * stride, task.cols, scratch);
+    uint64_t best = kPadding;
+    for (int64_t few = 0; few < task.count; ++few) {
+      const float own = canonical_of<KeyKind::squared_l2>(scratch, task.wide + few * task.padded, task.padded);
+      best = std::min(best, pack_neighbor(ordered_key(own), static_cast<uint32_t>(few)));
+    }
+    labels[i] = static_cast<int32_t>(row_of(best));
+    keys[i] = key_of_ordered(ordered_of(best));
+  };
+  const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride)));
+  const Vec above = hn::Set(d, 1 + task.relative);
+  const Vec below = hn::Set(d, 1 - task.relative);
+  const Vec least = hn::Set(d, task.underflow);
+  int64_t first = 0;
+  for (; first + kFloats <= rows.rows(); first += kFloats) {
+    Vec columns[kShortColumns];
+    for (int64_t c = 0; c < task.cols; ++c) columns[c] = hn::GatherIndex(d, data + first * stride + c, places);
+    Vec best = hn::Set(d, HUGE_VALF);
+    Vec second = best;
+    auto label = hn::Zero(di);
+    for (int64_t few = 0; few < task.count; ++few) {
+      Vec value = hn::Zero(d);
+      for (int64_t c = 0; c < task.cols; ++c) {
+        const Vec apart = hn::Sub(columns[c], hn::Set(d, task.columns[c * task.width + few]));
+        value = hn::MulAdd(apart, apart, value);
+      }
+      const auto nearer = hn::Lt(value, best);
+      second = hn::Min(second, hn::Max(value, best));
+      best = hn::Min(best, value);
+      label = hn::IfThenElse(hn::RebindMask(di, nearer), hn::Set(di, static_cast<int32_t>(few)), label);
+    }
+    hn::StoreU(label, di, labels + first);
+    Vec lower[kShortColumns];  // of the centres: which lanes' columns are widened in halves
+    for (int64_t c = 0; c < task.cols; ++c) lower[c] = look_up(task.columns + c * task.width, task.width, label);
+    const F64 dd;
+    const auto low = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+      return hn::Sub(hn::PromoteTo(dd, hn::LowerHalf(half, columns[c])),
+                     hn::PromoteTo(dd, hn::LowerHalf(half, lower[c])));
+    });
+    const auto high = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+      return hn::Sub(hn::PromoteTo(dd, hn::UpperHalf(half, columns[c])),
+                     hn::PromoteTo(dd, hn::UpperHalf(half, lower[c])));
+    });
+    hn::StoreU(low, half, keys + first);
+    hn::StoreU(high, half, keys + first + kFloats / 2);
+    // A NaN is never sure.
+    const auto sure = hn::Gt(hn::Mul(second, below), hn::MulAdd(best, above, least));
+    const auto is_one = hn::Lt(best, hn::Set(d, task.largest));
+    if (HWY_LIKELY(hn::AllTrue(d, hn::And(sure, is_one)))) continue;
+    HWY_ALIGN float flags[kFloats];
+    hn::Store(hn::IfThenElseZero(hn::And(sure, is_one), hn::Set(d, 1.0f)), d, flags);
+    for (int64_t j = 0; j < kFloats; ++j) {
+      if (flags[j] == 0.0f) exactly(first + j);
+    }
+  }
+  for (; first < rows.rows(); ++first) exactly(first);
+}
+#endif
+
 void NearestOfFew(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+#if HWY_TARGET != HWY_SCALAR
+  const bool short_rows = task.cols <= kShortColumns && rows.row_stride() <= (1 << 20);
+  if (short_rows && rows.dtype() == DType::f32 && task.kind == KeyKind::squared_l2) {
+    return nearest_short(task, rows, labels, keys, scratch);
+  }
+#endif
   visit_dtype(rows.dtype(), [&](auto stored) {
     using T = typename decltype(stored)::type;
     if (task.kind == KeyKind::inner_product) {
@@ -315,12 +413,13 @@ constexpr int64_t kPad = kFewRowsTile;  // a multiple of every vector's floats a
 static_assert(kPad % kCanonicalLanes == 0);
 
 int64_t padded(int64_t count) { return round_up(count, kPad); }
+int64_t short_columns(int64_t cols) { return cols <= kShortColumns ? cols : 0; }
 
 }  // namespace
 
 int64_t FewRows::bytes_for(int64_t count, int64_t cols) {
-  return array_bytes<float>((cols + 1) * padded(count)) + array_bytes<double>(count * padded(cols)) +
-         array_bytes<float>(padded(cols));
+  return array_bytes<float>((cols + 1 + short_columns(cols)) * padded(count)) +
+         array_bytes<double>(count * padded(cols)) + array_bytes<float>(padded(cols));
 }
 
 int64_t FewRows::scratch_floats(int64_t cols) { return kFewRowsTogether * (2 * padded(cols) + padded(kMostFewRows)); }
@@ -331,6 +430,7 @@ FewRows::FewRows(KeyKind kind, std::vector<float> origin, int64_t capacity, cons
       cols_(static_cast<int64_t>(origin_.size())),
       table_(cols_ * padded(capacity), "the centres", resources),
       terms_(padded(capacity), "the centres", resources),
+      columns_(short_columns(cols_) * padded(capacity), "the centres", resources),
       wide_(capacity * padded(cols_), "the centres", resources) {
   if (kind == KeyKind::inner_product) std::fill(origin_.begin(), origin_.end(), 0.0f);
   origin_.resize(static_cast<size_t>(padded(cols_)), 0.0f);
@@ -343,6 +443,7 @@ void FewRows::set(const MatrixView& rows) {
   std::fill_n(table_.data(), cols_ * width, 0.0f);
   std::fill_n(wide_.data(), count_ * padded(cols_), 0.0);
   std::fill_n(terms_.data(), width, HUGE_VALF);
+  std::fill_n(columns_.data(), short_columns(cols_) * width, 0.0f);
   double largest = 0;
   for (int64_t i = 0; i < count_; ++i) {
     const auto* const row = reinterpret_cast<const float*>(rows.row(i));
@@ -353,6 +454,7 @@ void FewRows::set(const MatrixView& rows) {
       const int64_t tile = i / kFewRowsTile * kFewRowsTile;
       table_[tile * cols_ + c * kFewRowsTile + i - tile] = (differences ? -2.0f : -1.0f) * moved;
       wide_[i * padded(cols_) + c] = static_cast<double>(row[c]);
+      if (cols_ <= kShortColumns) columns_[c * width + i] = row[c];
     }
     terms_[i] = differences ? static_cast<float>(squares) : 0.0f;
     largest = std::max(largest, squares);
@@ -372,6 +474,9 @@ FewRowsTask FewRows::task() const {
   task.table = table_.data();
   task.terms = terms_.data();
   task.wide = wide_.data();
+  task.columns = columns_.data();
+  task.relative = direct_error(cols_);
+  task.underflow = static_cast<float>(underflow_error(cols_));
   // error_bound.hpp with the rows' and the few's parts the other way round: c (|q| + |x|)^2, or c |q| |x|.
   const double error = product_error(cols_);
   const auto norm = static_cast<double>(norm_);

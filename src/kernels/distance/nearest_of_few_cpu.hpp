@@ -3,7 +3,8 @@
 //
 // The few are tables with a row for each column, so that a value of a row is multiplied with a vector of them.
 // Products in f32 leave those that a bound on every rounding (error_bound.hpp) cannot rule out, mostly one; their
-// canonical keys, from the few in double, decide. Rows are taken some at a time, and neither packed nor sorted.
+// canonical keys, from the few in double, decide. Rows are taken some at a time, and neither packed nor sorted. Of f32
+// rows of up to 16 columns a vector holds a column of several rows, and distances are direct.
 //
 // Cost: rows x few x columns fused multiply-adds in f32 and rows x columns in double. Memory: 12 bytes a value of the
 // few.
@@ -49,10 +50,11 @@ class FewRows {
   std::vector<float> origin_;  // padded
   int64_t cols_ = 0;
   int64_t count_ = 0;
-  float norm_ = 0;          // the largest, of the few less the origin
-  HostArray<float> table_;  // tiles with a row for each column: what its value is multiplied with
-  HostArray<float> terms_;  // what the products are added to; infinite past the last
-  HostArray<double> wide_;  // the few one after the other, padded with zeros
+  float norm_ = 0;            // the largest, of the few less the origin
+  HostArray<float> table_;    // tiles with a row for each column: what its value is multiplied with
+  HostArray<float> terms_;    // what the products are added to; infinite past the last
+  HostArray<float> columns_;  // of short rows: a row for each column, as they are
+  HostArray<double> wide_;    // the few one after the other, padded with zeros
 };
 
 // Adds the rows to sums: the row's to those of its label, labels x cols, in the order of the rows, times its weight
