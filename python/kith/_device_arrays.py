@@ -78,7 +78,8 @@ def as_device_base(x: Any, name: str, metric: str, stream: int) -> tuple[DeviceA
     x = library.plain(x, name)
     array = _known(library.export(x, stream, name), name)
     narrowing = PLAIN
-    if array.dtype in _WIDE and len(array.shape) == 2 and metric in SHIFTABLE and library.computes:
+    known = library.computes and library.has_float64()
+    if array.dtype in _WIDE and len(array.shape) == 2 and metric in SHIFTABLE and known:
         narrowing = _survey(library, x, name).narrowing(metric)
         if narrowing.offset is not None and not _is_exact(library, x, name, narrowing):
             narrowing = PLAIN if _is_exact(library, x, name, PLAIN) else narrowing
@@ -101,9 +102,9 @@ def _taken(
     if offset is not None and (not array.shape or array.shape[-1] != len(offset)):  # the library will say so
         narrowing, offset = PLAIN, None
     if array.dtype in _WIDE and library.computes and 0 not in array.shape:
-        if array.dtype == "int64":
-            check_integers(int(x.min()), int(x.max()), name)
-        if warns and len(array.shape) == 2:
+        if array.dtype != "float64":
+            check_integers(int(x.min()), int(x.max()), name, float32=not library.has_float64())
+        if warns and len(array.shape) == 2 and library.has_float64():
             _warn_if_rounded(library, x, name, narrowing)
     if offset is not None:
         shifted = library.to_float64(x, name) - library.from_host(offset, x)

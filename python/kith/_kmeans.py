@@ -96,11 +96,12 @@ class KMeans:
 
     Notes
     -----
-    Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous columns
-    where they lie, others by one copy to float32, from float64 and wide integers less an offset where that keeps more of them
-    (the fit, or the first `partial_fit`, fixes it). What `predict`, `assign` and `transform` return is in the vectors' kind
-    of array (torch, cupy, jax, else numpy), where they lie; the attributes are numpy's. `predict` may run in many threads
-    at once, also while one fits. The GIL is released, and Ctrl-C stops a fit.
+    Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous
+    columns where they lie, others by one copy to float32, from float64 and wide integers less an offset where that
+    keeps more of them (the fit, or the first `partial_fit`, fixes it). What `predict`, `assign` and `transform`
+    return is in the vectors' kind of array (torch, cupy, jax, else numpy), where they lie; the attributes are
+    numpy's. `predict` may run in many threads at once, also while one fits. The GIL is released, and Ctrl-C stops a
+    fit.
 
     A model can be pickled and copied, fitted or not; what is called on the copy gives the same bytes.
 
@@ -284,7 +285,7 @@ class KMeans:
             if isinstance(x, (str, os.PathLike)):
                 if narrowing.offset is not None:
                     raise ValueError(
-                        "the centres are of float64 vectors less an offset; pass kith.read_vectors(path) instead of the path"
+                        "the centres are of float64 vectors less an offset; pass kith.read_vectors(path), not the path"
                     )
                 return model.predict_file(path_bytes(x), options)
             found = model.predict(as_vectors(x, "x", options.stream, narrowing, warns=False)[0], options)
@@ -346,7 +347,8 @@ class KMeans:
     def _start(self, narrowing: Narrowing) -> Vectors | None:
         if self._given is None or narrowing.offset is None:
             return self._given
-        return as_vectors(self._given if self._wide_init is None else self._wide_init, "init", 0, narrowing, warns=False)[0]
+        given = self._given if self._wide_init is None else self._wide_init
+        return as_vectors(given, "init", 0, narrowing, warns=False)[0]
 
     def _take_results(self) -> None:
         model, narrowing = self._fitted

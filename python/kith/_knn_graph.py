@@ -71,8 +71,8 @@ class KnnGraph:
     def validate(self) -> None:
         """Check that the ids can be neighbours: ValueError, which names the row, unless they can.
 
-        An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end of
-        a row alone. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
+        An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end
+        of a row alone. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
         `to_umap` read it. For the check ids in a GPU's memory are copied to the host.
         """
         _check(np.asarray(library_of(self._ids).to_host(self._ids), np.int64))

@@ -75,6 +75,9 @@ class Library(ABC):
     def to_float32(self, x: Any, name: str) -> Any:
         """A converted copy."""
 
+    def has_float64(self) -> bool:
+        return True
+
     @abstractmethod
     def to_float64(self, x: Any, name: str) -> Any:
         """The same in float64; TypeError where the library has none."""
@@ -232,8 +235,11 @@ class Jax(Library):
     def to_float32(self, x: Any, name: str) -> Any:
         return x.astype("float32")
 
+    def has_float64(self) -> bool:
+        return bool(sys.modules["jax"].config.jax_enable_x64)
+
     def to_float64(self, x: Any, name: str) -> Any:
-        if not sys.modules["jax"].config.jax_enable_x64:
+        if not self.has_float64():
             raise TypeError(f"{name} is {x.dtype}, and jax has no float64 unless jax_enable_x64 is set: pass float32")
         return x.astype("float64")
 
@@ -277,7 +283,9 @@ class Other(Library):
 
     def to_float32(self, x: Any, name: str) -> Any:
         kind, dtype = type(x).__name__, getattr(x, "dtype", "of another dtype")
-        raise TypeError(f"{name} is {dtype}; it must be float32, float16, bfloat16, uint8 or int8: convert this {kind} first")
+        raise TypeError(
+            f"{name} is {dtype}; it must be float32, float16, bfloat16, uint8 or int8: convert this {kind} first"
+        )
 
     def to_float64(self, x: Any, name: str) -> Any:
         return self.to_float32(x, name)

@@ -38,7 +38,6 @@ _MOST_MOVED = 1 / 64
 
 _HALF_STEP = 2.0**-24  # rounding to float32 changes a number by this share of it at most
 _SMALLEST = 2.0**-150  # or by this, near 0
-_LARGEST_INTEGER = 2**53  # up to which float64 holds every one
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -75,13 +74,14 @@ def is_wide(dtype: np.dtype[Any]) -> bool:
     return (dtype.kind == "f" and dtype.itemsize > 4) or (dtype.kind in "iu" and dtype.itemsize >= 4)
 
 
-def check_integers(smallest: int, largest: int, name: str) -> None:
-    """ValueError for integers that float64, in which they are subtracted, may not hold."""
-    if largest > _LARGEST_INTEGER or smallest < -_LARGEST_INTEGER:
-        shown = largest if largest > _LARGEST_INTEGER else smallest
+def check_integers(smallest: int, largest: int, name: str, *, float32: bool = False) -> None:
+    """ValueError for integers that float64, in which they are subtracted, may not hold; or float32 where that is all."""
+    bits = 24 if float32 else 53
+    if largest > 2**bits or smallest < -(2**bits):
+        shown = largest if largest > 2**bits else smallest
         raise ValueError(
-            f"{name} holds the integer {shown}; float64 holds those up to 2**53 alone: subtract an offset that all "
-            "values have in common, or drop digits, before you pass it"
+            f"{name} holds the integer {shown}; {'float32' if float32 else 'float64'} holds those up to 2**{bits} alone: "
+            "subtract an offset that all values have in common, or drop digits, before you pass it"
         )
 
 

@@ -9,6 +9,7 @@
 #include "cluster/kmeans_fit.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "core/float_mode.hpp"
+#include "core/named_limit.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -109,14 +110,19 @@ KMeans& KMeans::operator=(KMeans&&) noexcept = default;
 void KMeans::fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), RowsInfo(rows), input);
-  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
+  const auto needed = [&] { return smallest_fit_bytes(params(), RowsInfo(rows), resources); };
+  state_->publish(
+      naming_host_limit(needed, resources, [&] { return fit_kmeans(params(), rows_of(rows), input, resources); }));
 }
 
 void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
   check_kmeans_input(params(), RowsInfo(rows), input);
-  const ReadMemory memory = rows.reserve_memory(resources);
-  state_->publish(fit_kmeans(params(), rows_of(rows), input, resources));
+  const auto needed = [&] { return rows.memory_bytes() + smallest_fit_bytes(params(), RowsInfo(rows), resources); };
+  state_->publish(naming_host_limit(needed, resources, [&] {
+    const ReadMemory memory = rows.reserve_memory(resources);
+    return fit_kmeans(params(), rows_of(rows), input, resources);
+  }));
 }
 
 void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& given_resources) {

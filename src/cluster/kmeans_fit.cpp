@@ -232,6 +232,30 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   return model;
 }
 
+int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
+  const KMeansShape shape(rows, params.clusters);
+  PlanBudget nothing;
+  nothing.device = INT64_MAX;
+  nothing.threads = resources.threads();
+  const auto smallest = [&](const KMeansShape& planned) {
+    try {
+      return bytes_of(plan_kmeans_cpu(planned, fit_wish(params, planned), nothing)).host;
+    } catch (const OutOfMemory& error) {
+      return error.bytes_needed();
+    }
+  };
+  RowsInfo scaled = rows;  // what is scaled is read like a file
+  scaled.in_memory = false;
+  const int64_t plan = std::max(smallest(shape), smallest(KMeansShape(scaled, params.clusters)));
+  const int64_t centres = params.clusters * (shape.cols * 4 + 8);
+  const int64_t models = (params.n_init > 1 ? 2 : 1) * (centres + shape.rows * 4);
+  const int64_t most = params.max_points_per_centre;
+  const bool samples = most > 0 && most < shape.rows / params.clusters;
+  const int64_t sample = samples ? most * params.clusters * shape.row_bytes() + shape.rows / 8 + shape.rows * 4 : 0;
+  // Centres to begin with may be scaled, and 256 rows are looked at first.
+  return plan + models + sample + centres + 256 * shape.cols * 4;
+}
+
 void scale_back(KMeansModel& model, int exponent) {
   if (exponent == 0) return;
   scale_values(model.centres.mutable_view(), -exponent);

@@ -40,6 +40,9 @@ PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, cons
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& resources);
 
+// What a fit takes on the host at least, results included: for an error that names the limit.
+int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
+
 // What was found of rows times 2^exponent, as it is for the rows themselves.
 void scale_back(KMeansModel& model, int exponent);
 

@@ -17,7 +17,7 @@ import pytest
 
 import kith
 from kith import _device_arrays, _kith, _libraries
-from kith._arrays import as_queries, as_vectors, share_memory
+from kith._arrays import as_base, as_queries, as_vectors, share_memory
 from kith._device_arrays import on_device, stream_of
 from kith._libraries import LEGACY_STREAM
 
@@ -488,3 +488,85 @@ def test_cupy_waits_for_another_stream_alone(monkeypatch, vectors):
     for stream, told in ((LEGACY_STREAM, _libraries.NO_WAIT), (9, 9)):
         as_vectors(x, "x", stream)
         assert x.streams.pop() == told
+
+
+class Numbers(OnGpu):
+    """With the operations that narrowing asks of a library's arrays."""
+
+    def __getitem__(self, part):
+        return Numbers(self.array[part])
+
+    def __sub__(self, other):
+        return Numbers(self.array - other.array)
+
+    def __eq__(self, other):
+        return self.array == other.array
+
+    __hash__ = None
+
+    def min(self):
+        return self.array.min()
+
+    def max(self):
+        return self.array.max()
+
+
+class Computing(MadeUp):
+    float64 = True
+
+    def has_float64(self):
+        return self.float64
+
+    def to_float32(self, x, name):
+        return Numbers(np.ascontiguousarray(x.array, np.float32))
+
+    def to_float64(self, x, name):
+        assert self.float64
+        return Numbers(x.array.astype(np.float64))
+
+    def from_host(self, array, like):
+        return Numbers(array)
+
+    def to_host(self, x):
+        return x.array
+
+
+@pytest.fixture
+def computing(monkeypatch):
+    library = Computing()
+    monkeypatch.setitem(_libraries._KNOWN, OnGpu.__module__, library)
+    monkeypatch.setattr(_libraries, "_SEEN", weakref.WeakKeyDictionary())
+    return library
+
+
+def values_of(array):
+    assert array.dtype == "float32"
+    pointer, count = array.__cuda_array_interface__["data"][0], int(np.prod(array.shape))
+    return np.frombuffer((ctypes.c_char * (4 * count)).from_address(pointer), np.float32).reshape(array.shape)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_an_offset_is_subtracted_on_the_device(computing, rng, dtype):
+    x = (1.7e9 + rng.uniform(0, 3600, (2000, 3))).astype(dtype)
+    queries = x[:5].astype(np.float64) + 0.25
+    true, _, narrowing = as_base(x, "base", "l2")
+    on_gpu, copied, same = as_base(Numbers(x), "base", "l2")
+    assert copied and same.offset.tobytes() == narrowing.offset.tobytes() and values_of(on_gpu).tobytes() == true.tobytes()
+    narrow = as_queries(Numbers(queries), 0, same)[0], as_queries(queries, 0, narrowing)[0]
+    assert values_of(narrow[0]).tobytes() == narrow[1].tobytes()
+    alone, single = as_queries(Numbers(queries[0]), 0, same)
+    assert single and (values_of(alone) == narrow[1][0]).all()
+    shifted = as_queries(Numbers(queries.astype(np.float32)), 0, same)[0]  # float32 loses the offset too
+    assert (values_of(shifted) == as_queries(queries.astype(np.float32), 0, narrowing)[0]).all()
+    with pytest.warns(kith.PrecisionWarning, match="base: float32"):
+        as_base(Numbers(x), "base", "cosine")
+    with pytest.raises(ValueError, match="holds the integer"):
+        as_base(Numbers(np.array([[2**60]])), "base", "l2")
+
+
+def test_a_library_without_float64(computing, rng):
+    computing.float64 = False
+    x = rng.integers(0, 100, (50, 3)).astype(np.int32)
+    assert (values_of(as_base(Numbers(x), "base", "l2")[0]) == x).all()
+    with pytest.raises(ValueError, match="float32 holds those up to 2"):
+        as_base(Numbers(x + 2**25), "base", "l2")

@@ -75,3 +75,17 @@ def test_files(x, tmp_path):
     few = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), 1000)
     many = named_limit(lambda n: kith.range_search(queries, base, 1e9, memory_limit=n), few)
     assert kith.range_search(queries, base, 1e9, memory_limit=many).ids.size == 900 * 6000
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"n_init": 3}, {"max_points_per_centre": 20}, {"init": "random"}, {"batch_size": 500}], ids=str
+)
+@pytest.mark.parametrize("scale", [1, 1e25])
+def test_kmeans(parameters, scale, x, tmp_path):
+    rows = (x * np.float32(scale)).astype(np.float32)
+    kith.write_vectors(tmp_path / "x.fbin", rows)
+    free = kith.KMeans(30, iterations=3, **parameters).fit(rows)
+    for data in (rows, tmp_path / "x.fbin"):
+        model = kith.KMeans(30, iterations=3, **parameters)
+        limit = named_limit(lambda limit, data=data, model=model: model.fit(data, memory_limit=limit, threads=2), 1000)
+        assert (model.fit(data, memory_limit=limit, threads=2).cluster_centers_ == free.cluster_centers_).all()

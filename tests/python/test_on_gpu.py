@@ -119,6 +119,22 @@ def test_copies(kind, rng):
     same(kind, kith.knn(other[:30], other, k=5), true)
 
 
+def test_float64_loses_its_offset(kind, rng):
+    if kind.__class__ is Jax:
+        pytest.skip("jax has no float64 unless told so")
+    x = 1.7e9 + rng.uniform(0, 3600, (9000, 4))
+    queries = x[:30] + 0.25
+    true = kith.knn(queries, x, k=5, device="cpu")
+    same(kind, kith.knn(kind.give(queries), kind.give(x), k=5), true)
+    index = kith.Index()
+    index.add(kind.give(x))
+    same(kind, index.search(kind.give(queries), k=5), true)
+    with pytest.warns(kith.PrecisionWarning):
+        kith.knn(kind.give(queries), kind.give(x), k=5, metric="cosine")
+    model = kith.KMeans(3, seed=1).fit(kind.give(x))
+    assert model.cluster_centers_.dtype == np.float64 and abs(model.cluster_centers_ - 1.7e9).max() < 3700
+
+
 def test_index(kind, vectors):
     queries, base = vectors(40, 16), vectors(12000, 16)
     true = kith.knn(queries, base, k=6, device="cpu")
