@@ -169,7 +169,8 @@ class KnnCuda final : public KnnBackend {
   void search_direct(const ProductBase& piece, ProgressMeter& meter) const {
     for (int64_t first = 0; first < queries_.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries_, first, std::min(plan_.query_tile, queries_.count - first));
-      search_tile(tile, {piece.rows, piece.first_row, piece.numbers}, lists_of(first, tile.count), rows_seen_);
+      search_tile(tile, {piece.rows, piece.first_row, piece.numbers}, lists_of(first, tile.count), rows_seen_,
+                  first == 0 ? rows_.unchecked_rows() : nullptr);
       (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
       meter.add(tile.count * piece.rows.count);
       meter.poll();
@@ -183,10 +184,10 @@ class KnnCuda final : public KnnBackend {
 
   // Every key of a tile, and the lists of what it and the `seen` rows before it have. They are sorted at once, or left
   // in row order for launch_sort.
-  void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists,
-                   int64_t seen) const {
+  void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists, int64_t seen,
+                   uint32_t* first_bad = nullptr) const {
     auto* const keys = rows_.at<uint32_t>(layout_.keys);
-    compute_keys(queries, tile.rows, keys);
+    compute_keys(queries, tile.rows, keys, first_bad);
     if (in_tiles_) {
       tile_select_.run({reinterpret_cast<const float*>(keys), plan_.row_tile, queries.count, tile.rows.count,
                         tile.first_row, tile.numbers},
@@ -197,10 +198,12 @@ class KnnCuda final : public KnnBackend {
   }
 
   // Plain where tiles are selected from at once, else ordered.
-  void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* keys) const {
+  void compute_keys(const DeviceRowsView& queries, const DeviceRowsView& rows, uint32_t* keys,
+                    uint32_t* first_bad) const {
     if (metric_ == nullptr) {
       DistanceTask task{queries, rows, task_.shape.cols, key_kind(task_.shape.metric), keys, plan_.row_tile};
       if (in_tiles_) task.form = KeyForm::plain;
+      task.first_bad = first_bad;
       return launch_distance(task, rows_.stream());
     }
     metric_->distances(metric_->metric,

@@ -74,6 +74,12 @@ bool SearchRows::checks_base() const {
   return task_.wish.check_finite && !task_.base_checked() && can_be_infinite(task_.shape.base_dtype);
 }
 
+// The direct engine reads every row: where nothing else is asked of them, it looks at them too.
+bool SearchRows::leaves_checks() const {
+  return !products() && task_.wish.what == Wanted::nearest && !task_.wish.given_keys &&
+         task_.shape.metric != Metric::cosine && task_.shape.metric != Metric::chi_square;
+}
+
 // From the list where there is one, else made from the bits.
 const uint32_t* SearchRows::bring_numbers(int64_t place, int64_t count) const {
   auto* const target = at<uint32_t>(layout_.list);
@@ -179,7 +185,7 @@ RowFindings SearchRows::checks(bool finite) const {
 }
 
 void SearchRows::inspect(DeviceRowsView& rows) const {
-  RowFindings findings = checks(!products());
+  RowFindings findings = checks(!products() && !leaves_checks());
   findings.inverse_norms = norms_at(layout_.row_norms);
   inspect_rows(rows, task_.shape.cols, findings, stream());
 }

@@ -57,6 +57,10 @@ class SearchRows {
   // A batch of queries; resets the status.
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
 
+  // Where the first row of a piece that is not finite is to be noted, by whoever computes its distances; null where the
+  // rows are looked at before, or not at all.
+  uint32_t* unchecked_rows() const { return checks_base() && leaves_checks() ? &status()->bad_row : nullptr; }
+
   // The rows of a run of the base, piece by piece.
   void for_each_piece(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter,
                       const std::function<void(const ProductBase&)>& use);
@@ -70,6 +74,7 @@ class SearchRows {
   double* norms_at(int64_t offset) const { return task_.shape.metric == Metric::cosine ? at<double>(offset) : nullptr; }
   bool products() const { return plan_.products(); }
   bool checks_base() const;
+  bool leaves_checks() const;
   // The numbers of `count` kept rows, from a place among all of them on.
   const uint32_t* bring_numbers(int64_t place, int64_t count) const;
   int64_t number_of(const ProductBase* piece, uint32_t row) const;

@@ -29,6 +29,27 @@ TEST_F(CudaDeviceMemory, QueriesBaseAndResultsEachWhereTheyLie) {
   }
 }
 
+// The direct engine looks at the rows where it reads them; the smallest is named, whoever finds one first.
+TEST_F(CudaDeviceMemory, FewQueriesNameTheFirstRowThatIsNotFinite) {
+  for (const int64_t cols : {9, 24}) {
+    Vectors base = random_vectors(DType::f32, 60000, cols, 5);
+    const Vectors queries = random_vectors(DType::f32, 8, cols, 6);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1, Metric::cosine}) {
+      const DeviceMatrix good(base);
+      expect_same_bytes(knn(queries.view(), base.view(), {.k = 5, .metric = metric}, on_cpu()),
+                        knn(queries.view(), good.view(), {.k = 5, .metric = metric}, on_cuda()));
+    }
+    base.row(59999)[0] = NAN;
+    base.row(31234)[cols - 1] = -INFINITY;
+    const DeviceMatrix bad(base);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1, Metric::cosine}) {
+      const auto text =
+          text_thrown<InvalidArgument>([&] { knn(queries.view(), bad.view(), {.k = 5, .metric = metric}, on_cuda()); });
+      EXPECT_NE(text.find("row 31234"), std::string::npos) << text;
+    }
+  }
+}
+
 TEST_F(CudaDeviceMemory, OnTheCallersStream) {
   cudaStream_t stream = nullptr;
   KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -112,13 +112,19 @@ class Stager {
 
   // The sums of the threads that bring a vector.
   template <bool kProduct>
-  __device__ __forceinline__ void write_norms() const {
+  __device__ __forceinline__ void write_norms(int64_t first_row) const {
     KITH_UNROLL
     for (int round = 0; round < kRounds; ++round) {
       double norm = norms_[round];
       KITH_UNROLL
       for (int apart = 1; apart < kFours; apart *= 2) norm += __shfl_xor_sync(0xFFFFFFFFu, norm, apart);
-      if (four_ == 0) tile_.norms[round * kVectorsPerRound + vector_] = kProduct ? sqrt(norm) : norm;
+      if (four_ != 0) continue;
+      const int vector = round * kVectorsPerRound + vector_;
+      tile_.norms[vector] = kProduct ? sqrt(norm) : norm;
+      // Squares of floats are finite in double precision, and so is their sum.
+      if (!of_query(round) && task_.first_bad != nullptr && !(norm < HUGE_VAL)) {
+        atomicMin(task_.first_bad, static_cast<uint32_t>(first_row + vector - kQueries));
+      }
     }
   }
 
@@ -261,7 +267,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     buffer = 1 - buffer;
     __syncthreads();
   }
-  stager.template write_norms<kProduct>();
+  stager.template write_norms<kProduct>(first_row);
   __syncthreads();
 
   const double error = certain_error(task.cols);

@@ -1,6 +1,7 @@
 #include "kernels/distance/distance_cuda.hpp"
 
 #include "cuda/error.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
 
 namespace kith {
 namespace {
@@ -21,10 +22,13 @@ bool multiplies_doubles() {
 
 void launch_distance(const DistanceTask& task, cudaStream_t stream) {
   if (task.queries.count == 0 || task.rows.count == 0) return;
+  const bool few_steps = task.queries.count * task.rows.count <= kFewSteps / task.cols;
+  if (is_product(task.kind) && task.cols > kFewColumns && !few_steps && multiplies_doubles()) {
+    return launch_certain_distance(task, stream);  // which looks at the rows itself
+  }
+  if (task.first_bad != nullptr) launch_inspect_rows(task.rows, task.cols, {.first_bad = task.first_bad}, stream);
   if (task.kind == KeyKind::hamming) return launch_bit_distance(task, stream);
   if (task.cols <= kFewColumns) return launch_few_columns_distance(task, stream);
-  const bool few_steps = task.queries.count * task.rows.count <= kFewSteps / task.cols;
-  if (is_product(task.kind) && !few_steps && multiplies_doubles()) return launch_certain_distance(task, stream);
   launch_lane_distance(task, stream);
 }
 

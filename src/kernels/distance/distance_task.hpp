@@ -26,6 +26,7 @@ struct DistanceTask {
   uint32_t* keys = nullptr;
   int64_t stride = 0;
   KeyForm form = KeyForm::ordered;
+  uint32_t* first_bad = nullptr;  // where not null, lowered to the smallest row that is not finite
 };
 
 // What one element does to a lane: scaled vectors leave cosine the step of squared_l2, and l2 has the same until its

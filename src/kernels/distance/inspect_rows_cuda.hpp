@@ -2,7 +2,9 @@
 // and the inverse norms.
 #pragma once
 
-#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/distance/device_rows.hpp"
+
+#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
