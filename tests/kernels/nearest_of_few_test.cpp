@@ -47,7 +47,7 @@ void expect_nearest(const Matrix<T>& rows, const Matrix<float>& few, float origi
 }
 
 TEST(NearestOfFew, EqualsThePlainDistancesForEveryInstructionSetAndShape) {
-  for (const std::string& target : cpu_targets()) {
+  for (const std::string& target : targets_for_next_case()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     for (const Shape shape : reference::kAllShapes) {
@@ -69,7 +69,7 @@ TEST(NearestOfFew, EqualsThePlainDistancesForEveryInstructionSetAndShape) {
 }
 
 TEST(NearestOfFew, LowersDistancesWhereOneIsNearer) {
-  for (const std::string& target : cpu_targets()) {
+  for (const std::string& target : targets_for_next_case()) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     for (const Shape shape : reference::kAllShapes) {
