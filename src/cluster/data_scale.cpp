@@ -1,11 +1,14 @@
 #include "cluster/data_scale.hpp"
 
+#include "cluster/data_sample.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/parallel_for.hpp"
 #include "rows/row_source.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -15,6 +18,8 @@ namespace {
 // Beyond these a squared distance of many columns overflows f32, or loses digits.
 constexpr int kLargestExponent = 55;
 constexpr int kSmallestExponent = -45;
+constexpr int kLastExponent = std::numeric_limits<float>::max_exponent - 1;  // of finite values
+constexpr float kLargestFinite = std::numeric_limits<float>::max();
 constexpr int64_t kReadBytes = 64 << 10;  // of the source at a time
 
 class ScaledSource final : public RowSource {
@@ -67,12 +72,72 @@ class ScaledSource final : public RowSource {
   MatrixBuffer buffer_;
 };
 
+float largest_magnitude(const MatrixView& rows) {
+  float largest = 0;
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    const auto* const row = reinterpret_cast<const float*>(rows.row(i));
+    for (int64_t c = 0; c < rows.cols(); ++c) {
+      if (std::isfinite(row[c])) largest = std::max(largest, std::fabs(row[c]));
+    }
+  }
+  return largest;
+}
+
+float largest_magnitude(const KMeansRows& rows, const Resources& resources) {
+  const int64_t most = std::max<int64_t>(kReadBytes / rows.info.row_bytes(), 1);
+  ScaledSource source(rows, 0, most, resources, resources);
+  ProgressMeter meter("survey", rows.info.rows, resources);
+  float largest = 0;
+  for (int64_t first = 0; first < rows.info.rows; first += most) {
+    const int64_t count = std::min(most, rows.info.rows - first);
+    largest = std::max(largest, largest_magnitude(source.fetch(first, count)));
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+  return largest;
+}
+
+// How far values are apart, in one column.
+struct Reach {
+  float near = 0;  // of rows from each other, and from the nearest centre
+  float far = 0;   // from any centre
+};
+
+Reach reach_of(const DataSample& sample, const MatrixView& centres) {
+  float nearest = kLargestFinite;
+  float farthest = 0;
+  for (int64_t i = 0; i < centres.rows(); ++i) {
+    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
+    float apart = 0;
+    for (size_t c = 0; c < sample.origin.size(); ++c) {
+      if (!std::isfinite(centre[c]) || !std::isfinite(sample.origin[c])) continue;
+      apart = std::max(apart, std::min(std::fabs(centre[c] - sample.origin[c]), kLargestFinite));
+    }
+    nearest = std::min(nearest, apart);
+    farthest = std::max(farthest, apart);
+  }
+  Reach reach;
+  reach.far = std::max(sample.largest, farthest);
+  reach.near = centres.rows() == 0 ? reach.far : std::max(sample.largest, nearest);
+  if (reach.near == 0) reach.near = reach.far;
+  return reach;
+}
+
 }  // namespace
 
-int scale_exponent(float largest) {
-  if (!(largest > 0) || !std::isfinite(largest)) return 0;
-  const int exponent = std::ilogb(largest);
-  return exponent > kLargestExponent || exponent < kSmallestExponent ? -exponent : 0;
+int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources) {
+  const DataSample sample = sample_data(*rows.open(1, resources), rows.info.cols, resources);
+  const Reach reach = reach_of(sample, centres);
+  if (reach.far == 0) return 0;
+  const int near = std::ilogb(reach.near);
+  const int far = std::ilogb(reach.far);
+  if (near >= kSmallestExponent && far <= kLargestExponent) return 0;
+  // Near distances keep their digits; far ones stay finite if they can, else they are infinite, and never the nearest.
+  const int exponent = std::clamp(kLargestExponent - far, kSmallestExponent - near, -near);
+  if (exponent <= 0) return exponent;
+  const float largest = std::max(largest_magnitude(centres), largest_magnitude(rows, resources));
+  return std::clamp(kLastExponent - std::ilogb(largest), 0, exponent);
 }
 
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& outer) {
@@ -97,10 +162,14 @@ MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& 
 }
 
 void scale_values(const MutableMatrixView& rows, int exponent) {
+  if (exponent == 0) return;
+  constexpr auto kMost = static_cast<double>(kLargestFinite);
+  const double scale = std::ldexp(1.0, exponent);
   for (int64_t i = 0; i < rows.rows(); ++i) {
     auto* const row = reinterpret_cast<float*>(rows.row(i));
     for (int64_t c = 0; c < rows.cols(); ++c) {
-      row[c] = static_cast<float>(std::ldexp(static_cast<double>(row[c]), exponent));
+      if (!std::isfinite(row[c])) continue;
+      row[c] = static_cast<float>(std::clamp(static_cast<double>(row[c]) * scale, -kMost, kMost));
     }
   }
 }

@@ -1,8 +1,9 @@
 // Rows so large or small that squares of their differences leave f32's range are multiplied by a power of two, which is
 // exact; centres, distances and objectives are scaled back.
 //
-// Which power follows from up to 256 rows, evenly spread, and is 1 for all but extreme data. Scaled rows are made piece
-// by piece from the source, as f32 on the host, as if they came from a file. Memory: a piece.
+// Which power follows from up to 256 rows, evenly spread, and from the centres where there are some; it is 1 for all
+// but extreme data. Before values are made larger all rows are looked at, so that none leaves f32. Scaled rows are made
+// piece by piece from the source, as f32 on the host, as if they came from a file. Memory: a piece.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -13,14 +14,15 @@
 
 namespace kith {
 
-// The exponent of the power of two for values of this magnitude; 0 unless they are extreme.
-int scale_exponent(float largest);
+// The exponent of the power of two for rows that are compared with these centres: f32 on the host, or none. 0 unless
+// they are extreme.
+int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources);
 
 // The rows times 2^exponent; as they are where that is 1.
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& resources);
-// A copy on the host.
+// A copy on the host, as f32.
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources);
-// In place: f32 on the host.
+// In place: f32 on the host. What would leave the range becomes the largest finite value.
 void scale_values(const MutableMatrixView& rows, int exponent);
 
 }  // namespace kith

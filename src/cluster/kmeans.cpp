@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -85,6 +86,16 @@ void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
   }
 }
 
+// A centre that no row came to may have lost digits where the rows were scaled.
+void keep_where_it_was(const KMeansModel& former, KMeansModel& next) {
+  const MatrixView old = former.centres.view();
+  const MutableMatrixView centres = next.centres.mutable_view();
+  for (int64_t c = 0; c < old.rows(); ++c) {
+    if (next.counts[c] != former.counts[c]) continue;
+    std::memcpy(centres.row(c), old.row(c), static_cast<size_t>(old.cols()) * sizeof(float));
+  }
+}
+
 // All distances between rows and centres: the centres are known to be finite.
 void transform_cuda(const KMeansParams& params, Device device, const MatrixView& rows, const MatrixView& centres,
                     const MutableMatrixView& out, const Resources& resources) {
@@ -143,16 +154,17 @@ void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input
   params = this->params();
   MatrixBuffer scaled_values;
   MatrixBuffer scaled_centres;
-  ViewSource as_given(given);
-  const int exponent = params.spherical ? 0 : scale_exponent(sample_data(as_given, given.cols(), outer).largest);
+  int exponent = 0;
+  if (!params.spherical) {
+    if (begins && params.init == KMeansInit::given) scaled_centres = scaled_copy(input.centres, 0, outer);
+    exponent = scale_exponent(rows_of(given), begins ? scaled_centres.view() : former->centres.view(), outer);
+    scale_values(scaled_centres.mutable_view(), exponent);
+    if (exponent != 0) input.centres = scaled_centres.view();
+  }
   if (exponent != 0) {
     outer = outer.with_device(resolve_kmeans_device(KMeansShape(RowsInfo(given), params.clusters), {}, outer));
     scaled_values = scaled_copy(given, exponent, outer);
     rows = scaled_values.view();
-    if (begins && params.init == KMeansInit::given) {
-      scaled_centres = scaled_copy(input.centres, exponent, outer);
-      input.centres = scaled_centres.view();
-    }
   }
 
   const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
@@ -201,6 +213,7 @@ void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input
   backend->get_rows();
   meter.finish();
   scale_back(next, exponent);
+  if (!begins && exponent != 0) keep_where_it_was(*former, next);
   next.history = former->history;
   next.history.push_back(next.objective);
   state_->publish(std::move(next));

@@ -157,20 +157,6 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   return model;
 }
 
-// Of up to 256 rows.
-DataSample sample_of(const KMeansRows& rows, const Resources& resources) {
-  return sample_data(*rows.open(1, resources), rows.info.cols, resources);
-}
-
-float largest_difference(const MatrixView& centres, const std::vector<float>& origin) {
-  float largest = 0;
-  for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
-    for (size_t c = 0; c < origin.size(); ++c) largest = std::max(largest, std::fabs(centre[c] - origin[c]));
-  }
-  return largest;
-}
-
 }  // namespace
 
 KMeansRows rows_of(const MatrixView& view) {
@@ -211,15 +197,20 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   const bool samples = most > 0 && most < given.info.rows / params.clusters;
   const KMeansShape shape(given.info, params.clusters);
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
-  // Directions have no scale.
-  const int exponent = params.spherical ? 0 : scale_exponent(sample_of(given, resources).largest);
-  const KMeansRows rows = scaled_rows(given, exponent, resources);
   KMeansInput scaled = input;
   MatrixBuffer centres;
-  if (exponent != 0 && params.init == KMeansInit::given) {
-    centres = scaled_copy(input.centres, exponent, resources);
-    scaled.centres = centres.view();
+  int exponent = 0;
+  if (!params.spherical) {  // directions have no scale
+    if (params.init == KMeansInit::given) centres = scaled_copy(input.centres, 0, resources);
+    exponent = scale_exponent(given, centres.view(), resources);
+    scale_values(centres.mutable_view(), exponent);
+    if (exponent != 0) {
+      scaled.centres = centres.view();
+    } else {
+      centres = MatrixBuffer();
+    }
   }
+  const KMeansRows rows = scaled_rows(given, exponent, resources);
   KMeansModel model = samples ? fit_sample(params, rows, scaled, most * params.clusters, resources)
                               : fit_all_rows(params, rows, scaled, resources);
   scale_back(model, exponent);
@@ -270,8 +261,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   MatrixBuffer scaled;
   MatrixView centres = given_centres;
   if (!params.spherical) {
-    const DataSample sample = sample_of(given, outer);
-    exponent = scale_exponent(std::max(sample.largest, largest_difference(given_centres, sample.origin)));
+    exponent = scale_exponent(given, given_centres, outer);
     if (exponent != 0) {
       scaled = scaled_copy(given_centres, exponent, outer);
       centres = scaled.view();

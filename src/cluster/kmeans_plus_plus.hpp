@@ -86,8 +86,8 @@ class KMeansPlusPlus {
   void for_pieces(const Use& use);
   void pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
             Scratch& scratch);
-  // The rows of a block: `piece` begins with row `piece_first`.
-  // What each row's distance, and each block's sum, would become with each trial row as a centre.
+  // What each row's distance, and each block's sum, would become with each trial row as a centre. `piece`, which has
+  // the rows of the block, begins with row `piece_first`.
   void try_block(const MatrixView& piece, int64_t piece_first, int64_t block, Scratch& scratch);
 
   PlusPlusRows from_;

@@ -73,6 +73,12 @@ TEST(KMeansErrors, WhatIsFarTooLargeIsWarnedOf) {
   fit(rows.view(), with_clusters(2), {}, resources);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings.front(), HasSubstr("overflow"));
+  // The same of rows among tiny ones, which are made larger.
+  for (float& value : rows.values) value *= 0x1p-98f;
+  rows.row(1)[0] = rows.row(3)[1] = rows.row(5)[2] = 1e12f;
+  fit(rows.view(), with_clusters(2), {}, resources);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings.back(), warnings.front());
 }
 
 TEST(KMeansErrors, MoreClustersThanRows) {
