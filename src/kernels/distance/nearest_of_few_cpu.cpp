@@ -8,6 +8,7 @@
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
+#include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/few_rows_task.hpp"
 #include "rows/load_cpu-inl.hpp"
@@ -26,7 +27,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Vec = hn::Vec<F32>;
 using I32 = hn::ScalableTag<int32_t>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
-constexpr int64_t kDoubles = hn::MaxLanes(F64());
 constexpr int64_t kLaneVectors = kCanonicalLanes / kDoubles;
 
 // Rows and vectors of the few in registers at a time.
@@ -40,20 +40,6 @@ constexpr int kMostVectors = 4;
 constexpr int kGroup = 6;
 constexpr int kMostVectors = 2;
 #endif
-
-// a * b + c with one rounding, also where the instruction set has no such instruction.
-HWY_INLINE hn::Vec<F64> fused(hn::Vec<F64> a, hn::Vec<F64> b, hn::Vec<F64> c) {
-#if HWY_NATIVE_FMA
-  return hn::MulAdd(a, b, c);
-#else
-  HWY_ALIGN double x[kDoubles], y[kDoubles], z[kDoubles];
-  hn::Store(a, F64(), x);
-  hn::Store(b, F64(), y);
-  hn::Store(c, F64(), z);
-  for (int64_t i = 0; i < kDoubles; ++i) z[i] = std::fma(x[i], y[i], z[i]);
-  return hn::Load(F64(), z);
-#endif
-}
 
 // The rest of the canonical tree: lanes half a vector apart, then a quarter, ...
 template <typename D>
@@ -69,18 +55,13 @@ HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
 // The canonical key of a row and one of the few, both padded with zeros.
 template <KeyKind kKind>
 HWY_INLINE float canonical_of(const float* row, const double* few, int64_t padded) {
-  hn::Vec<F64> lanes[kLaneVectors];
+  Doubles lanes[kLaneVectors];
   for (auto& lane : lanes) lane = hn::Zero(F64());
   for (int64_t c = 0; c < padded; c += kCanonicalLanes) {
     for (int64_t v = 0; v < kLaneVectors; ++v) {
       const auto a = load_doubles(row + c + v * kDoubles);
       const auto b = hn::LoadU(F64(), few + c + v * kDoubles);
-      if constexpr (kKind == KeyKind::inner_product) {
-        lanes[v] = fused(a, b, lanes[v]);
-      } else {
-        const auto difference = hn::Sub(a, b);
-        lanes[v] = fused(difference, difference, lanes[v]);
-      }
+      lanes[v] = step_lanes<kKind>(lanes[v], a, b);
     }
   }
   // Vectors whole lanes apart are added as vectors: the tree's first levels.
