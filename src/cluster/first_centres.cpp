@@ -10,7 +10,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <optional>
 
 namespace kith {
@@ -44,12 +44,15 @@ class PlusPlusChoice {
     if (count < rows) {
       drawn_ = sample_rows(random_of(params, attempt, KMeansRun::Purpose::sample), rows, count, resources);
     }
-    const float* const weights = input.rows.weights;
-    if (weights == nullptr) return;
-    weights_.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) weights_[static_cast<size_t>(i)] = weights[number_of(i)];
+    weights_ = input.rows.weights;
+    if (weights_ == nullptr) return;
+    if (!drawn_.empty()) {
+      drawn_weights_.reserve(drawn_.size());
+      for (const uint32_t row : drawn_) drawn_weights_.push_back(weights_[row]);
+      weights_ = drawn_weights_.data();
+    }
     // A sample in which nothing has weight is as good as one in which all have the same.
-    if (std::all_of(weights_.begin(), weights_.end(), [](float w) { return w == 0; })) weights_.clear();
+    if (std::all_of(weights_, weights_ + count, [](float w) { return w == 0; })) weights_ = nullptr;
   }
 
   void run(float* centres) {
@@ -67,7 +70,7 @@ class PlusPlusChoice {
     PlusPlusInput from;
     from.clusters = params_.clusters;
     from.pinned = plan_.cuda.pinned_bytes > 0;
-    from.weights = std::move(weights_);
+    from.weights = weights_;
     MatrixBuffer sample;
     if (const std::optional<MatrixView> there = on_gpu(source_)) {
       from.rows = *there;
@@ -76,7 +79,9 @@ class PlusPlusChoice {
       from.rows = *all;
     } else {
       sample = MatrixBuffer(DType::f32, count(), source_.info().cols, "the rows to choose centres from", resources_);
-      gather_as_floats(source_, listed(), static_cast<float*>(sample.mutable_view().data()), resources_);
+      for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
+        gather_as_floats(source_, numbers, reinterpret_cast<float*>(sample.mutable_view().row(first)), resources_);
+      });
       from.rows = sample.view();
     }
     return choose_plus_plus_cuda(plan_.device.index, from, rng_, meter_, resources_);
@@ -88,29 +93,32 @@ class PlusPlusChoice {
     if (in_place) return choose(source_, plan_.start.packed_stay);
     if (plan_.start.rows_stay) {
       MatrixBuffer sample(info.dtype, count(), info.cols, "the rows to choose centres from", resources_);
-      gather(source_, listed(), sample.mutable_view(), resources_);
+      for_numbers([&](const std::vector<uint32_t>& numbers, int64_t first) {
+        gather(source_, numbers, sample.mutable_view().slice(first, std::ssize(numbers)), resources_);
+      });
       ViewSource kept(sample.view());
       return choose(kept, plan_.start.packed_stay);
     }
     if (drawn_.empty() && info.space.host_readable()) return choose(source_, false);
-    const std::vector<uint32_t> numbers = listed();
-    ListedSource some(source_, numbers, plan_.piece_rows, resources_);
+    ListedSource some(source_, drawn_, plan_.piece_rows, resources_);
     return choose(some, false);
   }
 
   std::vector<uint32_t> choose(RowSource& from, bool packed_stay) {
     const int64_t piece =
         from.info().in_memory && &from != &source_ && plan_.start.rows_stay ? from.rows() : plan_.piece_rows;
-    KMeansPlusPlus plus_plus(plan_.cpu.format, {from, piece, packed_stay, std::move(weights_)}, params_.clusters,
-                             meter_, resources_);
+    KMeansPlusPlus plus_plus(plan_.cpu.format, {from, piece, packed_stay, weights_}, params_.clusters, meter_,
+                             resources_);
     return plus_plus.choose(rng_, meter_, resources_);
   }
 
-  std::vector<uint32_t> listed() const {
-    if (!drawn_.empty()) return drawn_;
-    std::vector<uint32_t> all(static_cast<size_t>(count()));
-    std::iota(all.begin(), all.end(), 0u);
-    return all;
+  // Calls use(row numbers, place of the first) for the rows to choose from, some at a time.
+  template <typename Use>
+  void for_numbers(const Use& use) const {
+    constexpr int64_t kAtOnce = int64_t{1} << 14;
+    for (int64_t first = 0; first < count(); first += kAtOnce) {
+      use(numbers_of(drawn_, first, std::min(kAtOnce, count() - first)), first);
+    }
   }
 
   const KMeansParams& params_;
@@ -120,7 +128,8 @@ class PlusPlusChoice {
   const Resources& resources_;
   ProgressMeter meter_;
   std::vector<uint32_t> drawn_;  // empty: all rows
-  std::vector<float> weights_;   // of these; empty: none
+  std::vector<float> drawn_weights_;
+  const float* weights_ = nullptr;  // of the rows to choose from, or none
 };
 
 void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
@@ -128,17 +137,18 @@ void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, 
   ProgressMeter meter("kmeans++", 8 * input.rows.count, resources);
   const OversampledInput from{input.source, *input.backend, input.rows, plan.piece_rows, params.clusters, candidates};
   const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);
-  const auto choose = [&](CandidateRows all) {
+  const auto choose = [&](const CandidateRows& all) {
+    const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
     if (plan.cuda.plus_plus) {
       PlusPlusInput rows;
       rows.rows = all.rows;
-      rows.weights = std::move(all.weights);
+      rows.weights = weights;
       rows.clusters = params.clusters;
       return choose_plus_plus_cuda(plan.device.index, rows, rng, meter, resources);
     }
     ViewSource source(all.rows);
-    KMeansPlusPlus plus_plus(plan.cpu.format, {source, all.rows.rows(), true, std::move(all.weights)}, params.clusters,
-                             meter, resources);
+    KMeansPlusPlus plus_plus(plan.cpu.format, {source, all.rows.rows(), true, weights}, params.clusters, meter,
+                             resources);
     return plus_plus.choose(rng, meter, resources);
   };
   choose_oversampled(from, random_of(params, attempt, KMeansRun::Purpose::sample), choose, centres, meter, resources);

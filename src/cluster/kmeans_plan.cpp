@@ -37,7 +37,7 @@ int64_t bytes_of(const KMeansShape& shape, const KMeansWish& wish, const KMeansP
       sums + array_bytes<float>(2 * shape.clusters * shape.cols) + wish.batch_rows * (shape.row_bytes() + 12);
   const int64_t plus_plus = host_plus_plus_bytes(shape, wish, plan, threads);
   const int64_t keys = array_bytes<float>(shape.rows);
-  const int64_t start = kmeans_start_bytes(shape, plus_plus, piece, threads);
+  const int64_t start = kmeans_start_bytes(shape, wish, plus_plus, piece, threads);
   return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
 }
 
@@ -66,8 +66,10 @@ bool shrink_start(KMeansStartPlan& start) {
   return true;
 }
 
-int64_t kmeans_start_bytes(const KMeansShape& shape, int64_t plus_plus, int64_t piece, int threads) {
-  const int64_t drawn = array_bytes<uint64_t>(divide_up(shape.rows, 64));  // a bit for each row, while some are drawn
+int64_t kmeans_start_bytes(const KMeansShape& shape, const KMeansWish& wish, int64_t plus_plus, int64_t piece,
+                           int threads) {
+  int64_t drawn = array_bytes<uint64_t>(divide_up(shape.rows, 64));    // a bit for each row, while some are drawn
+  if (wish.sampled_rows < shape.rows) drawn += wish.sampled_rows * 8;  // their numbers and weights
   return std::max(plus_plus, DataSurvey::bytes_for(piece, shape.cols, threads)) +
          array_bytes<float>(shape.clusters * shape.cols) + drawn;
 }

@@ -75,7 +75,8 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
 
 // What both need on the host before the loop begins: the first centres are chosen, by k-means++ in so many bytes, and
 // the data are surveyed.
-int64_t kmeans_start_bytes(const KMeansShape& shape, int64_t plus_plus, int64_t piece, int threads);
+int64_t kmeans_start_bytes(const KMeansShape& shape, const KMeansWish& wish, int64_t plus_plus, int64_t piece,
+                           int threads);
 // Of k-means++ on the host.
 int64_t host_plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, int threads);
 // Keeps less for k-means++; false where nothing was left to go.

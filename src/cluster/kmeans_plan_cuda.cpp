@@ -45,7 +45,7 @@ int64_t host_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMean
                             : shape.space.host_readable()          ? array_bytes<float>(wish.sampled_rows * shape.cols)
                                                                    : 0;
   const int64_t keys = array_bytes<float>(shape.rows);
-  const int64_t start = kmeans_start_bytes(shape, plus_plus, surveyed, threads);
+  const int64_t start = kmeans_start_bytes(shape, wish, plus_plus, surveyed, threads);
   return bytes + keys + (wish.candidates > 0 ? work + start : std::max(work, start));
 }
 

@@ -70,15 +70,15 @@ int64_t KMeansPlusPlus::bytes_for(PanelFormat format, int64_t rows, int64_t clus
   }
   const int64_t packed = packed_stay ? divide_up(rows, kSumBlock) * kPackedBlock : 0;
   const int64_t some = packed_stay ? 0 : NearestCentre::block_rows(format, cols);
-  const int64_t own = array_bytes<float>(kPackedBlock + cols) + PackedQueries::scratch_bytes(format, cols) +
-                      PackedQueries::bytes_for(format, some, cols);
+  const int64_t own = array_bytes<float>(kPackedBlock + kMostQueriesPerPanel * cols) +
+                      PackedQueries::scratch_bytes(format, cols) + PackedQueries::bytes_for(format, some, cols);
   return common + threads * own + PackedRows::bytes_for(format, trials, cols, threads) +
          PackedQueries::bytes_for(format, packed, cols);
 }
 
-KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t clusters, ProgressMeter& meter,
+KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters, ProgressMeter& meter,
                                const Resources& resources)
-    : from_(std::move(rows)),
+    : from_(rows),
       cols_(from_.source.info().cols),
       clusters_(clusters),
       trials_(plus_plus_trials(clusters)),
@@ -101,7 +101,7 @@ KMeansPlusPlus::KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t cl
       continue;
     }
     own.limits = HostArray<float>(kPackedBlock, "k-means++", resources);
-    own.row = HostArray<float>(cols_, "k-means++", resources);
+    own.rows = HostArray<float>(kMostQueriesPerPanel * cols_, "k-means++", resources);
     own.packing = HostArray<std::byte>(PackedQueries::scratch_bytes(format, cols_), "packing", resources);
     if (!from_.packed_stay) own.packed = PackedQueries(KeyKind::squared_l2, format, together_, cols_, resources);
   }
@@ -126,11 +126,11 @@ void KMeansPlusPlus::for_pieces(const Use& use) {
 void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
                           Scratch& scratch) {
   const int64_t width = packed.panel_width();
-  std::vector<float> values(static_cast<size_t>(width * cols_));
+  float* const values = scratch.rows.data();
   for (int64_t done = 0; done < count; done += width) {
     const int64_t some = std::min(width, count - done);
-    for (int64_t i = 0; i < some; ++i) widen_row(rows, first + done + i, values.data() + i * cols_);
-    packed.pack_panel((place + done) / width, values.data(), some, packed_trials_.origin(), scratch.packing.data());
+    for (int64_t i = 0; i < some; ++i) widen_row(rows, first + done + i, values + i * cols_);
+    packed.pack_panel((place + done) / width, values, some, packed_trials_.origin(), scratch.packing.data());
   }
 }
 
@@ -160,8 +160,8 @@ class KMeansPlusPlus::Hits final : public PanelHits {
     const float limit = scratch_.limits[i] + product_.bound(i, panel);
     const auto* row = reinterpret_cast<const float*>(rows_.row(i));
     if (rows_.dtype() != DType::f32) {
-      widen_row(rows_, i, scratch_.row.data());
-      row = scratch_.row.data();
+      widen_row(rows_, i, scratch_.rows.data());
+      row = scratch_.rows.data();
     }
     const int64_t first = panel * trials.rows_per_panel();
     for (int64_t t = first; t < std::min(first + trials.rows_per_panel(), trials.rows()); ++t) {
@@ -203,7 +203,7 @@ void KMeansPlusPlus::try_block(const MatrixView& piece, int64_t piece_first, int
     }
   }
   for (int64_t t = 0; t < trials; ++t) {
-    const DrawSteps steps{distances_.data() + t * tree_.rows, weights()};
+    const DrawSteps steps{distances_.data() + t * tree_.rows, from_.weights};
     trial_sums_[static_cast<size_t>(t * tree_.size + block)] = steps.block(tree_, block);
   }
 }
@@ -242,11 +242,11 @@ void KMeansPlusPlus::begin(uint32_t row, ProgressMeter& meter, const Resources& 
 }
 
 uint32_t KMeansPlusPlus::draw(double share) const {
-  return draw_by_share(tree_, sums_.data(), {nearest_.data(), weights()}, share);
+  return draw_by_share(tree_, sums_.data(), {nearest_.data(), from_.weights}, share);
 }
 
 std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
-  std::vector<uint32_t> chosen{first_plus_plus_row(tree_.rows, weights(), rng)};
+  std::vector<uint32_t> chosen{first_plus_plus_row(tree_.rows, from_.weights, rng)};
   begin(chosen.front(), meter, resources);
   meter.add(tree_.rows);
   std::vector<uint32_t> trials(static_cast<size_t>(trials_));

@@ -43,9 +43,9 @@ uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRn
 // What is chosen from, on the host.
 struct PlusPlusRows {
   RowSource& source;
-  int64_t piece_rows = 0;           // fetched at a time: whole kSumBlocks, or all
-  bool packed_stay = true;          // all packed rows are kept
-  std::vector<float> weights = {};  // or empty
+  int64_t piece_rows = 0;          // fetched at a time: whole kSumBlocks, or all
+  bool packed_stay = true;         // all packed rows are kept
+  const float* weights = nullptr;  // one for each row, or none
 };
 
 class KMeansPlusPlus {
@@ -54,7 +54,7 @@ class KMeansPlusPlus {
                            bool packed_stay);
 
   // Packed in centre_format().
-  KMeansPlusPlus(PanelFormat format, PlusPlusRows rows, int64_t clusters, ProgressMeter& meter,
+  KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters, ProgressMeter& meter,
                  const Resources& resources);
 
   // Row numbers of the centres, in the order they were chosen.
@@ -74,13 +74,12 @@ class KMeansPlusPlus {
   // Working memory of one thread.
   struct Scratch {
     HostArray<float> limits;       // of a block's packed rows
-    HostArray<float> row;          // widened
+    HostArray<float> rows;         // widened, for a panel
     HostArray<std::byte> packing;  // what packing needs
     PackedQueries packed;          // some rows, where packed rows do not stay
     HostArray<float> few;          // for rows as they lie
   };
 
-  const float* weights() const { return from_.weights.empty() ? nullptr : from_.weights.data(); }
   // Calls use(view, first row) for the rows, piece by piece.
   template <typename Use>
   void for_pieces(const Use& use);

@@ -35,14 +35,14 @@ class PlusPlusCuda {
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
     bring_rows(meter, resources);
     if (shape_.weighted) {
-      context_->copy(at<float>(layout_.weights), input_.weights.data(), shape_.rows * 4);
+      context_->copy(at<float>(layout_.weights), input_.weights, shape_.rows * 4);
       round_.weights = at<float>(layout_.weights);
     }
     std::vector<double> shares(static_cast<size_t>(shape_.clusters * shape_.trials));
     for (size_t i = 0; i < shares.size(); ++i) shares[i] = plus_plus_share(rng, 1 + i);
     context_->copy(at<double>(layout_.shares), shares.data(), static_cast<int64_t>(shares.size()) * 8);
     PlusPlusState state{};
-    state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights.empty() ? nullptr : input_.weights.data(), rng);
+    state.trials[0] = first_plus_plus_row(shape_.rows, input_.weights, rng);
     context_->copy(round_.state, &state, sizeof state);
     for (int64_t centre = 0; centre < shape_.clusters; ++centre) {
       round_.first = centre == 0;
@@ -70,7 +70,7 @@ class PlusPlusCuda {
     shape.cols = rows.cols();
     shape.clusters = input.clusters;
     shape.trials = plus_plus_trials(input.clusters);
-    shape.weighted = !input.weights.empty();
+    shape.weighted = input.weights != nullptr;
     shape.listed = !input.list.empty();
     shape.in_place = !rows.space().host_readable() && rows.dtype() == DType::f32 && !shape.listed;
     return shape;

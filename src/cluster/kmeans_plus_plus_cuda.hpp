@@ -17,8 +17,8 @@ namespace kith {
 // dtype on the device.
 struct PlusPlusInput {
   MatrixView rows;
-  std::vector<uint32_t> list;  // empty: all
-  std::vector<float> weights;  // empty: none
+  std::vector<uint32_t> list;      // empty: all
+  const float* weights = nullptr;  // one for each of these, or none
   int64_t clusters = 0;
   bool pinned = false;  // rows from the host may pass through kPinnedBytes of pinned memory
 };

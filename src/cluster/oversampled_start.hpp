@@ -40,7 +40,7 @@ struct CandidateRows {
   std::vector<float> weights;  // or empty
 };
 // Places of the centres among the candidates.
-using ChooseCandidates = std::function<std::vector<uint32_t>(CandidateRows)>;
+using ChooseCandidates = std::function<std::vector<uint32_t>(const CandidateRows&)>;
 
 // Fills `centres`, clusters x cols. `draws` are the random numbers of the rounds.
 void choose_oversampled(const OversampledInput& input, const CounterRng& draws, const ChooseCandidates& choose,

@@ -1,4 +1,6 @@
+#include "cluster/kmeans_plan.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
+#include "cluster/listed_source.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
 
@@ -52,10 +54,56 @@ TEST(KMeansPlusPlus, NeverTakesARowWithoutWeight) {
   const Resources resources;
   ProgressMeter meter("test", 1, resources);
   ViewSource source(rows.view());
-  const auto chosen = KMeansPlusPlus(PanelFormat::f32, {source, 400, true, weights}, 30, meter, resources)
+  const auto chosen = KMeansPlusPlus(PanelFormat::f32, {source, 400, true, weights.data()}, 30, meter, resources)
                           .choose(CounterRng(3, 2), meter, resources);
   for (const uint32_t row : chosen) EXPECT_TRUE(row >= 100 && row < 200) << row;
   EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 30u);
+}
+
+TEST(KMeansPlusPlus, CountsWhatThreadsPackIn) {
+  constexpr int64_t kCols = 500;
+  const PanelFormat format = PanelFormat::f32;
+  const int64_t trials = plus_plus_trials(100);
+  const auto bytes = [&](int threads) {
+    return KMeansPlusPlus::bytes_for(format, 10000, 100, kCols, threads, true) -
+           PackedRows::bytes_for(format, trials, kCols, threads);
+  };
+  EXPECT_GE(bytes(2) - bytes(1),
+            PackedQueries::scratch_bytes(format, kCols) + array_bytes<float>(kMostQueriesPerPanel * kCols));
+}
+
+TEST(KMeansStart, NumbersAndWeightsOfASampleAreCounted) {
+  KMeansShape shape;
+  shape.rows = 1000000;
+  shape.cols = 16;
+  shape.clusters = 10;
+  KMeansWish wish;
+  wish.sampled_rows = shape.rows;  // all: neither listed nor copied
+  const int64_t all = kmeans_start_bytes(shape, wish, 0, 1024, 1);
+  EXPECT_LT(all, 1000000);
+  wish.sampled_rows = 500000;
+  EXPECT_EQ(kmeans_start_bytes(shape, wish, 0, 1024, 1) - all, 500000 * 8);
+}
+
+TEST(ListedSource, HasTheRowsListedOrAll) {
+  const auto rows = make_floats(Shape::gaussian, 90, 3, 6);
+  const Resources resources;
+  ViewSource source(rows.view());
+  const std::vector<uint32_t> none;
+  const std::vector<uint32_t> list{4, 7, 8, 60};
+  ListedSource all(source, none, 40, resources);
+  ListedSource some(source, list, 40, resources);
+  EXPECT_EQ(all.rows(), 90);
+  EXPECT_EQ(some.rows(), 4);
+  const auto value = [](const MatrixView& found, int64_t i) { return reinterpret_cast<const float*>(found.row(i))[2]; };
+  EXPECT_EQ(value(all.fetch(50, 40), 39), rows.row(89)[2]);
+  EXPECT_EQ(value(some.fetch(1, 3), 2), rows.row(60)[2]);
+  float gathered[2][3];
+  const uint32_t places[] = {1, 3};
+  all.gather(places, 2, {gathered[0], 2, 3}, resources);
+  EXPECT_EQ(gathered[1][2], rows.row(3)[2]);
+  some.gather(places, 2, {gathered[0], 2, 3}, resources);
+  EXPECT_EQ(gathered[1][2], rows.row(60)[2]);
 }
 
 // Few groups, far apart: a random start misses some of them, k-means++ none.

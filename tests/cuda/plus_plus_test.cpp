@@ -25,7 +25,8 @@ std::vector<uint32_t> by_cpu(const MatrixView& rows, const std::vector<float>& w
   ProgressMeter meter("test", 1, resources);
   const PanelFormat format = centre_format(rows.cols(), cpu_extensions());
   ViewSource source(rows);
-  return KMeansPlusPlus(format, {source, rows.rows(), true, weights}, clusters, meter, resources)
+  return KMeansPlusPlus(format, {source, rows.rows(), true, weights.empty() ? nullptr : weights.data()}, clusters,
+                        meter, resources)
       .choose(CounterRng(5, 6), meter, resources);
 }
 
@@ -35,7 +36,7 @@ std::vector<uint32_t> by_gpu(const MatrixView& rows, const std::vector<float>& w
   ProgressMeter meter("test", 1, resources);
   PlusPlusInput input;
   input.rows = rows;
-  input.weights = weights;
+  input.weights = weights.empty() ? nullptr : weights.data();
   input.list = list;
   input.clusters = clusters;
   return choose_plus_plus_cuda(0, input, CounterRng(5, 6), meter, resources);
