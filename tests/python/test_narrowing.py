@@ -192,6 +192,32 @@ def test_first_adds_at_once(times):
         np.testing.assert_allclose(found.distances[:, 0], 0.01 * 3**0.5, rtol=0.15)
 
 
+class Late:
+    """Queries during whose conversion another thread could have added the first vectors; so they are added there."""
+
+    def __init__(self, queries, index, x):
+        self.queries, self.index, self.x = queries, index, x
+
+    def __array__(self, dtype=None, copy=None):
+        if len(self.index) == 0:
+            self.index.add(self.x)
+        return self.queries
+
+
+def test_the_first_vectors_come_during_a_search(times):
+    queries = times[:30] + 0.25
+    true = kith.knn(queries, times, k=5)
+    index = kith.Index(prepare=False)
+    found = index.search(Late(queries, index, times), k=5)
+    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    index, out = kith.Index(prepare=False), (np.empty((30, 5), np.int64), np.empty((30, 5), np.float32))
+    index.search(Late(queries, index, times), k=5, out=out)
+    assert (out[0] == true.ids).all()
+    index = kith.Index(prepare=False)
+    within = index.range_search(Late(queries, index, times), 0.5)
+    assert within.ids.tolist() == kith.range_search(queries, times, 0.5).ids.tolist() != []
+
+
 def test_sklearn(times):
     pytest.importorskip("sklearn")
     import pickle
