@@ -272,6 +272,20 @@ def test_kmeans(groups, tmp_path):
     assert agree(model.labels_, true) and (model.predict(x - 1.7e9) == model.labels_).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_kmeans_from_narrow_centres(dtype, rng):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    middles = 2.0**24 + 2.0**17 * np.arange(3)[:, np.newaxis]  # which both hold
+    x = np.repeat(middles, 100, axis=0) + rng.integers(0, 160, (300, 1)) / 16
+    start = middles.astype(dtype)
+    assert (start.astype(np.float64) == middles).all()
+    true = kith.KMeans(3, init=middles, iterations=1).fit(x)
+    assert true.cluster_centers_.dtype == np.float64 and agree(true.labels_, np.repeat([0, 1, 2], 100))
+    for model in (kith.KMeans(3, init=start, iterations=1).fit(x), kith.KMeans(3, init=start).partial_fit(x)):
+        assert (model.cluster_centers_ == true.cluster_centers_).all()
+
+
 def test_kmeans_in_parts(groups):
     x, true = groups
     mixed = np.random.default_rng(1).permutation(300)
