@@ -202,6 +202,14 @@ def test_kmeans_takes_bfloat16_centres(vectors):
     assert (mine.predict(x) == same.predict(x)).all() and (mine.transform(x) == same.transform(x)).all()
 
 
+def test_kmeans_warns_where_it_was_called(vectors):
+    x = vectors(3000, 12)
+    x[[1, 3, 5], [0, 1, 2]] = 3e38
+    with pytest.warns(RuntimeWarning, match="overflow") as caught:
+        ours.KMeans(2, random_state=0).fit(x)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_kmeans_weights(vectors):
     x, labels = blobs(vectors)
     weights = np.where(labels == 0, 5.0, 1.0)
