@@ -199,17 +199,17 @@ def share_memory(a: Vectors, b: Vectors) -> bool:
 def _as_readable(array: Matrix, name: str, narrowing: Narrowing) -> tuple[Matrix, bool]:
     offset = narrowing.offset
     if offset is not None and len(offset) == array.shape[1]:
-        return narrowed(_as_numbers(array, name), name, narrowing), True
+        return narrowed(as_numbers(array, name), name, narrowing), True
     if is_bfloat16(array.dtype):
         array = array.view(np.uint16)
     elif array.dtype not in _STORED:
-        return narrowed(_as_numbers(array, name), name, PLAIN), True
+        return narrowed(as_numbers(array, name), name, PLAIN), True
     if not readable_in_place(array):
         return np.array(array, order="C"), True
     return array, False
 
 
-def _as_numbers(array: Matrix, name: str) -> Matrix:
+def as_numbers(array: Matrix, name: str) -> Matrix:
     """The array, if it is of real numbers; those of bfloat16, which numpy cannot compute with, as float32."""
     if is_bfloat16(array.dtype):
         return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)

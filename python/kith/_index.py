@@ -16,9 +16,13 @@ from kith._range_search import RangeNeighbors, as_range_neighbors
 from kith._search import Found, Given, Neighbors, Output, search_with
 
 # Held for a few instructions, never while something is added; no child of a fork finds it taken.
-_settling = threading.Lock()
+_narrowing_lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_settling.acquire, after_in_child=_settling.release, after_in_parent=_settling.release)
+    os.register_at_fork(
+        before=_narrowing_lock.acquire,
+        after_in_child=_narrowing_lock.release,
+        after_in_parent=_narrowing_lock.release,
+    )
 
 
 class Index:
@@ -100,8 +104,8 @@ class Index:
         """
         borrow = not flag(copy, "copy")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            with _FirstVectors(self) as first:
-                rows, copied = first.taken(x, options.stream)
+            with _Adding(self) as adding:
+                rows, copied = adding.taken(x, options.stream)
                 if borrow and copied:
                     raise ValueError(
                         "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
@@ -134,8 +138,12 @@ class Index:
             def step(matrix: Vectors, given: Given | None) -> Found | None:
                 return self._index.search(matrix, number, rows, options, given)
 
-            searched = () if out is None else self._index.borrowed
-            return search_with(step, queries, number, out, options, searched, self._narrowing or PLAIN)
+            while True:
+                narrowing = self._narrowing or PLAIN
+                searched = () if out is None else self._index.borrowed
+                found = search_with(step, queries, number, out, options, searched, narrowing)
+                if self._still(narrowing):
+                    return found
 
     def range_search(
         self,
@@ -155,8 +163,20 @@ class Index:
         reach = real_number(radius, "radius")
         rows = as_filter(filter)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
-            matrix, _ = as_queries(queries, options.stream, self._narrowing or PLAIN)
-            return as_range_neighbors(self._index.range_search(matrix, reach, rows, options), queries)
+            while True:
+                narrowing = self._narrowing or PLAIN
+                matrix, _ = as_queries(queries, options.stream, narrowing)
+                found = self._index.range_search(matrix, reach, rows, options)
+                if self._still(narrowing):
+                    return as_range_neighbors(found, queries)
+
+    def _still(self, narrowing: Narrowing) -> bool:
+        """Whether vectors lose the same offset as when a search began.
+
+        If not, the first vectors came since, and it may have compared queries with them that lost another: it is done
+        again.
+        """
+        return (self._narrowing or PLAIN) is narrowing
 
     def __len__(self) -> int:
         """How many vectors there are."""
@@ -189,7 +209,7 @@ class Index:
         return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)})"
 
 
-class _FirstVectors:
+class _Adding:
     """One add, and how its vectors become float32: as those of the first add that succeeds, or is still on its way."""
 
     __slots__ = ("_index",)
@@ -197,8 +217,8 @@ class _FirstVectors:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def __enter__(self) -> _FirstVectors:
-        with _settling:
+    def __enter__(self) -> _Adding:
+        with _narrowing_lock:
             self._index._adding += 1
         return self
 
@@ -206,7 +226,7 @@ class _FirstVectors:
         index = self._index
         if index._narrowing is None:
             rows, copied, narrowing = as_base(x, "x", index.metric, stream)
-            with _settling:
+            with _narrowing_lock:
                 if index._narrowing is None:
                     index._narrowing = narrowing
                 if index._narrowing is narrowing:
@@ -214,7 +234,7 @@ class _FirstVectors:
         return as_vectors(x, "x", stream, index._narrowing)
 
     def __exit__(self, *_: object) -> None:
-        with _settling:
+        with _narrowing_lock:
             self._index._adding -= 1
             if self._index._adding == 0 and len(self._index) == 0:  # nothing came of it
                 self._index._narrowing = None

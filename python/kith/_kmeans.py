@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_vectors, to_numpy
+from kith._arrays import Array, Vectors, VectorsLike, as_base, as_numbers, as_vectors, to_numpy
 from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
-from kith._narrowing import PLAIN, Narrowing, is_wide
+from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
 
@@ -141,8 +141,9 @@ class KMeans:
         check_finite: bool = True,
     ) -> None:
         self._device = check_device(device)
-        self._given: Vectors | None = None if isinstance(init, str) else as_vectors(init, "init", warns=False)[0]
-        self._wide_init = _wide(init)
+        # Centres to begin with, as they were given, for an offset to be subtracted, and as the library reads them.
+        self._init = _kept(init)
+        self._given: Vectors | None = None if self._init is None else as_vectors(self._init, "init", warns=False)[0]
         number = whole_number(seed, "seed")
         if number < 0:
             raise ValueError(f"seed = {number}; it must not be negative")
@@ -177,7 +178,7 @@ class KMeans:
 
         `parameters` are those of `KMeans`, without `clusters` and `init`.
         """
-        given = to_numpy(centres, "centres")
+        given = as_numbers(to_numpy(centres, "centres"), "centres")
         if given.ndim != 2 or not given.size:
             raise ValueError(f"centres have the shape {given.shape}; they must be a matrix, one centre in each row")
         model = cls(given.shape[0], **parameters)
@@ -223,7 +224,7 @@ class KMeans:
             else:
                 rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
                 fitted = self._next(narrowing)
-                fitted[0].fit(rows, weights, self._start(narrowing), options)
+                fitted[0].fit(rows, weights, self._start(narrowing, options.stream), options)
             self._fitted = fitted
             self._take_results()
         return self
@@ -251,7 +252,7 @@ class KMeans:
             else:
                 rows, _, narrowing = as_base(x, "x", self._metric, options.stream)
                 fitted = self._next(narrowing)
-            fitted[0].partial_fit(rows, weights, self._start(fitted[1]), options)
+            fitted[0].partial_fit(rows, weights, self._start(fitted[1], options.stream), options)
             self._fitted = fitted
             self._take_results()
         return self
@@ -344,11 +345,10 @@ class KMeans:
             return self._fitted
         return _kith.KMeans(*self._parameters), narrowing
 
-    def _start(self, narrowing: Narrowing) -> Vectors | None:
-        if self._given is None or narrowing.offset is None:
+    def _start(self, narrowing: Narrowing, stream: int) -> Vectors | None:
+        if self._init is None or narrowing.offset is None:
             return self._given
-        given = self._given if self._wide_init is None else self._wide_init
-        return as_vectors(given, "init", 0, narrowing, warns=False)[0]
+        return as_vectors(self._init, "init", stream, narrowing, warns=False)[0]
 
     def _take_results(self) -> None:
         model, narrowing = self._fitted
@@ -381,12 +381,11 @@ class KMeans:
         return f"kith.KMeans({self._clusters})"
 
 
-def _wide(init: str | VectorsLike) -> Matrix | None:
-    """Centres to begin with as they were given, where float32 may not hold them."""
-    if isinstance(init, str) or on_device(init):
+def _kept(init: str | VectorsLike) -> VectorsLike | None:
+    """Centres to begin with, in the dtype that they were given in: a copy, or the array itself in a GPU's memory."""
+    if isinstance(init, str):
         return None
-    array = to_numpy(init, "init")
-    return np.array(array) if is_wide(array.dtype) else None
+    return init if on_device(init) else np.array(to_numpy(init, "init"))
 
 
 def _init_points(count: SupportsIndex | None) -> int:

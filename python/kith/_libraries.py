@@ -288,7 +288,10 @@ class Other(Library):
         )
 
     def to_float64(self, x: Any, name: str) -> Any:
-        return self.to_float32(x, name)
+        raise TypeError(
+            f"{name}: an offset is subtracted, as from the vectors that it is compared with, and Kith cannot compute "
+            f"with a {type(x).__name__}; pass an array of torch or cupy, or one on the host"
+        )
 
     def packed(self, x: Any, name: str) -> Any:
         raise ValueError(f"{name}: the columns must be contiguous; copy this {type(x).__name__} first")

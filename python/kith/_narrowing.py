@@ -11,13 +11,13 @@ What rounding costs is estimated from a sample of the rows; `PrecisionWarning` s
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from kith._caller import levels_to_the_caller
 
 Doubles = npt.NDArray[np.float64]
 
@@ -38,8 +38,6 @@ _MOST_MOVED = 1 / 64
 
 _HALF_STEP = 2.0**-24  # rounding to float32 changes a number by this share of it at most
 _SMALLEST = 2.0**-150  # or by this, near 0
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class PrecisionWarning(UserWarning):
@@ -92,7 +90,7 @@ def warn_of_rounding(name: str) -> None:
         "has done that), or spread such a column over two. To accept the rounding and silence this, pass "
         f"{name}.astype(numpy.float32)",
         PrecisionWarning,
-        stacklevel=_levels_to_the_caller(),
+        stacklevel=levels_to_the_caller(),
     )
 
 
@@ -207,11 +205,3 @@ class Survey:
         """How many times as far from the offset as wide a column's window is at most; NaN for a column of one value."""
         most = self._measured(offset)[2].max(axis=1, initial=-1.0)
         return np.where(most < 0, np.nan, most)
-
-
-def _levels_to_the_caller() -> int:
-    """How far up the stack the code lies that called Kith."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -87,9 +87,10 @@ void Call::raise_kept_error() {
 }
 
 void Call::show_warnings() {
-  constexpr int kCaller = 2;  // of the package's function that called
+  if (warnings_.empty()) return;
+  const int caller = nb::cast<int>(nb::module_::import_("kith._caller").attr("levels_to_the_caller")());
   for (const std::string& text : warnings_) {
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), kCaller) != 0) throw nb::python_error();
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), caller) != 0) throw nb::python_error();
   }
   warnings_.clear();
 }

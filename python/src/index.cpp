@@ -83,7 +83,8 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   const SearchParams wanted{.k = k, .filter = filter_over(filter, self.index.size())};
   check_result_size(view.rows(), k);
   Call call(options);
-  const SearchShape shape{.queries = view.rows(), .rows = self.index.size(), .cols = view.cols()};
+  const SearchShape shape{
+      .queries = view.rows(), .rows = self.index.size(), .cols = view.cols(), .metric = self.index.params().metric};
   const SearchWish wish{.k = k};
   return naming_the_limit(limited(shape, wish, wanted.filter, out), call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());

@@ -8,6 +8,7 @@
 #include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/row_sample.hpp"
+#include "core/cpu_target.hpp"
 #include "cuda/resolve_device.hpp"
 
 #include <fmt/format.h>
@@ -228,6 +229,7 @@ int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, con
   PlanBudget nothing;
   nothing.device = INT64_MAX;
   nothing.threads = resources.threads();
+  nothing.cpu = cpu_extensions();
   const auto smallest = [&](const KMeansShape& planned) {
     try {
       return bytes_of(plan_kmeans_cpu(planned, fit_wish(params, planned), nothing)).host;

@@ -7,7 +7,8 @@
 namespace kith {
 namespace {
 
-// By device, whether a kernel's code waits by itself: code for older GPUs does not, and may run on newer ones.
+// By device, whether a kernel's code waits by itself: code for older GPUs does not, and may run on newer ones. A cache:
+// the answer cannot change, and to ask the runtime takes as long as the pause that is saved.
 struct Waits {
   std::mutex mutex;
   std::map<std::pair<const void*, int>, bool> kernels;

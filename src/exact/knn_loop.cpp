@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/cpu_target.hpp"
 #include "core/dispatch.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
@@ -72,6 +73,7 @@ int64_t plan_bytes_under(const SearchTask& task, Device device, int64_t limit, c
   budget.host = limit;
   budget.device = INT64_MAX;
   budget.threads = resources.threads();
+  budget.cpu = cpu_extensions();
   return bytes_of(plan_for(task, device, budget)).host;
 }
 

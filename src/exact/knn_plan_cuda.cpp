@@ -1,22 +1,14 @@
-// The plan of an exact search on a GPU.
-//
-// Products on the matrix units where they suit the task, in batches of queries and pieces of the base whose minima
-// take a gigabyte or two; else every key is computed directly. There all queries are one batch where their lists fit,
-// since each batch passes over the whole base. Rows come to the device in pieces of row_tile, and query_tile x row_tile
-// keys are computed, then selected from, at a time: enough to fill the machine, little enough to stay near its L2
-// cache. Under a tight budget first the row tile shrinks, which costs little, then the batch, then both to the smallest
-// that works.
 #include "exact/knn_plan_cuda.hpp"
-
-#include "core/host_array.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "cuda/pinned_bytes.hpp"
 #include "exact/knn_workspace_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
+#include "kernels/distance/distance_task.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/select/select_plan.hpp"
@@ -226,17 +218,12 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
   product.select_bytes = std::max(sliced, full);
 }
 
-// Whether the matrix units multiply doubles (kernels/distance/certain_distance_cuda.cu), and are many.
-bool has_fast_doubles(const DeviceInfo& device) {
-  return device.compute_capability == 90 || device.compute_capability == 100;
-}
-
 // Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
 // take another, and a write.
 bool is_quick_directly(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
   return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
-         task.scope.k <= kFilterLargestK && has_fast_doubles(device);
+         task.scope.k <= kFilterLargestK && has_fast_doubles(device.compute_capability);
 }
 
 // Products; false where they do not suit the task or do not fit.

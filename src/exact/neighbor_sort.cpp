@@ -27,8 +27,8 @@ void sort_by(uint64_t*& from, uint64_t*& to, int64_t count, uint32_t largest, co
   uint32_t places[kMostDigits][1 << kMostDigitBits];
   for (int digit = 0; digit < digits; ++digit) std::fill_n(places[digit], size_t{1} << width, 0u);
   for (int64_t i = 0; i < count; ++i) {
-    uint32_t rest = value(from[i]);
-    for (int digit = 0; digit < digits; ++digit, rest >>= width) ++places[digit][rest & mask];
+    uint32_t key = value(from[i]);
+    for (int digit = 0; digit < digits; ++digit, key >>= width) ++places[digit][key & mask];
   }
   for (int digit = 0; digit < digits; ++digit) {
     uint32_t at = 0;

@@ -8,6 +8,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "exact/dense_block.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/metric_unit.hpp"
@@ -24,9 +25,6 @@
 namespace kith {
 namespace {
 
-// Of y and of x, in one task: what is packed of either serves many of the other.
-constexpr int64_t kBlockRows = 512;
-constexpr int64_t kMostBlockQueries = 96;
 constexpr int64_t kFewestBlockQueries = 12;
 constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
 
@@ -37,7 +35,7 @@ struct BlockMemory {
   int64_t bytes = 0;    // of packed pairs
 
   explicit BlockMemory(const MatrixView& x)
-      : queries(std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kMostBlockQueries)),
+      : queries(std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kDenseQueries)),
         values(x.dtype() == DType::f32 ? 0 : queries * x.cols()),
         bytes(canonical_block_bytes(x.cols())) {}
 };
@@ -64,16 +62,16 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   const bool as_they_lie = block.values == 0;
   const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
   const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
-  const int64_t row_blocks = divide_up(y.rows(), kBlockRows);
+  const int64_t row_blocks = divide_up(y.rows(), kDenseRows);
   const int64_t query_blocks = divide_up(x.rows(), block.queries);
   ProgressMeter meter("distances", x.rows() * y.rows(), resources);
   parallel_for(row_blocks * query_blocks, meter, resources, [&](int64_t task, int slot) {
-    const int64_t first = task % row_blocks * kBlockRows;
+    const int64_t first = task % row_blocks * kDenseRows;
     const int64_t first_query = task / row_blocks * block.queries;
-    const int64_t count = std::min(kBlockRows, y.rows() - first);
+    const int64_t count = std::min(kDenseRows, y.rows() - first);
     const int64_t query_count = std::min(block.queries, x.rows() - first_query);
-    CanonicalQuery queries[kMostBlockQueries];
-    double inverses[kMostBlockQueries];
+    CanonicalQuery queries[kDenseQueries];
+    double inverses[kDenseQueries];
     canonical_inverse_norms_cpu(x.slice(first_query, query_count), inverses);
     for (int64_t i = 0; i < query_count; ++i) {
       float* const to = values.data() + slot * block.values + i * cols;

@@ -86,10 +86,9 @@ void RangeHits::for_each_run(const Segments& segments, const Use& use) {
   }
 }
 
-// For each thread, where there is memory to spare.
 namespace {
 
-// None where they are few, or there is no memory: then they are compared.
+// Of each thread; none where they are few, or there is no memory: then they are compared.
 HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
   if (most < kFewestToSortByDigits) return {};
   try {

@@ -43,6 +43,8 @@ class RangeHits {
  public:
   // Of memory that a thread takes at a time: large pages hold it.
   static constexpr int64_t kLargestSegmentBytes = 4 << 20;
+  // Of a row found, while a batch is put together: as it was added and as it is sorted.
+  static constexpr int64_t kBytesPerHit = 24;
 
   explicit RangeHits(const Resources& resources);
 

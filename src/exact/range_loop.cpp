@@ -20,9 +20,6 @@
 namespace kith {
 namespace {
 
-// Of a row found, while a batch is put together: as it was added and as it is sorted.
-constexpr int64_t kBytesPerHit = 24;
-
 // What is done where the limit has no room for a batch's rows.
 enum class WhenFull : uint8_t {
   smaller_batches,  // each batch leaves memory when it is done, so that fewer queries at a time will do
@@ -37,7 +34,8 @@ bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resource
 
 // Beside the rows themselves each thread has a piece of memory that it is about to fill.
 int64_t bytes_of_rows(int64_t found, const SearchShape& shape, const Resources& resources) {
-  return found * kBytesPerHit + 32 * (shape.queries + 1) + resources.threads() * RangeHits::kLargestSegmentBytes;
+  return found * RangeHits::kBytesPerHit + 32 * (shape.queries + 1) +
+         resources.threads() * RangeHits::kLargestSegmentBytes;
 }
 
 // The host limit for so many rows. A search plans with half of its limit where that will do, and an index lays out its
@@ -69,8 +67,9 @@ SettledSearch settled(const SearchShape& shape, const SearchWish& wish, const Se
                             [&] { return SettledSearch(shape, wish, input, resources); });
   } catch (const NamedLimit& error) {
     if (error.which() != "host") throw;
-    throw NamedLimit("host", 2 * (error.bytes_needed() + bytes_of_rows(0, shape, resources)),
-                     fmt::format("{} (each row in range takes {} bytes more)", error.refused(), kBytesPerHit));
+    throw NamedLimit(
+        "host", 2 * (error.bytes_needed() + bytes_of_rows(0, shape, resources)),
+        fmt::format("{} (each row in range takes {} bytes more)", error.refused(), RangeHits::kBytesPerHit));
   }
 }
 

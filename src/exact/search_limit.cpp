@@ -4,6 +4,7 @@
 
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
+#include "exact/range_hits.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <fmt/format.h>
@@ -45,6 +46,7 @@ int64_t smallest_host_bytes(const SearchShape& shape, const SearchWish& wish, co
 
 void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, const RangeParams& params,
                             const Resources& resources) {
+  if (resources.host_memory()->limit() == kNoLimit) throw;  // it was not this limit
   int64_t found = 0;
   int64_t longest = 0;
   range_search(
@@ -56,13 +58,11 @@ void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, c
       params, resources);
   const SearchShape shape = check_search(RowsInfo(queries), RowsInfo(base), params.metric);
   const SearchWish wish{.what = Wanted::within};
-  // An id and a distance are kept; while a batch is put together its rows take kBytesPerHit.
-  constexpr int64_t kKeptBytes = 12;
-  constexpr int64_t kBytesPerHit = 24;
-  const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + kBytesPerHit * longest;
+  constexpr int64_t kKeptBytes = 12;  // an id and a distance
+  const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + RangeHits::kBytesPerHit * longest;
   const int64_t search = smallest_host_bytes(shape, wish, params.filter, resources);
   // The search plans with half of the limit, and each thread is about to fill a piece of memory.
-  const int64_t whole = 2 * (std::max(results, search) + resources.threads() * (int64_t{1} << 20)) +
+  const int64_t whole = 2 * (std::max(results, search) + resources.threads() * RangeHits::kLargestSegmentBytes) +
                         queries.memory_bytes() + base.memory_bytes();
   throw NamedLimit("host", resources.host_memory()->used() + whole,
                    fmt::format("{} rows are in range, and the host memory limit has no room for all of them; raise the "

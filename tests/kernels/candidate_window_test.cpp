@@ -199,7 +199,10 @@ TEST(CandidateWindow, NothingIsSureOfWhatOverflows) {
   EXPECT_FALSE(
       candidate_window({KeyKind::l2, false, 8, 1.0}, query, rows, std::numeric_limits<double>::infinity()).sure);
   EXPECT_FALSE(candidate_window({KeyKind::l2, false, 8, 1.0}, query, {NAN, 0.0f}, 0.5).sure);
-  EXPECT_FALSE(candidate_window({KeyKind::l2, false, kWindowMostCols + 1, 1.0}, query, rows, 0.5).sure);
+  EXPECT_TRUE(candidate_window({KeyKind::l2, false, kWindowMostHalfCols, 1.0}, query, rows, 0.5).sure);
+  EXPECT_FALSE(candidate_window({KeyKind::l2, false, kWindowMostHalfCols + 1, 1.0}, query, rows, 0.5).sure);
+  EXPECT_TRUE(candidate_window({KeyKind::l2, true, kWindowMostCols, 1.0}, query, rows, 0.5).sure);
+  EXPECT_FALSE(candidate_window({KeyKind::l2, true, kWindowMostCols + 1, 1.0}, query, rows, 0.5).sure);
 }
 
 TEST(CandidateWindow, ARangeWithoutEndIsNotSureAndOneBelowZeroHoldsLittle) {

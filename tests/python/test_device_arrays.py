@@ -20,6 +20,7 @@ from kith import _device_arrays, _kith, _libraries
 from kith._arrays import as_base, as_queries, as_vectors, share_memory
 from kith._device_arrays import on_device, stream_of
 from kith._libraries import LEGACY_STREAM
+from kith._narrowing import Narrowing
 
 pytestmark = pytest.mark.skipif(bool(kith.info()["cuda_devices"]), reason="made-up arrays would reach a real GPU")
 
@@ -104,6 +105,13 @@ def test_what_an_unknown_library_must_convert_itself(vectors):
     for x in (vectors(3, 4).T, vectors(4, 6)[:, ::2], vectors(4, 3)[::-1]):
         with pytest.raises(ValueError, match="contiguous"):
             as_vectors(OnGpu(x), "x")
+
+
+def test_an_unknown_library_cannot_subtract_an_offset(vectors):
+    x = vectors(4, 3)
+    for given in (OnGpu(x), OnGpu(x.astype(np.float64)), as_vectors(OnGpu(x), "x")[0]):
+        with pytest.raises(TypeError, match=f"queries: an offset is .* cannot compute with a {type(given).__name__};"):
+            as_queries(given, 0, Narrowing(np.array([1e9, 0.0, 0.0])))
 
 
 def test_the_stream_is_told(vectors):
@@ -562,6 +570,14 @@ def test_an_offset_is_subtracted_on_the_device(computing, rng, dtype):
         as_base(Numbers(x), "base", "cosine")
     with pytest.raises(ValueError, match="holds the integer"):
         as_base(Numbers(np.array([[2**60]])), "base", "l2")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_centres_to_begin_with_lose_the_offset_on_the_device(computing, rng, dtype):
+    start = (1.7e9 + rng.uniform(0, 3600, (4, 3))).astype(dtype)
+    given, narrowing = Numbers(start), Narrowing(np.full(3, 1.7e9))
+    found = kith.KMeans(4, init=given)._start(narrowing, 7)
+    assert values_of(found).tobytes() == (start - narrowing.offset).astype(np.float32).tobytes()
 
 
 def test_a_library_without_float64(computing, rng):

@@ -56,6 +56,9 @@ def test_every_dtype_gives_what_its_values_give(dtype, blobs):
     x = (blobs / 6).clip(0, 100).astype(dtype)
     narrow, wide = kith.KMeans(5, seed=3).fit(x), kith.KMeans(5, seed=3).fit(x.astype(np.float32))
     assert same(narrow, wide) and (narrow.predict(x) == wide.labels_).all()
+    given, same_values = kith.KMeans.of_centres(x[:5]), kith.KMeans.of_centres(x[:5].astype(np.float32))
+    assert (given.cluster_centers_ == x[:5].astype(np.float32)).all()
+    assert given.predict(x).tobytes() == same_values.predict(x).tobytes()
 
 
 def test_threads_and_limits_change_nothing(blobs, tmp_path):
@@ -113,6 +116,13 @@ def test_given_centres_and_weights():
     model = kith.KMeans(2, init=[[0.0], [20.0]], tol=0).fit(x, sample_weight=[1, 3, 0, 2])
     assert model.cluster_centers_.tolist() == [[1.5], [20.0]] and model.labels_.tolist() == [0, 0, 0, 1]
     assert model.inertia_ == 1.5**2 + 3 * 0.5**2
+
+
+def test_given_centres_are_those_at_the_time():
+    x, start = np.array([[0.0], [2], [10], [20]], np.float32), np.array([[0.0], [20.0]], np.float32)
+    model = kith.KMeans(2, init=start, tol=0)
+    start[:] = start[::-1].copy()
+    assert model.fit(x).cluster_centers_.tolist() == [[4.0], [20.0]]
 
 
 def test_fit_predict_and_fit_transform(blobs):

@@ -192,6 +192,32 @@ def test_first_adds_at_once(times):
         np.testing.assert_allclose(found.distances[:, 0], 0.01 * 3**0.5, rtol=0.15)
 
 
+class Late:
+    """Queries during whose conversion another thread could have added the first vectors; so they are added there."""
+
+    def __init__(self, queries, index, x):
+        self.queries, self.index, self.x = queries, index, x
+
+    def __array__(self, dtype=None, copy=None):
+        if len(self.index) == 0:
+            self.index.add(self.x)
+        return self.queries
+
+
+def test_the_first_vectors_come_during_a_search(times):
+    queries = times[:30] + 0.25
+    true = kith.knn(queries, times, k=5)
+    index = kith.Index(prepare=False)
+    found = index.search(Late(queries, index, times), k=5)
+    assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    index, out = kith.Index(prepare=False), (np.empty((30, 5), np.int64), np.empty((30, 5), np.float32))
+    index.search(Late(queries, index, times), k=5, out=out)
+    assert (out[0] == true.ids).all()
+    index = kith.Index(prepare=False)
+    within = index.range_search(Late(queries, index, times), 0.5)
+    assert within.ids.tolist() == kith.range_search(queries, times, 0.5).ids.tolist() != []
+
+
 def test_sklearn(times):
     pytest.importorskip("sklearn")
     import pickle
@@ -244,6 +270,20 @@ def test_kmeans(groups, tmp_path):
     np.testing.assert_allclose(started.cluster_centers_[:, 0], means, atol=0.01, rtol=0)
     model.fit(x - 1.7e9)  # another offset, or none, after the first
     assert agree(model.labels_, true) and (model.predict(x - 1.7e9) == model.labels_).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_kmeans_from_narrow_centres(dtype, rng):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    middles = 2.0**24 + 2.0**17 * np.arange(3)[:, np.newaxis]  # which both hold
+    x = np.repeat(middles, 100, axis=0) + rng.integers(0, 160, (300, 1)) / 16
+    start = middles.astype(dtype)
+    assert (start.astype(np.float64) == middles).all()
+    true = kith.KMeans(3, init=middles, iterations=1).fit(x)
+    assert true.cluster_centers_.dtype == np.float64 and agree(true.labels_, np.repeat([0, 1, 2], 100))
+    for model in (kith.KMeans(3, init=start, iterations=1).fit(x), kith.KMeans(3, init=start).partial_fit(x)):
+        assert (model.cluster_centers_ == true.cluster_centers_).all()
 
 
 def test_kmeans_in_parts(groups):

@@ -192,6 +192,24 @@ def test_kmeans(init, vectors):
     assert mine.get_feature_names_out().tolist() == ["kmeans0", "kmeans1", "kmeans2"]
 
 
+def test_kmeans_takes_bfloat16_centres(vectors):
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    x, _ = blobs(vectors)
+    start = x[[0, 100, 200]].astype(bfloat16)
+    mine, same = (ours.KMeans(3, init=init, max_iter=1).fit(x) for init in (start, start.astype(np.float32)))
+    assert mine.cluster_centers_.tobytes() == same.cluster_centers_.tobytes()
+    mine.cluster_centers_, same.cluster_centers_ = start, start.astype(np.float32)  # as users set them
+    assert (mine.predict(x) == same.predict(x)).all() and (mine.transform(x) == same.transform(x)).all()
+
+
+def test_kmeans_warns_where_it_was_called(vectors):
+    x = vectors(3000, 12)
+    x[[1, 3, 5], [0, 1, 2]] = 3e38
+    with pytest.warns(RuntimeWarning, match="overflow") as caught:
+        ours.KMeans(2, random_state=0).fit(x)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_kmeans_weights(vectors):
     x, labels = blobs(vectors)
     weights = np.where(labels == 0, 5.0, 1.0)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from kith import _kmeans
-from kith._arrays import VectorsLike, as_base, as_vectors
+from kith._arrays import VectorsLike, as_base, as_numbers, as_vectors, to_numpy
 from kith._narrowing import Narrowing
 from kith._pairwise_distances import pairwise_distances
 from kith.sklearn._parameters import WIDE_DTYPES, count_of, threads_of
@@ -118,12 +118,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, given, dtype=np.float32)
         init, runs = self._start()
+        if not isinstance(init, str) and narrowing.offset is not None:
+            init = as_vectors(init, "init", 0, narrowing, warns=False)[0]
         model = _kmeans.KMeans(
             clusters,
             iterations=count_of(self.max_iter, "max_iter"),
             tol=self.tol,
             n_init=runs,
-            init=init if isinstance(init, str) else as_vectors(init, "init", 0, narrowing, warns=False)[0],
+            init=init,
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             init_points_per_centre=self.init_points_per_centre,
             device=self.device,
@@ -189,7 +191,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _narrowed(self, rows: Any) -> npt.NDArray[Any]:
         """As the vectors of the fit were; centres too, which may have been set since."""
-        narrow: Any = as_vectors(rows, "X", 0, Narrowing(self._offset), warns=False)[0]
+        numbers = as_numbers(to_numpy(rows, "X"), "X")
+        narrow: Any = as_vectors(numbers, "X", 0, Narrowing(self._offset), warns=False)[0]
         array: npt.NDArray[Any] = narrow
         return array
 

@@ -475,8 +475,8 @@ class QueriesRun {
       std::fill(scratch_.row_inverses + rows.rows(), scratch_.row_inverses + kTileRows, 1.0);
     }
     bool packed = false;  // the only slab
-    bool left[kMostTiles];
-    std::fill_n(left, tiles_, true);
+    bool unproven[kMostTiles];
+    std::fill_n(unproven, tiles_, true);
     if constexpr (kProves) {
       bool tries[kMostTiles];
       bool any = false;
@@ -492,22 +492,22 @@ class QueriesRun {
         for (int64_t tile = 0; tile < tiles_; ++tile) {
           if (!tries[tile]) continue;
           const double* const norms = scratch_.query_norms + tile * kQueryWidth;
-          left[tile] = !prove_tile<kKind>(place_of(tile, row, width, rows.rows()), width, cols_,
-                                          {first, slab + 1 == slabs_}, lanes_of(tile), norms, scratch_.row_norms);
+          unproven[tile] = !prove_tile<kKind>(place_of(tile, row, width, rows.rows()), width, cols_,
+                                              {first, slab + 1 == slabs_}, lanes_of(tile), norms, scratch_.row_norms);
         }
       }
       for (int64_t tile = 0; tile < tiles_; ++tile) {
-        if (tries[tile]) proofs.count(!left[tile]);
+        if (tries[tile]) proofs.count(!unproven[tile]);
       }
       packed = any && slabs_ == 1;
     }
-    if (std::find(left, left + tiles_, true) == left + tiles_) return;
+    if (std::find(unproven, unproven + tiles_, true) == unproven + tiles_) return;
     for (int64_t slab = 0; slab < slabs_; ++slab) {
       if (!packed) pack_slab(rows, row, slab);
       const int64_t width = width_of(slab);
       const LaneOrder order(width);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
-        if (!left[tile]) continue;
+        if (!unproven[tile]) continue;
         sum_tile<kKind>(place_of(tile, row, width, rows.rows()), order, walk_, {slab == 0, slab + 1 == slabs_},
                         lanes_of(tile));
       }

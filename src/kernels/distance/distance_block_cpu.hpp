@@ -11,7 +11,7 @@
 // the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
 // which some interval does not are summed again in lanes.
 //
-// Cost: up to two operations for each pair and column; up to a megabyte of scratch.
+// Cost: up to two operations for each pair and column; up to 1.2 MB of scratch.
 #pragma once
 
 #include <kith/view.hpp>

@@ -9,13 +9,12 @@ namespace {
 // So few steps take no longer than the second kernel that goes with the matrix units.
 constexpr int64_t kFewSteps = int64_t{1} << 23;
 
-// Hopper's matrix units multiply doubles at twice the rate of the others, in one step instead of two.
 bool multiplies_doubles() {
   int device = 0;
   int major = 0;
   KITH_CUDA_CHECK(cudaGetDevice(&device));
   KITH_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major == 9 || major == 10;
+  return has_fast_doubles(10 * major);
 }
 
 }  // namespace

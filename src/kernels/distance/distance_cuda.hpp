@@ -22,7 +22,7 @@ inline void launch_distance(Metric metric, const DeviceRowsView& queries, const 
   launch_distance({queries, rows, cols, key_kind(metric), keys, key_stride}, stream);
 }
 
-// The kernels, each for the tasks that it can do; of them the one for products alone heeds first_bad.
+// The kernels, each for the tasks that it can do. Only the one for products looks for `first_bad`.
 void launch_lane_distance(const DistanceTask& task, cudaStream_t stream);         // all but hamming
 void launch_certain_distance(const DistanceTask& task, cudaStream_t stream);      // products, from 9.0 on
 void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream);  // all but hamming, up to 16 columns

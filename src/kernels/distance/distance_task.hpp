@@ -10,6 +10,11 @@
 
 namespace kith {
 
+// Whether the matrix units multiply doubles at twice the rate of the others (certain_distance_cuda.cu).
+constexpr bool has_fast_doubles(int compute_capability) {
+  return compute_capability / 10 == 9 || compute_capability / 10 == 10;
+}
+
 // What is written of a key.
 enum class KeyForm : uint8_t {
   ordered,   // core/ordered_key.hpp
