@@ -32,13 +32,25 @@ constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
 struct BlockMemory {
   int64_t queries = 0;  // rows of x in a block
   int64_t values = 0;   // of these, widened to f32 where they are not
-  int64_t bytes = 0;    // of packed pairs
+  int64_t bytes = 0;    // of packed pairs; 0: they are not packed
 
-  explicit BlockMemory(const MatrixView& x)
-      : queries(std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kDenseQueries)),
+  BlockMemory(const MatrixView& x, int64_t most_queries, bool packs)
+      : queries(std::min(most_queries, std::max<int64_t>(x.rows(), 1))),
         values(x.dtype() == DType::f32 ? 0 : queries * x.cols()),
-        bytes(canonical_block_bytes(x.cols())) {}
+        bytes(packs ? canonical_block_bytes(x.cols()) : 0) {}
+
+  int64_t bytes_of(int threads) const { return threads * (array_bytes<float>(values) + bytes); }
 };
+
+// A row of x at a time.
+BlockMemory smallest_block(const MatrixView& x) { return {x, 1, false}; }
+
+// That, where the limit has no room for more.
+BlockMemory block_for(const MatrixView& x, KeyKind kind, const Resources& resources) {
+  const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kDenseQueries);
+  const BlockMemory block(x, most, kind != KeyKind::hamming && x.rows() >= kFewestInBlock);
+  return block.bytes_of(resources.threads()) <= resources.host_memory()->available() ? block : smallest_block(x);
+}
 
 void check_values(const MatrixView& x, const MatrixView& y, const PairwiseParams& params, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
@@ -58,7 +70,7 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
   check_values(x, y, params, resources);
   const KeyKind kind = key_kind(params.metric);
   const int64_t cols = x.cols();
-  const BlockMemory block(x);
+  const BlockMemory block = block_for(x, kind, resources);
   const bool as_they_lie = block.values == 0;
   const HostArray<float> values(resources.threads() * block.values, "the widened rows", resources);
   const HostBuffer scratch(resources.threads() * block.bytes, "a block of pairs", resources);
@@ -81,7 +93,7 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
     float* const keys = reinterpret_cast<float*>(out.row(first_query)) + first;
     const int64_t stride = out.row_stride();
     canonical_block_cpu({kind, queries, query_count, y.slice(first, count), keys, stride},
-                        scratch.data() + slot * block.bytes);
+                        block.bytes == 0 ? nullptr : scratch.data() + slot * block.bytes);
     for (int64_t i = 0; i < query_count; ++i) {
       float* const distances = keys + i * stride;
       for (int64_t j = 0; j < count; ++j) distances[j] = distance_of(params.metric, distances[j] + 0.0f);
@@ -96,8 +108,7 @@ void pairwise_cpu(const MatrixView& x, const MatrixView& y, const MutableMatrixV
 
 int64_t pairwise_host_bytes(const MatrixView& x, const MatrixView& y, bool with_result, const Resources& resources) {
   const int64_t result = with_result ? saturating_multiply(saturating_multiply(x.rows(), y.rows()), 4) : 0;
-  const BlockMemory block(x);
-  const int64_t scratch = resources.threads() * (array_bytes<float>(block.values) + block.bytes);
+  const int64_t scratch = smallest_block(x).bytes_of(resources.threads());
   return result > INT64_MAX - scratch ? INT64_MAX : result + scratch;
 }
 

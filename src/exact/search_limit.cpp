@@ -58,7 +58,7 @@ void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, c
       params, resources);
   const SearchShape shape = check_search(RowsInfo(queries), RowsInfo(base), params.metric);
   const SearchWish wish{.what = Wanted::within};
-  constexpr int64_t kKeptBytes = 12;  // an id and a distance
+  constexpr int64_t kKeptBytes = 24;  // an id and a distance, and as much again while arrays grow
   const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + RangeHits::kBytesPerHit * longest;
   const int64_t search = smallest_host_bytes(shape, wish, params.filter, resources);
   // The search plans with half of the limit, and each thread is about to fill a piece of memory.

@@ -16,8 +16,9 @@ using reference::stored_as;
 using reference::without_sign;
 
 template <typename X, typename Y>
-void check_pairs(const reference::Matrix<X>& x, const reference::Matrix<Y>& y, Metric metric) {
-  const MatrixBuffer found = pairwise_distances(x.view(), y.view(), {metric}, on_cpu());
+void check_pairs(const reference::Matrix<X>& x, const reference::Matrix<Y>& y, Metric metric,
+                 const Resources& resources = on_cpu()) {
+  const MatrixBuffer found = pairwise_distances(x.view(), y.view(), {metric}, resources);
   ASSERT_EQ(found.rows(), x.rows);
   ASSERT_EQ(found.cols(), y.rows);
   for (int64_t i = 0; i < x.rows; ++i) {
@@ -39,6 +40,16 @@ TEST(PairwiseDistances, AreTheReportedOnes) {
     check_pairs(stored_as<Half>(x), stored_as<uint8_t>(y), metric);
   }
   check_pairs(make_bytes(5, 9, 1), make_bytes(257, 9, 2), Metric::hamming);
+}
+
+TEST(PairwiseDistances, NeedLittleBesideTheResult) {
+  const auto x = make_floats(Shape::gaussian, 20, 784, 1);
+  const auto y = make_floats(Shape::gaussian, 30, 784, 2);
+  constexpr int64_t kResult = 20 * 30 * 4;
+  check_pairs(x, y, Metric::l2, on_cpu(2, kResult));
+  check_pairs(stored_as<Half>(x), y, Metric::cosine,
+              on_cpu(2, kResult + 2 * 784 * 4));  // a widened row for each thread
+  EXPECT_THROW(pairwise_distances(x.view(), y.view(), {}, on_cpu(2, kResult - 1)), OutOfMemory);
 }
 
 TEST(PairwiseDistances, RefuseWhatTheyCannotDo) {

@@ -98,6 +98,19 @@ TEST(NearestOfFew, LowersDistancesWhereOneIsNearer) {
   }
 }
 
+TEST(NearestOfFew, NoNumberIsNearerThanAnyOther) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t cols : {1, 4, 16, 17}) {
+      auto few = make_floats(Shape::gaussian, 6, cols, 9);
+      few.row(1)[0] = NAN;
+      few.row(4)[cols - 1] = NAN;
+      expect_nearest<KeyKind::squared_l2>(make_floats(Shape::gaussian, 200, cols, 10), few, 0.0f);
+    }
+  }
+}
+
 // Undefined labels, but inside.
 TEST(NearestOfFew, StaysInsideWhateverTheNumbersAre) {
   auto rows = make_floats(Shape::gaussian, 40, 5, 7);

@@ -26,8 +26,7 @@ constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
-constexpr int64_t kFewestQueries = 3;  // for fewer it takes less time to go row by row
-constexpr int64_t kProofCols = 24;     // from so many columns on the intervals pay
+constexpr int64_t kProofCols = 24;  // from so many columns on the intervals pay
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
 int64_t queries_at_a_time(int64_t cols) {
@@ -581,7 +580,8 @@ HWY_EXPORT(RunBlock);
 int64_t canonical_block_bytes(int64_t cols) { return BlockLayout(cols).end * static_cast<int64_t>(sizeof(double)); }
 
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch) {
-  if (block.kind != KeyKind::hamming && block.query_count >= kFewestQueries && block.rows.cols() > 0) {
+  if (scratch != nullptr && block.kind != KeyKind::hamming && block.query_count >= kFewestInBlock &&
+      block.rows.cols() > 0) {
     return HWY_DYNAMIC_DISPATCH(RunBlock)(block, scratch);
   }
   constexpr int64_t kRows = 256;

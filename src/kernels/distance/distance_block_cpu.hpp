@@ -32,9 +32,12 @@ struct CanonicalBlock {
   int64_t stride = 0;
 };
 
+inline constexpr int64_t kFewestInBlock = 3;  // queries: for fewer it takes less time to go row by row
+
 // What a thread needs, aligned to 64 bytes.
 int64_t canonical_block_bytes(int64_t cols);
 
+// Without scratch row by row, which fewer queries are and hamming is anyway.
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
 
 }  // namespace kith

@@ -312,7 +312,8 @@ void nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* lab
 
 void NearestOfFew(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
 #if HWY_TARGET != HWY_SCALAR
-  const bool short_rows = task.cols <= kShortColumns && rows.row_stride() <= (1 << 20);
+  // Among values that are not numbers the nearest might be overlooked: the constant is finite where the few are.
+  const bool short_rows = task.cols <= kShortColumns && rows.row_stride() <= (1 << 20) && std::isfinite(task.constant);
   if (short_rows && rows.dtype() == DType::f32 && task.kind == KeyKind::squared_l2) {
     return nearest_short(task, rows, labels, keys, scratch);
   }
