@@ -151,6 +151,10 @@ KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& ou
   return scaled;
 }
 
+int64_t scaled_read_bytes(const RowsInfo& rows) {
+  return rows.in_memory ? 0 : 2 * std::max(kReadBytes, rows.row_bytes());
+}
+
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources) {
   MatrixBuffer copy(DType::f32, rows.rows(), rows.cols(), "scaled rows", resources);
   ViewSource source(rows);

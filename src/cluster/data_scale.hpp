@@ -20,6 +20,8 @@ int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Reso
 
 // The rows times 2^exponent; as they are where that is 1.
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& resources);
+// Host memory that scaled rows need beside their pieces: the source's own, of two reads.
+int64_t scaled_read_bytes(const RowsInfo& rows);
 // A copy on the host, as f32.
 MatrixBuffer scaled_copy(const MatrixView& rows, int exponent, const Resources& resources);
 // In place: f32 on the host. What would leave the range becomes the largest finite value.

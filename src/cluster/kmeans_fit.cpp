@@ -246,7 +246,7 @@ int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, con
   const bool samples = most > 0 && most < shape.rows / params.clusters;
   const int64_t sample = samples ? most * params.clusters * shape.row_bytes() + shape.rows / 8 + shape.rows * 4 : 0;
   // Centres to begin with may be scaled, and 256 rows are looked at first.
-  return plan + models + sample + centres + 256 * shape.cols * 4;
+  return plan + models + sample + centres + 256 * shape.cols * 4 + scaled_read_bytes(rows);
 }
 
 void scale_back(KMeansModel& model, int exponent) {
