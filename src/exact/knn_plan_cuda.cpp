@@ -220,7 +220,7 @@ void choose_selection(const SearchTask& task, const CudaChoice& choice, int64_t 
 
 // Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
 // take another, and a write.
-bool is_quick_directly(const SearchTask& task, const DeviceInfo& device) {
+bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.scope.prepared && task.scope.filter != FilterPath::list;
   return !task.within() && rows_stay(task) && !operands_ready && task.shape.queries <= kDirectQueries &&
          task.scope.k <= kFilterLargestK && has_fast_doubles(device.compute_capability);
@@ -239,7 +239,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   const bool forced = choice.engine == CudaEngine::product;
   const bool chosen =
       forced || choice.second_product || (choice.coarse != CoarsePath::automatic && choice.coarse != CoarsePath::never);
-  if (!chosen && is_quick_directly(task, device)) return false;
+  if (!chosen && needs_no_operands(task, device)) return false;
   const bool few_groups =
       !task.within() && !is_coarse(task, choice, room) && !enough_groups(task.scope.k, std::min(rows, piece), room);
   const bool many_pairs = task.scope.rows >= kProductFewRows &&

@@ -91,7 +91,7 @@ void ProductSearch::search_coarse(const DeviceRowsView& queries, const ProductBa
 int64_t ProductSearch::search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base,
                                      uint64_t* neighbors, const DirectSearch& search_directly) const {
   int64_t searched_directly = 0;
-  const bool quick = is_quick_directly(count, base.rows.count);
+  const bool quick = failed_are_quick_directly(count, base.rows.count);
   for (int64_t first = 0; first < count; first += shape_.query_tile) {
     const int64_t tile = std::min(shape_.query_tile, count - first);
     const DeviceRowsView gathered = gather_failed(queries, first, tile);

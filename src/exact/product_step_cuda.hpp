@@ -49,7 +49,7 @@ class ProductStep {
   DeviceRowsView gather_left(const DeviceRowsView& queries, int64_t count) const;
   // Whether every key of so many failed queries is computed in less time than another try takes, which many failures
   // make unlikely to help: half a millisecond on Hopper, whose matrix units multiply doubles too.
-  bool is_quick_directly(int64_t queries, int64_t rows) const {
+  bool failed_are_quick_directly(int64_t queries, int64_t rows) const {
     constexpr int64_t kQuickSteps = int64_t{1} << 33;
     constexpr int64_t kManyQueries = 64;
     return queries >= kManyQueries && shape_.product.engine == ProductEngine::wgmma &&
