@@ -1,0 +1,55 @@
+// What a code is, as plain data: all that a scan needs to decode it, on the CPU and on GPUs.
+//
+//   stored   the values themselves, in a dtype
+//   scalar   a few bits for each column: value = fma(code, step, base), rounded once
+//   product  a few bits for each sub-vector: the codeword of that number, copied
+//
+// Sub-codes lie one after the other from the lowest bit of the first byte on, as in FAISS.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "core/host_device.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+enum class CodeKind : uint8_t { stored, scalar, product };
+
+struct CodeFormat {
+  CodeKind kind = CodeKind::stored;
+  int64_t cols = 0;
+  DType dtype = DType::f32;  // of stored values
+  int bits = 8;              // of a value or a sub-vector
+  int64_t parts = 0;         // sub-vectors, of cols / parts columns each
+
+  KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
+  KITH_HOST_DEVICE constexpr int64_t codewords() const { return int64_t{1} << bits; }
+  constexpr int64_t bytes() const {  // of a vector
+    switch (kind) {
+      case CodeKind::stored: return cols * size_of(dtype);
+      case CodeKind::scalar: return (cols * bits + 7) / 8;
+      default: return (parts * bits + 7) / 8;
+    }
+  }
+};
+
+// Pointers into one memory, the host's or a device's.
+struct CodecView {
+  CodeFormat format;
+  const float* bases = nullptr;      // scalar: one for each column
+  const float* steps = nullptr;      // likewise
+  const float* codewords = nullptr;  // product: parts x 2^bits x part_cols
+};
+
+// The i-th sub-code of up to 8 bits. Reads no byte beyond the last that it needs.
+KITH_HOST_DEVICE inline uint32_t sub_code(const uint8_t* code, int64_t i, int bits) {
+  const int64_t first = i * bits;
+  const int shift = static_cast<int>(first % 8);
+  uint32_t word = code[first / 8];
+  if (shift + bits > 8) word |= static_cast<uint32_t>(code[first / 8 + 1]) << 8;
+  return word >> shift & ((1u << bits) - 1u);
+}
+
+}  // namespace kith
