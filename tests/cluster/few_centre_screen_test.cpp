@@ -77,7 +77,7 @@ TEST(FewCentreScreen, IsCertainOnlyOfTheNearest) {
 
 TEST(FewCentreScreen, IsNeverCertainOfWhatIsNoNumber) {
   EXPECT_FALSE(INFINITY > few_centre_limit(INFINITY, 8));
-  EXPECT_FALSE(INFINITY > few_centre_limit(3.4e38f, 64));
+  EXPECT_FALSE(INFINITY > few_centre_limit(3.40282e38f, 64));
   EXPECT_FALSE(0.0f > few_centre_limit(0.0f, 8));
 }
 
