@@ -128,9 +128,8 @@ int64_t centre_sort_bytes_needed(int64_t rows, int bits) {
   return static_cast<int64_t>(bytes);
 }
 
-void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+SumBlocks sum_blocks_of(const SumsTask& task) {
   const int64_t rows = task.rows.count;
-  if (rows == 0) return;
   SumBlocks blocks;
   blocks.first = task.first;
   blocks.size = sum_block(task.clusters);
@@ -138,6 +137,13 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   blocks.count = (task.first + rows - 1) / blocks.size - task.first / blocks.size + 1;
   blocks.continues = task.first % blocks.size != 0;
   blocks.stays_open = !task.last && (task.first + rows) % blocks.size != 0;
+  return blocks;
+}
+
+void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+  const int64_t rows = task.rows.count;
+  if (rows == 0) return;
+  const SumBlocks blocks = sum_blocks_of(task);
   const int64_t run_count = blocks.count * task.clusters;
 
   sort_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],

@@ -16,6 +16,9 @@ namespace kith {
 
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
+// The same for few centres (suits_few_centres): nothing is sorted, and of the runs' memory the sums and weights are used.
+void launch_add_few(const SumsTask& task, int multiprocessors, cudaStream_t stream);
+
 // The bytes that sorting so many rows by so many bits of (block, centre) takes on the current device: no more than the
 // centre_sort_bytes of kmeans_workspace_cuda.hpp.
 int64_t centre_sort_bytes_needed(int64_t rows, int bits);

@@ -127,7 +127,11 @@ Reach reach_of(const DataSample& sample, const MatrixView& centres) {
 }  // namespace
 
 int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources) {
-  const DataSample sample = sample_data(*rows.open(1, resources), rows.info.cols, resources);
+  return scale_exponent(rows, sample_data(*rows.open(1, resources), rows.info.cols, resources), centres, resources);
+}
+
+int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
+                   const Resources& resources) {
   const Reach reach = reach_of(sample, centres);
   if (reach.far == 0) return 0;
   const int near = std::ilogb(reach.near);

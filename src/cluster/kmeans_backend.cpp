@@ -1,5 +1,7 @@
 #include "cluster/kmeans_backend.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/dispatch.hpp"
 
 #include <algorithm>
@@ -12,6 +14,8 @@ void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMete
     meter.poll();
   }
 }
+
+void KMeansBackend::finish_on_device(int) { throw InvalidState("this backend has no device memory to write to"); }
 
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {
   std::fill_n(counts, clusters, 0.0);

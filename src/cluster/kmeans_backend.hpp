@@ -25,12 +25,15 @@
 
 namespace kith {
 
-// In host memory, one value for each row. Labels and keys are those of the last pass once get_rows() was called.
+// One value for each row, in host memory: labels and keys are those of the last pass once get_rows() was called. Or,
+// where rows are only assigned, in the memory of the device that does it: a pass writes there, and null is not wanted.
 struct KMeansRowArrays {
   int64_t count = 0;
   int32_t* labels = nullptr;
   float* keys = nullptr;
   const float* weights = nullptr;  // or null
+  int64_t first = 0;               // the number of the first one, in messages
+  bool on_device = false;          // labels and keys are
 };
 
 class KMeansBackend {
@@ -62,6 +65,8 @@ class KMeansBackend {
 
   virtual void get_centres(const MutableMatrixView& centres) = 0;
   virtual void get_rows() = 0;
+  // Keys on the device, of rows and centres times 2^exponent, become distances, or inner products.
+  virtual void finish_on_device(int exponent);
   // After get_rows(): the weight of each centre's rows, added up in the order of the rows.
   virtual void get_counts(double* counts) = 0;
 

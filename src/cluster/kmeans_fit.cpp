@@ -175,7 +175,7 @@ KMeansRows rows_of(const VectorFile& file) {
 Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
   DeviceRequest request;
   request.job = "k-means";
-  request.spaces = {shape.space};
+  request.spaces = {shape.space, wish.result_space};
   request.work = work_of(shape, wish);
   request.fits = [&](Device device) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
@@ -256,14 +256,20 @@ void scale_back(KMeansModel& model, int exponent) {
   for (double& objective : model.history) objective = std::ldexp(objective, -2 * exponent);
 }
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
-                   const KeySink& sink, const Resources& outer) {
+namespace {
+
+// Calls begin(rows of a piece at most, resources), then assign(backend, rows, first, exponent, meter) for piece after
+// piece.
+template <typename Begin, typename Assign>
+void for_assigned_pieces(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
+                         MemorySpace result_space, const Resources& outer, const Begin& begin, const Assign& assign) {
   if (given.info.rows == 0) return;
   int exponent = 0;
   MatrixBuffer scaled;
   MatrixView centres = given_centres;
+  DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
   if (!params.spherical) {
-    exponent = scale_exponent(given, given_centres, outer);
+    exponent = scale_exponent(given, sample, given_centres, outer);
     if (exponent != 0) {
       scaled = scaled_copy(given_centres, exponent, outer);
       centres = scaled.view();
@@ -274,6 +280,8 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;
+  wish.check_finite = wants_check(params, shape.dtype);
+  wish.result_space = result_space;
   const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
   const Resources& resources = planned.resources();
@@ -282,24 +290,53 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
     piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
   }
+  if (exponent != 0) sample = sample_data(*source, shape.cols, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, sample_data(*source, shape.cols, resources), resources);
-  const HostArray<int32_t> labels(piece, "labels", resources);
-  const HostArray<float> keys(piece, "distances", resources);
+      make_kmeans_backend(shape, wish, planned.plan, std::move(sample), resources);
+  begin(piece, resources);
   ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
-    const int64_t count = std::min(piece, shape.rows - first);
-    const MatrixView part = source->fetch(first, count);
-    if (params.check_finite) check_rows_finite(part, first, meter, resources);
-    backend->set_rows({count, labels.data(), keys.data(), nullptr});
-    backend->begin_pass(false);
-    backend->scan(part, 0, meter);
-    backend->get_rows();
-    sink({first, count, labels.data(), keys.data(), exponent});
+    const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
+    if (params.check_finite && !planned.plan.cuda.checks_finite) check_rows_finite(part, first, meter, resources);
+    assign(*backend, part, first, exponent, meter);
     meter.poll();
   }
   meter.finish();
+}
+
+}  // namespace
+
+void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
+                   const Resources& resources) {
+  HostArray<int32_t> labels;
+  HostArray<float> keys;
+  for_assigned_pieces(
+      params, centres, rows, MemorySpace::host(), resources,
+      [&](int64_t piece, const Resources& planned) {
+        labels = HostArray<int32_t>(piece, "labels", planned);
+        keys = HostArray<float>(piece, "distances", planned);
+      },
+      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
+        backend.set_rows({part.rows(), labels.data(), keys.data(), nullptr, first});
+        backend.begin_pass(false);
+        backend.scan(part, 0, meter);
+        backend.get_rows();
+        sink({first, part.rows(), labels.data(), keys.data(), exponent});
+      });
+}
+
+void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows,
+                   const AssignedOnDevice& out, const Resources& resources) {
+  for_assigned_pieces(
+      params, centres, rows, out.space, resources, [](int64_t, const Resources&) {},
+      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
+        backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
+                          out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
+        backend.begin_pass(false);
+        backend.scan(part, 0, meter);
+        backend.finish_on_device(exponent);
+      });
 }
 
 }  // namespace kith

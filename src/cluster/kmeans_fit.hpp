@@ -55,6 +55,15 @@ struct AssignedRows {
   int exponent = 0;
 };
 
+// The same into arrays on a GPU, of the rows as they are: distances, or inner products for spherical. Either may be null.
+struct AssignedOnDevice {
+  int32_t* labels = nullptr;
+  float* distances = nullptr;
+  MemorySpace space;
+};
+void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows,
+                   const AssignedOnDevice& out, const Resources& resources);
+
 // Hands out all rows in their order. The values are checked where `check_finite`.
 using KeySink = std::function<void(const AssignedRows& rows)>;
 void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
