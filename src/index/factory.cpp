@@ -32,9 +32,11 @@ class Part {
     const auto [after, error] = std::from_chars(left_.data(), left_.data() + left_.size(), value);
     if (error == std::errc::invalid_argument || !at_number()) unknown();
     if (error != std::errc() || value > kLargest) {
-      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' has a number that is too large", text_, factory_));
+      throw InvalidArgument(
+          fmt::format("the part '{}' of the index '{}' has a number that is too large", text_, factory_));
     }
-    if (value < 1) throw InvalidArgument(fmt::format("the part '{}' of the index '{}' has a 0; it starts at 1", text_, factory_));
+    if (value < 1)
+      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' has a 0; it starts at 1", text_, factory_));
     left_.remove_prefix(static_cast<size_t>(after - left_.data()));
     return value;
   }
@@ -146,9 +148,10 @@ FactorySpec parse_factory(std::string_view factory) {
   size_t at = 0;
   const auto part = [&] {
     if (at < parts.size()) return Part(parts[at], factory);
-    throw InvalidArgument(fmt::format("the index '{}' does not say what is kept of a vector: it needs Flat, SQ8, PQ16 or "
-                                      "another code behind '{}'",
-                                      factory, parts.back()));
+    throw InvalidArgument(
+        fmt::format("the index '{}' does not say what is kept of a vector: it needs Flat, SQ8, PQ16 or "
+                    "another code behind '{}'",
+                    factory, parts.back()));
   };
   if (parts[0] == "IDMap" || parts[0] == "IDMap2") ++at;
   while (take_transform(part(), &spec.transforms)) ++at;

@@ -3,8 +3,8 @@
 //   IDMap                      nothing: every index takes ids
 //   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
 //   IVFn IVF                   lists; without a number the root of the rows
-//   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read over)
-//   RFlat Refine(code)         what candidates are compared with again
+//   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
+//   over) RFlat Refine(code)         what candidates are compared with again
 #pragma once
 
 #include <kith/index.hpp>
@@ -25,8 +25,8 @@ namespace kith {
 struct FactorySpec {
   std::vector<TransformSpec> transforms;
   bool has_lists = false;
-  int64_t lists = 0;              // 0: as many as the root of the rows
-  std::optional<CodeSpec> code;   // none: the vectors as they are, in their dtype
+  int64_t lists = 0;             // 0: as many as the root of the rows
+  std::optional<CodeSpec> code;  // none: the vectors as they are, in their dtype
   bool refines = false;
   std::optional<CodeSpec> refine;  // none: the vectors as they are
 };

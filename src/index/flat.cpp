@@ -112,8 +112,6 @@ class FlatKind final : public IndexKind {
 
 }  // namespace
 
-std::shared_ptr<const IndexKind> make_flat(const IndexParams& params) {
-  return std::make_shared<FlatKind>(params);
-}
+std::shared_ptr<const IndexKind> make_flat(const IndexParams& params) { return std::make_shared<FlatKind>(params); }
 
 }  // namespace kith

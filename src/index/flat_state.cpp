@@ -1,13 +1,12 @@
 // How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
+#include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
-#include "cuda/device_memory.hpp"
 #include "rows/stored_row.hpp"
-
 
 namespace kith {
 namespace {

@@ -1,4 +1,5 @@
-// A caller's filter in the rows of one version: a list names ids, which become rows; masks and bits are of rows already.
+// A caller's filter in the rows of one version: a list names ids, which become rows; masks and bits are of rows
+// already.
 #pragma once
 
 #include <kith/error.hpp>

@@ -80,9 +80,10 @@ void IdTable::refuse_bad(const int64_t* ids, int64_t count, const Resources& res
   HostArray<int64_t> sorted = id_array(count, resources);
   for (int64_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || ids[i] == std::numeric_limits<int64_t>::max()) {
-      throw InvalidArgument(fmt::format("id {} of row {} is not allowed: ids are at least 0 and below 2^63 - 1; nothing "
-                                        "was added",
-                                        ids[i], i));
+      throw InvalidArgument(
+          fmt::format("id {} of row {} is not allowed: ids are at least 0 and below 2^63 - 1; nothing "
+                      "was added",
+                      ids[i], i));
     }
     if (row(ids[i]) >= 0) {
       throw InvalidArgument(

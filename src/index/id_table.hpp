@@ -38,8 +38,8 @@ class IdTable {
   // -1 where there is none.
   int64_t row(int64_t id) const;
 
-  // With `count` more rows. `ids` is null where they have none of their own; else InvalidArgument for a negative one and
-  // for one that is there already.
+  // With `count` more rows. `ids` is null where they have none of their own; else InvalidArgument for a negative one
+  // and for one that is there already.
   IdTable added(const int64_t* ids, int64_t count, const Resources& resources) const;
   // Less the rows that are not kept.
   IdTable kept(const KeptRows& kept, const Resources& resources) const;

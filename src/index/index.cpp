@@ -191,8 +191,7 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& resources)
         }
         if (removed == 0) return *current;
         const KeptRows kept(RowFilter::bits(bits.data(), rows), rows, resources);
-        return IndexVersion{impl_->kind->removed(*current->state, kept, resources),
-                            current->ids.kept(kept, resources)};
+        return IndexVersion{impl_->kind->removed(*current->state, kept, resources), current->ids.kept(kept, resources)};
       },
       resources);
   return removed;
@@ -337,8 +336,9 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   version->state->give_parts(parts, resources);
   parts.next_id = version->ids.next_id();
   if (!version->ids.plain()) {
-    parts.ids = HostArray<int64_t>(content.rows, "the ids to be saved", resources);
-    for (int64_t row = 0; row < content.rows; ++row) parts.ids[row] = version->ids.id(row);
+    HostArray<int64_t> ids(content.rows, "the ids to be saved", resources);
+    for (int64_t row = 0; row < content.rows; ++row) ids[row] = version->ids.id(row);
+    parts.ids = std::move(ids);
   }
   return parts;
 }
@@ -351,7 +351,10 @@ Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
   const bool own_ids = parts.ids.size() > 0;
   IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
   impl.versions.publish(
-      [&](const IndexVersion*) { return IndexVersion{impl.kind->restored(parts, resources), ids}; }, resources);
+      [&](const IndexVersion*) {
+        return IndexVersion{impl.kind->restored(parts, resources), ids};
+      },
+      resources);
   return index;
 }
 

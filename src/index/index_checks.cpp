@@ -90,8 +90,9 @@ void check_search_params(int64_t probes, int64_t refine) {
 void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out) {
   const int64_t cols = state == nullptr ? out.cols() : state->content().cols;
   if (out.rows() == count && out.cols() == cols && out.dtype() == DType::f32 && out.space().host_readable()) return;
-  throw InvalidArgument(fmt::format("{} vectors of {} columns are reconstructed to f32 in host memory; out is {} of {} x {}",
-                                    count, cols, name_of(out.dtype()), out.rows(), out.cols()));
+  throw InvalidArgument(
+      fmt::format("{} vectors of {} columns are reconstructed to f32 in host memory; out is {} of {} x {}", count, cols,
+                  name_of(out.dtype()), out.rows(), out.cols()));
 }
 
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric) {

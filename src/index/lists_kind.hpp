@@ -1,4 +1,5 @@
-// "IVF4096,PQ32", "IVF100,Flat", "SQ8", ...: an index of codes in lists. Without IVF there is one list without a centre.
+// "IVF4096,PQ32", "IVF100,Flat", "SQ8", ...: an index of codes in lists. Without IVF there is one list without a
+// centre.
 #pragma once
 
 #include <kith/index.hpp>

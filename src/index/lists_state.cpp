@@ -55,8 +55,7 @@ void ListsState::search(const MatrixView& queries, const NeighborsView& out, con
                         const Resources& resources) const {
   if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
   KeptRows kept(params.filter, content().rows, resources);
-  const IvfSearch search{params.k, probes_for(params.probes),
-                         kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
   const ResultExit exit(params_.metric);
   for_float_queries(queries, array_bytes<uint64_t>(params.k), resources, [&](const MatrixView& some, int64_t first) {
     const HostArray<uint64_t> found(some.rows() * params.k, "the neighbours found", resources);

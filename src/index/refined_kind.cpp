@@ -171,7 +171,9 @@ class RefinedKind final : public IndexKind {
     std::shared_ptr<const IndexState> state = inner_->restored(parts, resources);
     RefineParts& own = *parts.refine;
     std::shared_ptr<const Codec> codec = Codec::from_parts(own.codec.format, std::move(own.codec.values));
-    return std::make_shared<RefinedState>(std::move(state), CodeStore(std::move(codec), std::move(own.codes).take("the index's codes", resources)), params_);
+    return std::make_shared<RefinedState>(
+        std::move(state), CodeStore(std::move(codec), std::move(own.codes).take("the index's codes", resources)),
+        params_);
   }
 
  private:

@@ -39,7 +39,10 @@ IndexContent outer_content(const TransformChain& chain, const IndexState& inner)
 class TransformedState final : public IndexState {
  public:
   TransformedState(Chain chain, std::shared_ptr<const IndexState> inner, const IndexParams& params)
-      : IndexState(outer_content(*chain, *inner)), chain_(std::move(chain)), inner_(std::move(inner)), params_(params) {}
+      : IndexState(outer_content(*chain, *inner)),
+        chain_(std::move(chain)),
+        inner_(std::move(inner)),
+        params_(params) {}
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
@@ -135,8 +138,7 @@ class TransformedKind final : public IndexKind {
   }
 
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
-    const auto chain =
-        std::make_shared<const TransformChain>(TransformChain::from_parts(parts.transforms, resources));
+    const auto chain = std::make_shared<const TransformChain>(TransformChain::from_parts(parts.transforms, resources));
     std::shared_ptr<const IndexState> inner = inner_->restored(parts, resources);
     return std::make_shared<TransformedState>(chain, std::move(inner), params_);
   }

@@ -46,9 +46,26 @@ TEST(Factory, PartsOfAString) {
 TEST(Factory, AnUnknownPartIsNamedWithWhatThereIs) {
   EXPECT_THAT(refused("Falt"), testing::AllOf(testing::HasSubstr("unknown part 'Falt' of the index 'Falt'"),
                                               testing::HasSubstr("known are, in this order: IDMap; OPQm")));
-  for (const char* const wrong : {"", "Flat4", "flat", "Flat ", "PQ", "PQx4", "IVF3", "IVF3,", "IVF-3,Flat", "PQ8,Flat",
-                                  "Flat,PQ8", "PQ8,RFlat,RFlat", "PQ8,Refine(", "PQ8,Refine()", "PQ8,Refine(OPQ4)",
-                                  "IVF4,OPQ4,PQ4", "PCA,Flat", "OPQ4_,PQ4", "PQ4x", "PQ#"}) {
+  for (const char* const wrong : {"",
+                                  "Flat4",
+                                  "flat",
+                                  "Flat ",
+                                  "PQ",
+                                  "PQx4",
+                                  "IVF3",
+                                  "IVF3,",
+                                  "IVF-3,Flat",
+                                  "PQ8,Flat",
+                                  "Flat,PQ8",
+                                  "PQ8,RFlat,RFlat",
+                                  "PQ8,Refine(",
+                                  "PQ8,Refine()",
+                                  "PQ8,Refine(OPQ4)",
+                                  "IVF4,OPQ4,PQ4",
+                                  "PCA,Flat",
+                                  "OPQ4_,PQ4",
+                                  "PQ4x",
+                                  "PQ#"}) {
     EXPECT_THAT(refused(wrong), testing::AnyOf(testing::HasSubstr("unknown part"), testing::HasSubstr("does not say")))
         << wrong;
   }

@@ -68,8 +68,8 @@ TEST(IndexIds, AListNamesIdsAndAMaskTheRowsThatAreThere) {
   EXPECT_EQ(index.remove({gone, 2, {}}, on_cpu()), 2);
   std::vector<uint8_t> mask(48, 0);
   mask[5] = 1;  // the row that was number 7
-  const Neighbors masked = index.search(base.view().slice(0, 1), {.k = 2, .filter = RowFilter::mask(mask.data(), 48)},
-                                        on_cpu());
+  const Neighbors masked =
+      index.search(base.view().slice(0, 1), {.k = 2, .filter = RowFilter::mask(mask.data(), 48)}, on_cpu());
   EXPECT_EQ(masked.ids()[0], ids[7]);
   EXPECT_EQ(masked.ids()[1], -1);
   const int64_t unknown[] = {ids[7], ids[0]};

@@ -1,5 +1,5 @@
-// Compressed indexes through Index, whatever their kind: with all lists probed a search is knn() over what reconstruct()
-// gives; ids, removal, filters, ranges and files change nothing of that.
+// Compressed indexes through Index, whatever their kind: with all lists probed a search is knn() over what
+// reconstruct() gives; ids, removal, filters, ranges and files change nothing of that.
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 
@@ -149,7 +149,8 @@ INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
 TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
   const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
   const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
-  for (const char* const factory : {"RR,Flat", "PCA12,IVF8,Flat", "OPQ3,IVF8,PQ3", "L2norm,IVF8,SQ8", "Pad16,RR,PQ4x4"}) {
+  for (const char* const factory :
+       {"RR,Flat", "PCA12,IVF8,Flat", "OPQ3,IVF8,PQ3", "L2norm,IVF8,SQ8", "Pad16,RR,PQ4x4"}) {
     Index index(factory, {.metric = Metric::sqeuclidean});
     EXPECT_FALSE(index.trained());
     index.train(base.view(), on_cpu());
@@ -210,7 +211,8 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
     }
     return "nothing was thrown";
   };
-  EXPECT_THAT(text([&] { index.add(base.view(), Ownership::copy, on_cpu()); }), testing::HasSubstr("call train() first"));
+  EXPECT_THAT(text([&] { index.add(base.view(), Ownership::copy, on_cpu()); }),
+              testing::HasSubstr("call train() first"));
   EXPECT_THAT(text([&] { (void)index.search(base.view(), {}, on_cpu()); }), testing::HasSubstr("call train() first"));
   EXPECT_THAT(text([&] { index.save("x.kith", on_cpu()); }), testing::HasSubstr("call train() first"));
   index.train(base.view(), on_cpu());
