@@ -7,6 +7,7 @@
 
 #include "core/host_array.hpp"
 #include "quantize/code_format.hpp"
+#include "quantize/transform_parts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -14,17 +15,6 @@
 #include <vector>
 
 namespace kith {
-
-// y = matrix * x + offset (linear), x + offset (shift), x / |x| (unit_length), zeros behind x (padding).
-struct TransformParts {
-  enum class Kind : uint8_t { linear, shift, unit_length, padding };
-  Kind kind = Kind::linear;
-  std::string name;  // what made it: "OPQ", "PCA", "RR", ...
-  int64_t in = 0;
-  int64_t out = 0;
-  std::vector<float> matrix;  // out x in
-  std::vector<float> offset;  // out
-};
 
 // Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each.
 struct CodecParts {
