@@ -15,7 +15,6 @@
 
 namespace kith {
 
-
 // Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each.
 struct CodecParts {
   CodeFormat format;
