@@ -35,7 +35,7 @@ int64_t IdTable::Block::place(int64_t id) const {
   }
   const uint32_t* at =
       std::lower_bound(by_id.begin(), by_id.end(), id, [this](uint32_t p, int64_t wanted) { return ids[p] < wanted; });
-  return at != by_id.end() && ids[*at] == id ? *at : -1;
+  return at != by_id.end() && ids[*at] == id ? int64_t{*at} : -1;
 }
 
 IdTable::IdTable(const int64_t* ids, int64_t rows, int64_t next_id, const Resources& resources)
