@@ -1,4 +1,4 @@
-// Products of dense matrices in float64, on the CPU: C = A B, or C += A B.
+// Products of dense matrices in float64 or f32, on the CPU: C = A B, or C += A B.
 //
 // C is cut into tiles, one for each task; both operands of a tile are packed side by side in slabs of depth, and a
 // block of C lies in registers. Where C has few tiles and A many columns (the sum of outer products of many rows), the
@@ -24,6 +24,9 @@ struct ProductTerms {
 void multiply(DenseView<const double> a, DenseView<const double> b, DenseView<double> c, const ProductTerms& terms,
               const Resources& resources);
 void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<double> c, const ProductTerms& terms,
+              const Resources& resources);
+// The same in f32, where it may be less exact: twice as fast. Parts of long sums are added in float64.
+void multiply(DenseView<const float> a, DenseView<const float> b, DenseView<float> c, const ProductTerms& terms,
               const Resources& resources);
 
 }  // namespace kith
