@@ -6,6 +6,7 @@
 
 #include "index/part_data.hpp"
 #include "quantize/code_format.hpp"
+#include "quantize/transform_parts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -13,17 +14,6 @@
 #include <vector>
 
 namespace kith {
-
-// y = matrix * x + offset (linear), x + offset (shift), x / |x| (unit_length), zeros behind x (padding).
-struct TransformParts {
-  enum class Kind : uint8_t { linear, shift, unit_length, padding };
-  Kind kind = Kind::linear;
-  std::string name;  // what made it: "OPQ", "PCA", "RR", ...: letters and digits
-  int64_t in = 0;
-  int64_t out = 0;
-  std::vector<float> matrix;  // out x in
-  std::vector<float> offset;  // out; linear: none where it is zero
-};
 
 // Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each.
 struct CodecParts {
@@ -53,8 +43,7 @@ struct IndexParts {
   std::string factory;
   Metric metric = Metric::l2;
   bool check_finite = true;
-  bool trained = true;  // else nothing but the above, `cols`, `dtype` and `probes` counts
-  int64_t cols = 0;     // of the caller's vectors; 0 before they are known
+  int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add
   std::vector<TransformParts> transforms;  // first to last
