@@ -169,7 +169,6 @@ std::string about_index(const IndexParts& parts) {
   text.line("metric", name_of(parts.metric));
   text.line("dtype", name_of(parts.dtype));
   text.line("check_finite", static_cast<int>(parts.check_finite));
-  text.line("trained", static_cast<int>(parts.trained));
   text.line("cols", parts.cols);
   text.line("rows", parts.rows);
   text.line("next_id", parts.next_id);
@@ -208,7 +207,6 @@ IndexParts parse_about_index(std::string_view text) {
   parts.metric = parse_name(reader.line("metric"), parse_metric);
   parts.dtype = parse_name(reader.line("dtype"), parse_dtype);
   parts.check_finite = reader.number("check_finite") != 0;
-  parts.trained = reader.number("trained") != 0;
   parts.cols = reader.number("cols");
   parts.rows = reader.number("rows");
   parts.next_id = reader.number("next_id");

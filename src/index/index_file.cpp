@@ -228,7 +228,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
   read_transforms(reader, parts.transforms);
   if (parts.lists) {
     read_lists(reader, parts);
-  } else if (parts.trained) {
+  } else {
     const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
     parts.flat.emplace_back(reader.matrix("flat", dtype, parts.rows, parts.stored_cols()));
   }
@@ -251,7 +251,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
   add_transforms(writer, parts.transforms);
   if (parts.lists) {
     add_lists(writer, *parts.lists, parts.rows);
-  } else if (parts.trained) {
+  } else {
     const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
     add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
   }

@@ -43,8 +43,7 @@ struct IndexParts {
   std::string factory;
   Metric metric = Metric::l2;
   bool check_finite = true;
-  bool trained = true;  // else nothing but the above, `cols`, `dtype` and `probes` counts
-  int64_t cols = 0;     // of the caller's vectors; 0 before they are known
+  int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add
   std::vector<TransformParts> transforms;  // first to last

@@ -171,12 +171,6 @@ bool is_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-void check_untrained(const IndexParts& parts) {
-  require(parts.rows == 0 && parts.transforms.empty() && !parts.lists && parts.flat.empty() && parts.ids.empty() &&
-              !parts.refine,
-          "about", "an index that is not trained holds nothing");
-}
-
 }  // namespace
 
 PartsProblem::PartsProblem(std::string_view section, std::string_view reason)
@@ -245,12 +239,10 @@ void check_transforms(const std::vector<TransformParts>& transforms) {
 void check_parts(const IndexParts& parts, const Resources& resources) {
   require(parts.rows >= 0 && parts.rows <= kMost, "about",
           fmt::format("{} rows; an index has up to {}", parts.rows, kMost));
-  require(parts.cols >= (parts.trained && (parts.lists || parts.rows > 0 || !parts.transforms.empty()) ? 1 : 0) &&
-              parts.cols <= kMost,
+  require(parts.cols >= (parts.lists || parts.rows > 0 || !parts.transforms.empty() ? 1 : 0) && parts.cols <= kMost,
           "about", fmt::format("{} columns", parts.cols));
   require(is_plain(parts.factory), "about", "the factory string has control characters");
   require(parts.probes >= 0, "about", "the number of probes is negative");
-  if (!parts.trained) return check_untrained(parts);
   check_transforms(parts.transforms);
   require(parts.transforms.empty() || parts.transforms.front().in == parts.cols, "about",
           "the first transform does not take the index's columns");
