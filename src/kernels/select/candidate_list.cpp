@@ -76,8 +76,9 @@ void CandidateList::collect(uint32_t first_row, const CandidateScratch& scratch,
   int64_t next = 0;
   for (int64_t i = 0; i < count_; ++i) {
     const bool known = (rows_[i] & kExactFlag) != 0;
-    const float key = known ? lower_[i] : scratch.keys[next++];
-    scratch.neighbors[i] = pack_neighbor(ordered_key(key), first_row + (rows_[i] & ~kExactFlag));
+    const float key = known ? lower_[i] : scratch.keys[next];
+    const uint32_t row = known ? rows_[i] & ~kExactFlag : scratch.rows[next++];
+    scratch.neighbors[i] = pack_neighbor(ordered_key(key), first_row + row);
   }
 }
 

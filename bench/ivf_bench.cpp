@@ -1,0 +1,133 @@
+// Queries per second of an inverted file on the CPU, by number of probes; bench/ivf_vs_faiss.py runs it beside FAISS.
+//
+//   ivf_bench --base FILE --queries FILE [--train FILE] [--lists N] [--code Flat|SQ8|PQm|PQmx4] [--k N]
+//             [--probes 1,8,32] [--threads N] [--batch N] [--repeat N] [--metric NAME] [--residual 0|1]
+//             [--centres FILE --values FILE] [--ids FILE]
+//
+// --centres and --values put in centres and the code's values that were trained elsewhere; --batch searches so many
+// queries at a time. --ids writes the neighbours found as i32, a matrix for each number of probes, one after the other.
+#include <kith/kith.hpp>
+
+#include "core/ordered_key.hpp"
+#include "ivf/ivf_search.hpp"
+#include "options.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+MatrixBuffer as_floats(const MatrixBuffer& rows) {
+  MatrixBuffer floats(DType::f32, rows.rows(), rows.cols(), "rows", Resources());
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    widen_row(rows.view(), i, reinterpret_cast<float*>(floats.mutable_view().row(i)));
+  }
+  return floats;
+}
+
+CodeSpec parse_code(const std::string& name) {
+  if (name == "Flat") return {CodeKind::stored, DType::f32, 8, 0};
+  if (name == "Flat16") return {CodeKind::stored, DType::f16, 8, 0};
+  if (name.rfind("SQ", 0) == 0) return {CodeKind::scalar, DType::f32, std::atoi(name.c_str() + 2), 0};
+  const size_t x = name.find('x');
+  const int bits = x == std::string::npos ? 8 : std::atoi(name.c_str() + x + 1);
+  return {CodeKind::product, DType::f32, bits, std::atoll(name.c_str() + 2)};
+}
+
+std::shared_ptr<const IvfModel> make_model(const Options& given, const MatrixView& rows, const Resources& resources) {
+  const CodeSpec code = parse_code(given.text("--code", "PQ16"));
+  const Metric metric = parse_metric(given.text("--metric", "sqeuclidean"));
+  const bool residual = given.number("--residual", 1) != 0 && code.kind != CodeKind::stored;
+  if (given.text("--values").empty() && given.text("--centres").empty()) {
+    IvfSpec spec;
+    spec.lists = given.number("--lists", 1024);
+    spec.code = code;
+    spec.residual = residual;
+    ViewSource source(rows);
+    return train_ivf(spec, metric, source, 1, resources);
+  }
+  auto model = std::make_shared<IvfModel>();
+  model->metric = metric;
+  if (!given.text("--centres").empty()) {
+    model->centres = read_vectors(given.text("--centres"));
+    model->residual = residual;
+  }
+  std::vector<float> values;
+  if (!given.text("--values").empty()) {
+    const MatrixBuffer read = read_vectors(given.text("--values"));
+    const auto* const first = static_cast<const float*>(read.view().data());
+    values.assign(first, first + read.rows() * read.cols());
+  }
+  model->codec = Codec::from_parts(code.format_for(rows.cols()), std::move(values));
+  model->validate();
+  return model;
+}
+
+void run(const Options& given) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = static_cast<int>(given.number("--threads", 1));
+  const Resources resources(options);
+  const MatrixBuffer base = read_vectors(given.text("--base"));
+  const MatrixBuffer queries = as_floats(read_vectors(given.text("--queries")));
+  const MatrixBuffer other = given.text("--train").empty() ? MatrixBuffer() : read_vectors(given.text("--train"));
+  auto start = std::chrono::steady_clock::now();
+  const auto model = make_model(given, other.rows() > 0 ? other.view() : base.view(), resources);
+  std::printf("train\t%.2f s\n", seconds_since(start));
+  start = std::chrono::steady_clock::now();
+  const std::vector<Segment> segments = {build_segment(*model, base.view(), 0, resources)};
+  std::printf("add\t%.2f s\n", seconds_since(start));
+
+  const int64_t k = given.number("--k", 100);
+  const int64_t count = std::min(queries.rows(), given.number("--count", queries.rows()));
+  const int64_t batch = std::min(count, given.number("--batch", count));
+  std::vector<uint64_t> found(static_cast<size_t>(count * k));
+  std::FILE* const ids = given.text("--ids").empty() ? nullptr : std::fopen(given.text("--ids").c_str(), "wb");
+  std::stringstream probes(given.text("--probes", "1,8,32,128"));
+  for (std::string one; std::getline(probes, one, ',');) {
+    double best = 1e30;
+    for (int64_t r = 0; r < given.number("--repeat", 3); ++r) {
+      start = std::chrono::steady_clock::now();
+      for (int64_t first = 0; first < count; first += batch) {
+        search_ivf(*model, segments, queries.view().slice(first, std::min(batch, count - first)),
+                   {k, std::atoll(one.c_str())}, found.data() + first * k, resources);
+      }
+      best = std::min(best, seconds_since(start));
+    }
+    std::printf("search\t%s\t%.1f\n", one.c_str(), static_cast<double>(count) / best);
+    std::fflush(stdout);
+    if (ids == nullptr) continue;
+    for (const uint64_t neighbor : found) {
+      const auto row = static_cast<int32_t>(row_of(neighbor));
+      std::fwrite(&row, sizeof row, 1, ids);
+    }
+  }
+  if (ids != nullptr) std::fclose(ids);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(kith::Options(argc, argv,
+                      {"--base", "--queries", "--train", "--lists", "--code", "--k", "--probes", "--threads", "--batch",
+                       "--repeat", "--metric", "--residual", "--centres", "--values", "--ids", "--count"}));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ivf_bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Queries per second and recall of inverted files beside FAISS, in one run, with FAISS's own centres and codes put in.
+
+    ivf_vs_faiss.py --bench build/bench/ivf_bench --data DIR [--code PQ16] [--lists 1024] [--threads 1]
+                    [--probes 1,8,32,128] [--k 100] [--batch 10000] [--count 10000] [--repeat 3] [--target NAME]
+
+DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. What FAISS trains is kept there. FAISS and Kith take
+turns, so that a busy machine is busy for both. --batch 1 asks for one query at a time; --target is KITH_CPU_TARGET.
+"""
+
+import argparse
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+
+
+def read_bin(path, dtype):
+    with open(path, "rb") as file:
+        rows, cols = np.fromfile(file, np.uint32, 2)
+        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
+
+
+def write_fbin(path, values):
+    with open(path, "wb") as file:
+        np.array(values.shape, np.uint32).tofile(file)
+        np.ascontiguousarray(values, np.float32).tofile(file)
+
+
+def trained(data, name, code, lists, learn, base):
+    path = data / f"faiss_{name}.index"
+    if path.exists():
+        return faiss.read_index(str(path))
+    index = faiss.index_factory(learn.shape[1], name)
+    start = time.time()
+    index.train(learn)
+    print(f"faiss trained in {time.time() - start:.1f} s")
+    index.add(base)
+    faiss.write_index(index, str(path))
+    return index
+
+
+def put_in(data, index, name, code):
+    """The files with FAISS's centres and code values, as options of the benchmark program."""
+    options = []
+    if "IVF" in name:
+        write_fbin(data / "centres.fbin", index.quantizer.reconstruct_n(0, index.nlist))
+        options += ["--centres", data / "centres.fbin"]
+    if code.startswith("PQ"):
+        values = faiss.vector_to_array(index.pq.centroids)
+        write_fbin(data / "values.fbin", values.reshape(-1, index.pq.dsub))
+        options += ["--values", data / "values.fbin"]
+    if code.startswith("SQ"):
+        write_fbin(data / "values.fbin", faiss.vector_to_array(index.sq.trained).reshape(2, -1))
+        options += ["--values", data / "values.fbin"]
+    return options
+
+
+def recall(found, truth, depth):
+    return float(np.mean([truth[q, 0] in found[q, :depth] for q in range(len(found))]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--code", default="PQ16")
+    parser.add_argument("--lists", type=int, default=1024)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--probes", default="1,8,32,128")
+    parser.add_argument("--k", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=10000)
+    parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--target", default="")
+    args = parser.parse_args()
+
+    base = read_bin(args.data / "sift1m_base.u8bin", np.uint8).astype(np.float32)
+    learn = read_bin(args.data / "sift1m_learn.u8bin", np.uint8).astype(np.float32)
+    queries = read_bin(args.data / "sift1m_query.u8bin", np.uint8).astype(np.float32)[: args.count]
+    truth = read_bin(args.data / "sift1m_gt_l2.ibin", np.int32)[: args.count]
+    name = f"IVF{args.lists},{args.code}" if args.lists > 0 else args.code
+    index = trained(args.data, name, args.code, args.lists, learn, base)
+    faiss.omp_set_num_threads(args.threads)
+    probes = [int(p) for p in args.probes.split(",")]
+
+    peer = {}
+    for probe in probes:
+        if args.lists > 0:
+            index.nprobe = probe
+        best = float("inf")
+        for _ in range(args.repeat):
+            start = time.perf_counter()
+            parts = [index.search(queries[i : i + args.batch], args.k)[1] for i in range(0, len(queries), args.batch)]
+            best = min(best, time.perf_counter() - start)
+        peer[probe] = (len(queries) / best, np.concatenate(parts))
+
+    ids = args.data / "kith_ids.i32"
+    command = [args.bench, "--base", args.data / "sift1m_base.u8bin", "--queries", args.data / "sift1m_query.u8bin"]
+    command += ["--code", args.code.replace("fs", ""), "--k", args.k, "--probes", args.probes]
+    command += ["--threads", args.threads, "--batch", args.batch, "--count", args.count]
+    command += ["--repeat", args.repeat, "--ids", ids, *put_in(args.data, index, name, args.code)]
+    environment = dict(os.environ, **({"KITH_CPU_TARGET": args.target} if args.target else {}))
+    out = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True, env=environment).stdout
+    rates = {int(line.split("\t")[1]): float(line.split("\t")[2]) for line in out.splitlines() if "search" in line}
+    found = np.fromfile(ids, np.int32).reshape(len(probes), len(queries), args.k)
+
+    print(f"{name}, k={args.k}, {len(queries)} queries in batches of {args.batch}, {args.threads} threads")
+    print("probes   faiss q/s    kith q/s   ratio   R@1 / R@10 / R@100 faiss     kith             equal ids")
+    for i, probe in enumerate(probes):
+        rate, neighbors = peer[probe]
+        depths = [d for d in (1, 10, 100) if d <= args.k]
+        theirs = " ".join(f"{recall(neighbors, truth, d):.4f}" for d in depths)
+        ours = " ".join(f"{recall(found[i], truth, d):.4f}" for d in depths)
+        equal = np.mean([len(np.intersect1d(a, b)) for a, b in zip(neighbors, found[i])]) / args.k
+        print(f"{probe:6d} {rate:11.0f} {rates[probe]:11.0f} {rates[probe] / rate:7.2f}   {theirs}   {ours}   {equal:.5f}")
+
+
+if __name__ == "__main__":
+    main()

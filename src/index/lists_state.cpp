@@ -1,0 +1,145 @@
+#include "index/lists_state.hpp"
+
+#include "core/memory_budget.hpp"
+#include "core/result_exit.hpp"
+#include "exact/metric_unit.hpp"
+#include "ivf/ivf_search.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/kept_rows.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostDefaultProbes = 64;
+
+// Calls use(queries as f32, first) for all of them, as many at a time as fit well.
+void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
+                       const std::function<void(const MatrixView&, int64_t)>& use) {
+  constexpr int64_t kTogether = 65536;
+  constexpr int64_t kShare = 4;  // of what is left
+  const bool widens = queries.dtype() != DType::f32;
+  const int64_t each = bytes_each + (widens ? array_bytes<float>(queries.cols()) : 0);
+  const int64_t fit = resources.host_memory()->available() / kShare / std::max<int64_t>(each, 1);
+  const int64_t together = std::clamp<int64_t>(fit, 1, kTogether);
+  MatrixBuffer wide(DType::f32, widens ? std::min(together, queries.rows()) : 0, queries.cols(), "queries as f32",
+                    resources);
+  for (int64_t first = 0; first < queries.rows(); first += together) {
+    const int64_t count = std::min(together, queries.rows() - first);
+    MatrixView some = queries.slice(first, count);
+    if (widens) {
+      for (int64_t i = 0; i < count; ++i) widen_row(some, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      some = wide.view().slice(0, count);
+    }
+    use(some, first);
+  }
+}
+
+}  // namespace
+
+int64_t ListsState::probes_for(int64_t asked) const {
+  const int64_t lists = model_->lists();
+  if (asked == 0) asked = probes_;
+  if (asked == 0) {
+    const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(lists))));
+    asked = std::min(root, kMostDefaultProbes);
+  }
+  return std::min(asked, lists);
+}
+
+void ListsState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                        const Resources& resources) const {
+  if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+  KeptRows kept(params.filter, content().rows, resources);
+  const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  const ResultExit exit(params_.metric);
+  for_float_queries(queries, array_bytes<uint64_t>(params.k), resources, [&](const MatrixView& some, int64_t first) {
+    const HostArray<uint64_t> found(some.rows() * params.k, "the neighbours found", resources);
+    search_ivf(*model_, segments_, some, search, found.data(), resources);
+    for (int64_t i = 0; i < found.size(); ++i) {
+      out.ids[first * params.k + i] = exit.id(found[i]);
+      out.distances[first * params.k + i] = exit.distance(found[i]);
+    }
+  });
+}
+
+RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
+                                        const Resources& resources) const {
+  if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+  KeptRows kept(params.filter, content().rows, resources);
+  const IvfRange range{key_of(params_.metric, params.radius), probes_for(params.probes),
+                       kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  std::vector<CollectedHits> parts;
+  int64_t total = 0;
+  for_float_queries(queries, 0, resources, [&](const MatrixView& some, int64_t) {
+    parts.push_back(range_search_ivf(*model_, segments_, some, range, resources));
+    total += parts.back().size();
+  });
+  RangeNeighbors found(queries.rows(), total, resources);
+  const ResultExit exit(params_.metric);
+  int64_t query = 0;
+  int64_t at = 0;
+  found.offsets()[0] = 0;
+  for (CollectedHits& part : parts) {
+    for (int64_t i = 0; i < part.size(); ++i) {
+      found.ids()[at + i] = exit.id(part.neighbors()[i]);
+      found.distances()[at + i] = exit.distance(part.neighbors()[i]);
+    }
+    for (int64_t q = 0; q < part.queries(); ++q) found.offsets()[++query] = at + part.offsets()[q + 1];
+    at += part.size();
+    part = CollectedHits();
+  }
+  return found;
+}
+
+void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
+  HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
+  std::copy(rows, rows + out.rows(), wide.begin());
+  reconstruct_rows(*model_, segments_, wide.data(), out.rows(), out, resources);
+}
+
+int64_t ListsState::codes_bytes() const {
+  int64_t total = 0;
+  for (const Segment& segment : segments_) total += segment->bytes();
+  return total;
+}
+
+IndexBytes ListsState::bytes() const { return {model_->bytes() + codes_bytes(), 0}; }
+
+void ListsState::describe(IndexInfo& info) const {
+  const int64_t lists = model_->lists();
+  info.lists = lists;
+  info.code_bytes = model_->codec->format().bytes();
+  double squares = 0;
+  for (int64_t list = 0; list < lists; ++list) {
+    int64_t size = 0;
+    for (const Segment& segment : segments_) size += segment->size_of(list);
+    info.longest = std::max(info.longest, size);
+    squares += static_cast<double>(size) * static_cast<double>(size);
+  }
+  const auto rows = static_cast<double>(content().rows);
+  info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
+  info.parts.emplace_back("centres and code", model_->bytes());
+  info.parts.emplace_back("lists", codes_bytes());
+}
+
+void ListsState::give_parts(IndexParts& parts, const Resources& resources) const {
+  ListParts own;
+  own.lists = model_->lists();
+  own.centres = PartMatrix(model_->centres.view(), model_);
+  own.residual = model_->residual;
+  own.codec = {model_->codec->format(), model_->codec->values()};
+  const Segment all = segments_.size() == 1 ? segments_[0] : merge_segments(segments_, resources);
+  const auto size = static_cast<size_t>(all->size());
+  own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);
+  own.codes = PartArray<uint8_t>({all->codes(), size * static_cast<size_t>(all->code_bytes())}, all);
+  own.rows = PartArray<uint32_t>({all->rows(), size}, all);
+  parts.lists = std::move(own);
+  parts.probes = probes_;
+}
+
+}  // namespace kith

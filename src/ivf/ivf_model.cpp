@@ -1,0 +1,134 @@
+#include "ivf/ivf_model.hpp"
+
+#include <kith/error.hpp>
+#include <kith/kmeans.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/float_mode.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "ivf/list_assignment.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kCentreStream = 0x69766663;  // of the rows that centres are trained on
+constexpr uint64_t kCodeStream = 0x69766670;    // of those that the code is
+constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
+
+bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
+
+MatrixBuffer draw(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources) {
+  const int64_t count = std::min(rows.rows(), most);
+  MatrixBuffer sample(DType::f32, count, rows.info().cols, "the training sample", resources);
+  gather_as_floats(rows, sample_rows(rng, rows.rows(), count, resources),
+                   static_cast<float*>(sample.mutable_view().data()), resources);
+  return sample;
+}
+
+// Cosine knows directions alone.
+void make_unit_length(const MutableMatrixView& rows) {
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    auto* const row = reinterpret_cast<float*>(rows.row(i));
+    const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(row, rows.cols()));
+    for (int64_t c = 0; c < rows.cols(); ++c) row[c] = static_cast<float>(row[c] * inverse);
+  }
+}
+
+MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
+                           const Resources& resources) {
+  const int64_t most = lists > INT64_MAX / spec.most_points_per_centre ? rows.rows() : lists * spec.most_points_per_centre;
+  MatrixBuffer sample = draw(rows, most, CounterRng(seed, kCentreStream), resources);
+  if (metric == Metric::cosine) make_unit_length(sample.mutable_view());
+  KMeansParams params;
+  params.clusters = lists;
+  params.iterations = spec.iterations;
+  params.seed = seed;
+  params.spherical = spherical(metric);
+  params.compute_labels = false;
+  KMeans kmeans(params);
+  kmeans.fit(sample.view(), {}, resources);
+  MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
+  for (int64_t i = 0; i < lists; ++i) {
+    std::memcpy(centres.mutable_view().row(i), kmeans.centres().row(i),
+                static_cast<size_t>(centres.cols()) * sizeof(float));
+  }
+  return centres;
+}
+
+}  // namespace
+
+int64_t IvfModel::bytes() const {
+  return array_bytes<float>(centres.rows() * centres.cols()) +
+         array_bytes<float>(static_cast<int64_t>(codec->values().size()));
+}
+
+void check_ivf_metric(Metric metric) {
+  if (is_product(key_kind(metric))) return;
+  throw Unsupported(fmt::format(
+      "metric {} with inverted lists or codes; these have l2, sqeuclidean, inner_product and cosine; Flat has {}",
+      name_of(metric), name_of(metric)));
+}
+
+void IvfModel::validate() const {
+  check_ivf_metric(metric);
+  if (codec == nullptr) throw InvalidArgument("the inverted file has no codec");
+  if (has_centres() && centres.cols() != cols()) {
+    throw InvalidArgument(fmt::format("the centres have {} columns and the codes {}", centres.cols(), cols()));
+  }
+  if (has_centres() && centres.dtype() != DType::f32) throw InvalidArgument("the centres must be f32");
+  if (residual && !has_centres()) throw InvalidArgument("codes of residuals need centres");
+}
+
+int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows) {
+  if (spec.lists == kOneList) return 1;
+  if (spec.lists > 0) return spec.lists;
+  const int64_t rows = spec.expected_rows > 0 ? spec.expected_rows : training_rows;
+  auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(rows)));
+  while (root * root > rows) --root;
+  while ((root + 1) * (root + 1) <= rows) ++root;
+  return std::max<int64_t>(root, 1);
+}
+
+std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
+                                          const Resources& resources) {
+  const DefaultFloatMode mode;
+  check_ivf_metric(metric);
+  if (spec.lists < kOneList) throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
+  const int64_t count = rows.rows();
+  const int64_t lists = ivf_lists(spec, count);
+  if (count < lists || count == 0) {
+    throw InvalidArgument(fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each",
+                                      count, lists, kFewPointsPerCentre));
+  }
+  auto model = std::make_shared<IvfModel>();
+  model->metric = metric;
+  if (spec.lists != kOneList) {
+    if (count < lists * kFewPointsPerCentre) {
+      resources.log(LogLevel::warning, fmt::format("{} training rows for {} centres; {} or more give better lists", count,
+                                                   lists, lists * kFewPointsPerCentre));
+    }
+    model->centres = train_centres(spec, metric, lists, rows, seed, resources);
+    model->residual = spec.residual && spec.code.kind != CodeKind::stored;
+  }
+  MatrixBuffer sample = draw(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows, CounterRng(seed, kCodeStream),
+                             resources);
+  if (model->residual) {
+    const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
+    assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
+    subtract_centres(model->centres.view(), labels.data(), sample.mutable_view());
+  }
+  model->codec = Codec::train(spec.code, sample.view(), seed, resources);
+  model->validate();
+  return model;
+}
+
+}  // namespace kith

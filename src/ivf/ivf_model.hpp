@@ -1,0 +1,64 @@
+// What an inverted file has learned: the centres of its lists and the code of its vectors. Immutable once trained.
+//
+// A vector belongs to the first list by (key of the metric to the list's centre, list). Its code is of the vector, or
+// of what is left when the centre is taken off (`residual`, one f32 subtraction a value). What the index then holds is
+// the vector x' that the code stands for: decode(code), or centre + decode(code), one f32 addition a value.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+
+#include "quantize/codec.hpp"
+#include "rows/row_source.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+struct IvfModel {
+  Metric metric = Metric::l2;
+  MatrixBuffer centres;  // lists x cols, f32; no rows: a single list without a centre
+  std::shared_ptr<const Codec> codec;
+  bool residual = false;  // needs centres
+
+  int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }
+  int64_t cols() const { return codec->format().cols; }
+  bool has_centres() const { return centres.rows() > 0; }
+  const float* centre(int64_t list) const { return reinterpret_cast<const float*>(centres.view().row(list)); }
+  // What is added to a decoded code of that list; null where nothing is.
+  const float* base_of(int64_t list) const { return residual ? centre(list) : nullptr; }
+  int64_t bytes() const;
+
+  // InvalidArgument or Unsupported for parts that do not go together.
+  void validate() const;
+};
+
+// The metrics that lists can be searched by.
+void check_ivf_metric(Metric metric);
+
+inline constexpr int64_t kOneList = -1;  // a single list without a centre
+
+struct IvfSpec {
+  int64_t lists = 0;          // 0: the root of expected_rows, or of the training rows where that is 0; kOneList
+  int64_t expected_rows = 0;  // that will be added
+  CodeSpec code;
+  bool residual = true;  // ignored for stored codes and a single list: these have none
+  int64_t iterations = 20;
+  int64_t most_points_per_centre = 256;  // trained on a sample of so many rows for each centre
+};
+
+// Fewer rows than this for each centre are worth a line in the log.
+inline constexpr int64_t kFewPointsPerCentre = 39;
+
+// The lists of a spec, for so many training rows.
+int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
+
+// The centres by k-means over a sample of the rows, spherical for inner_product and cosine; then the code, of another
+// use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32.
+std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
+                                          const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,29 @@
+// Which lists vectors and queries belong to: the first by (key of the metric to the centre, list), exactly.
+//
+// An exact search over the centres, in blocks of rows under the memory limit. Cost: 2 rows x lists x columns
+// operations, and 12 bytes for each row of a block and list asked for.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+
+namespace kith {
+
+// The list of each row. The rows may be of any dtype.
+void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
+                  const Resources& resources);
+
+// The first `probes` lists of each query, at most as many as there are.
+void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
+                const Resources& resources);
+
+// What rank_lists takes for so many queries, beside its result and the search itself.
+int64_t rank_bytes(int64_t queries, int64_t probes);
+
+// Takes each row's centre off it: f32.
+void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows);
+
+}  // namespace kith

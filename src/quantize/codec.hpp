@@ -1,0 +1,69 @@
+// A trained code: rows of f32 to a few bytes each, and back. Scalar codes, product codes and stored values are one
+// type, so that whoever holds codes (lists of an index, files) knows none of them by name.
+//
+//   stored   nothing is trained: values are rounded to the nearest of a dtype; what it cannot hold is refused
+//   scalar   the least value and the span of each column (one pass over all rows); a value is rounded down to one of
+//            2^bits - 1 steps, and decoded to the middle of the step
+//   product  k-means of each sub-vector (product_training.hpp); a sub-vector becomes the number of its nearest
+//   codeword,
+//            by canonical squared distance, ties to the smaller number
+//
+// The same rows, seed and values give the same bytes on every processor, with any number of threads.
+// Cost of encoding: that of writing, except product codes: cols x 2^bits multiplications a row.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "quantize/code_format.hpp"
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+struct CodeSpec {
+  CodeKind kind = CodeKind::stored;
+  DType dtype = DType::f32;  // of stored values
+  int bits = 8;              // of a value (4, 6, 8) or a sub-vector (4 to 8)
+  int64_t parts = 0;         // sub-vectors
+
+  // InvalidArgument for what makes no codes of so many columns; near divisors are named.
+  CodeFormat format_for(int64_t cols) const;
+};
+
+class Codec {
+ public:
+  // Rows of any dtype, as they are: their values have been checked. The source must not have been opened.
+  static std::shared_ptr<const Codec> train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
+                                            const Resources& resources);
+  static std::shared_ptr<const Codec> train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
+                                            const Resources& resources);
+  // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
+  static std::shared_ptr<const Codec> from_parts(const CodeFormat& format, std::vector<float> values);
+
+  ~Codec();
+  Codec(const Codec&) = delete;
+  Codec& operator=(const Codec&) = delete;
+
+  const CodeFormat& format() const;
+  // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none.
+  const std::vector<float>& values() const;
+  CodecView view() const;  // in host memory, valid as long as the codec
+  int64_t bytes() const;   // of host memory
+
+  // Codes of the rows one after the other, format().bytes() each. A value that is no number has the first scalar code;
+  // a sub-vector with such a value the first codeword.
+  void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
+  void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
+
+ private:
+  struct State;
+  explicit Codec(std::unique_ptr<const State> state);
+
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace kith

@@ -1,0 +1,85 @@
+// Models and searches of inverted files for tests, and their comparison with the reference, bit by bit.
+#pragma once
+
+#include "exact/exact_check.hpp"
+#include "ivf/ivf_model.hpp"
+#include "ivf/ivf_search.hpp"
+#include "ivf/list_segment.hpp"
+#include "reference/ivf.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace kith {
+
+struct IvfCase {
+  std::string name;
+  CodeSpec code;
+  bool residual = false;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const IvfCase& one) { return out << one.name; }
+
+// Codes for vectors whose columns 4 divides.
+inline std::vector<IvfCase> all_ivf_cases() {
+  const auto stored = [](DType dtype) { return CodeSpec{CodeKind::stored, dtype, 8, 0}; };
+  const auto scalar = [](int bits) { return CodeSpec{CodeKind::scalar, DType::f32, bits, 0}; };
+  const auto product = [](int64_t parts, int bits) { return CodeSpec{CodeKind::product, DType::f32, bits, parts}; };
+  return {{"Flat", stored(DType::f32), false},   {"Flat f16", stored(DType::f16), false},
+          {"SQ8", scalar(8), true},              {"SQ8 of vectors", scalar(8), false},
+          {"SQ6", scalar(6), true},              {"SQ4", scalar(4), false},
+          {"PQ4x4", product(4, 4), true},        {"PQ4x5 of vectors", product(4, 5), false},
+          {"PQ2x6", product(2, 6), true},        {"PQ4x8", product(4, 8), true}};
+}
+
+inline std::shared_ptr<const IvfModel> train(const IvfCase& one, Metric metric, const reference::Matrix<float>& rows,
+                                             int64_t lists) {
+  IvfSpec spec;
+  spec.lists = lists;
+  spec.code = one.code;
+  spec.residual = one.residual;
+  spec.iterations = 4;
+  ViewSource source(rows.view());
+  return train_ivf(spec, metric, source, 7, on_cpu());
+}
+
+inline std::vector<uint64_t> search(const IvfModel& model, const std::vector<Segment>& segments,
+                                    const reference::Matrix<float>& queries, const IvfSearch& params,
+                                    const Resources& resources = on_cpu()) {
+  std::vector<uint64_t> found(static_cast<size_t>(queries.rows * params.k));
+  search_ivf(model, segments, queries.view(), params, found.data(), resources);
+  return found;
+}
+
+// The rows as so many segments.
+inline std::vector<Segment> segments_of(const IvfModel& model, const reference::Matrix<float>& rows, int64_t parts) {
+  std::vector<Segment> segments;
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t first = rows.rows * p / parts;
+    segments.push_back(
+        build_segment(model, rows.view().slice(first, rows.rows * (p + 1) / parts - first), first, on_cpu()));
+  }
+  return segments;
+}
+
+inline std::vector<uint64_t> bits_of(const std::vector<bool>& kept) {
+  std::vector<uint64_t> bits((kept.size() + 63) / 64, 0);
+  for (size_t i = 0; i < kept.size(); ++i) bits[i / 64] |= uint64_t{kept[i]} << (i % 64);
+  return bits;
+}
+
+inline void expect_neighbors(const std::vector<uint64_t>& found, const std::vector<uint64_t>& truth, int64_t k) {
+  ASSERT_EQ(found.size(), truth.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i], truth[i]) << "query " << i / static_cast<size_t>(k) << " neighbour "
+                                  << i % static_cast<size_t>(k) << ": row " << row_of(found[i]) << " at "
+                                  << key_of_ordered(ordered_of(found[i])) << " for row " << row_of(truth[i]) << " at "
+                                  << key_of_ordered(ordered_of(truth[i]));
+  }
+}
+
+}  // namespace kith
