@@ -36,8 +36,10 @@ struct SearchParams {
 };
 
 struct RangeSearchParams {
-  float radius = 0;       // in the metric's unit, and included; see kith/range_search.hpp
-  RowFilter filter = {};  // the rows that may be found; without one, all
+  float radius = 0;                                // in the metric's unit, and included; see kith/range_search.hpp
+  RowFilter filter = {};                           // the rows that may be found; without one, all
+  MemorySpace result_space = MemorySpace::host();  // and memory there, as in RangeParams
+  RangeAllocator allocate = {};
 };
 
 // What an index holds, in bytes: copies of rows and what is kept beside them, not rows that it borrows.

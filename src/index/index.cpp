@@ -90,7 +90,8 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                    const Resources& resources) const {
   const IndexParams& own = impl_->params;
-  const RangeParams whole{params.radius, own.metric, own.check_finite, params.filter};
+  const RangeParams whole{params.radius, own.metric,          own.check_finite,
+                          params.filter, params.result_space, params.allocate};
   whole.validate();
   const std::shared_ptr<const IndexState> state = impl_->versions.state();
   if (state == nullptr) return kith::range_search(queries, no_rows(queries), whole, resources);
