@@ -51,9 +51,11 @@ struct SearchParams {
 };
 
 struct RangeSearchParams {
-  float radius = 0;       // in the metric's unit, and included; see kith/range_search.hpp
-  RowFilter filter = {};  // as in SearchParams
-  int64_t probes = 0;     // as in SearchParams
+  float radius = 0;                                // in the metric's unit, and included; see kith/range_search.hpp
+  RowFilter filter = {};                           // as in SearchParams
+  int64_t probes = 0;                              // as in SearchParams
+  MemorySpace result_space = MemorySpace::host();  // and memory there, as in RangeParams
+  RangeAllocator allocate = {};
 };
 
 // What an index holds, in bytes: copies of rows and what is kept beside them, not rows that it borrows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import NoReturn, SupportsFloat, SupportsIndex
 
 from kith import _kith
@@ -12,7 +13,7 @@ from kith._filter import FilterLike, as_filter
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
-from kith._range_search import RangeNeighbors, as_range_neighbors
+from kith._range_search import RangeNeighbors, range_found
 from kith._search import Found, Given, Neighbors, Output, search_with
 
 # Held for a few instructions, never while something is added; no child of a fork finds it taken.
@@ -166,9 +167,10 @@ class Index:
             while True:
                 narrowing = self._narrowing or PLAIN
                 matrix, _ = as_queries(queries, options.stream, narrowing)
-                found = self._index.range_search(matrix, reach, rows, options)
+                search = partial(self._index.range_search, matrix, reach, rows, options)
+                found = range_found(search, queries, matrix, options.stream)
                 if self._still(narrowing):
-                    return as_range_neighbors(found, queries)
+                    return found
 
     def _still(self, narrowing: Narrowing) -> bool:
         """Whether vectors lose the same offset as when a search began.

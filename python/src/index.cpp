@@ -93,13 +93,18 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   });
 }
 
-RangeArrays range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
-                         const FilterArray* filter, const CallOptions& options) {
+std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
+                                        const FilterArray* filter, const CallOptions& options, const RangeRoom& room) {
   const MatrixView view = view_of(queries, "queries");
-  const RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
+  RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
+  if (room) {
+    wanted.result_space = view.space();
+    wanted.allocate = allocator_of(*room);
+  }
   Call call(options);
   RangeNeighbors found;
   call.run([&] { found = self.index.range_search(view, wanted, call.resources()); });
+  if (room) return std::nullopt;
   return range_arrays_of(std::move(found));
 }
 
@@ -123,9 +128,9 @@ void bind_index(nb::module_& module) {
                    ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
            "Returns (ids, distances), or None after filling out.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("filter").none(),
-           nb::arg("options"),
+           nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS ", radius: float, filter: " KITH_PY_FILTER
-                   ", options: CallOptions) -> " KITH_PY_RANGE))
+                   ", options: CallOptions, room: " KITH_PY_ROOM ") -> " KITH_PY_RANGE " | None"))
       .def_prop_ro("borrowed", &borrowed, nb::sig("def borrowed(self) -> list[" KITH_PY_VECTORS "]"),
                    "The arrays that are read in place.")
       .def("__len__", [](const BorrowingIndex& self) { return self.index.size(); })

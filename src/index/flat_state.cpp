@@ -78,7 +78,9 @@ void FlatState::search(const MatrixView& queries, const NeighborsView& out, cons
 
 RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                        const Resources& resources) const {
-  const RangeParams range{params.radius, params_.metric, params_.check_finite};
+  RangeParams range{params.radius, params_.metric, params_.check_finite};
+  range.result_space = params.result_space;
+  range.allocate = params.allocate;
   BlockSource base = rows_of(*this);
   SearchShape shape = check_range(RowsInfo(queries), base.info(), range);
   shape.base_checked = checked_;

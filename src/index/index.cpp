@@ -33,18 +33,17 @@ int64_t rows_of(const IndexVersion* version) {
   return version == nullptr || version->state == nullptr ? 0 : version->state->content().rows;
 }
 
-// Rows become ids where the results lie.
-void rows_to_ids(const IdTable& ids, const NeighborsView& out, const Resources& resources) {
-  if (ids.plain()) return;
-  const int64_t count = out.queries * out.k;
-  if (out.space.host_readable()) return ids.rows_to_ids(out.ids, count);
-  HostArray<int64_t> found(count, "the ids found", resources);
-  const int device = out.space.device;
+// Rows become ids where they lie.
+void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
+  if (ids.plain() || rows.size == 0) return;
+  if (rows.space.host_readable()) return ids.rows_to_ids(rows.data, rows.size);
+  HostArray<int64_t> found(rows.size, "the ids found", resources);
+  const int device = rows.space.device;
   wait_for_stream(device, resources);
-  copy_to_host(out.ids, found.bytes(), device, found.data());
-  ids.rows_to_ids(found.data(), count);
+  copy_to_host(rows.data, found.bytes(), device, found.data());
+  ids.rows_to_ids(found.data(), rows.size);
   const MatrixView bytes(found.data(), DType::u8, {1, found.bytes(), found.bytes()});
-  copy_to_device(bytes, reinterpret_cast<std::byte*>(out.ids), device, resources);
+  copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
 }
 
 }  // namespace
@@ -245,13 +244,14 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   SearchParams of_rows = params;
   of_rows.filter = filter.of_rows();
   state->search(queries, out, of_rows, resources);
-  rows_to_ids(version->ids, out, resources);
+  rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
 }
 
 RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                    const Resources& resources) const {
   const IndexParams& own = impl_->params;
-  const RangeParams whole{params.radius, own.metric, own.check_finite, params.filter};
+  const RangeParams whole{params.radius, own.metric,          own.check_finite,
+                          params.filter, params.result_space, params.allocate};
   whole.validate();
   check_search_params(params.probes, 0);
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
@@ -265,7 +265,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   RangeSearchParams of_rows = params;
   of_rows.filter = filter.of_rows();
   RangeNeighbors found = state->range_search(queries, of_rows, resources);
-  version->ids.rows_to_ids(found.ids(), found.size());
+  rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
   return found;
 }
 
