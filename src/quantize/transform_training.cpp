@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "quantize/opq.hpp"
 #include "quantize/pca.hpp"
 #include "quantize/random_rotation.hpp"
 #include "quantize/training_rows.hpp"
@@ -37,6 +38,12 @@ int64_t out_cols(const TransformSpec& spec, int64_t in) {
     case TransformKind::unit_length:
       if (out != in)
         throw InvalidArgument(fmt::format("a shift or a scaling keeps the {} columns; {} were asked for", in, out));
+      break;
+    case TransformKind::opq:
+      if (spec.parts < 1 || out % spec.parts != 0) {
+        throw InvalidArgument(
+            fmt::format("OPQ for codes of {} parts of {} columns: the parts must divide the columns", spec.parts, out));
+      }
       break;
     default: break;
   }
@@ -79,9 +86,12 @@ std::vector<TransformParts> train_step(const TransformSpec& spec, const Training
     }
     case TransformKind::unit_length: return {{Kind::unit_length, "L2norm", in, in, {}, {}}};
     case TransformKind::padding: return {{Kind::padding, "Pad", in, out, {}, {}}};
-    case TransformKind::opq: break;
+    case TransformKind::opq: {
+      const Dense matrix = optimized_rotation(*rows, {out, spec.parts}, seed, resources);
+      return {{Kind::linear, "OPQ", in, out, as_floats(matrix, out), {}}};
+    }
   }
-  throw Unsupported("rotations for product codes (OPQ) cannot be trained by this version");
+  throw InvalidArgument("unknown transform");
 }
 
 }  // namespace
