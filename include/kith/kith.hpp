@@ -20,5 +20,6 @@
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>

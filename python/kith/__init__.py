@@ -42,6 +42,7 @@ from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
+from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
 
@@ -54,8 +55,12 @@ __all__ = [
     "KMeans",
     "KnnGraph",
     "Neighbors",
+    "OPQ",
+    "PCA",
     "PrecisionWarning",
+    "RandomRotation",
     "RangeNeighbors",
+    "Transform",
     "__version__",
     "info",
     "knn",

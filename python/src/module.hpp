@@ -21,5 +21,6 @@ void bind_knn_graph(nb::module_& module);
 void bind_pairwise_distances(nb::module_& module);
 void bind_range_search(nb::module_& module);
 void bind_row_filter(nb::module_& module);
+void bind_transforms(nb::module_& module);
 
 }  // namespace kith::python
