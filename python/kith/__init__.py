@@ -11,7 +11,7 @@ Exact search in one call, or through an index that keeps its vectors ready for m
     ids, distances = index.search(queries, k=10)
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -40,6 +40,7 @@ from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
+from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
 from kith._transform import OPQ, PCA, RandomRotation, Transform
@@ -58,8 +59,10 @@ __all__ = [
     "OPQ",
     "PCA",
     "PrecisionWarning",
+    "ProductQuantizer",
     "RandomRotation",
     "RangeNeighbors",
+    "ScalarQuantizer",
     "Transform",
     "__version__",
     "info",
