@@ -12,6 +12,7 @@
 #include "ivf/list_scan.hpp"
 #include "ivf/probe_table.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/lists/rank_value.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -275,6 +276,7 @@ class NearestUser final : public CandidateUser {
  public:
   NearestUser(BatchSearch& batch, int64_t k, int64_t stride, uint64_t* neighbors, const Resources& resources)
       : batch_(batch),
+        k_(k),
         stride_(stride),
         neighbors_(neighbors),
         memory_(resources.threads() * CandidateScratch::bytes_for(k), "selection", resources) {
@@ -285,14 +287,26 @@ class NearestUser final : public CandidateUser {
   float threshold(int64_t) const override { return kInfinity; }
   bool ties_may_count() const override { return true; }
   void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {
-    list->make_room(scratch_[static_cast<size_t>(slot)], score);
+    lower(list);
+    const bool nearly_full = list->size() > k_ + k_ / 4 + 16;  // it would be full again too soon
+    if (nearly_full) list->make_room(scratch_[static_cast<size_t>(slot)], score);
   }
   void finish(CandidateList* list, int64_t query, uint32_t, int slot, const RowScorer& score) override {
-    list->finish(neighbors_ + batch_.number(query) * stride_, 0, scratch_[static_cast<size_t>(slot)], score);
+    const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
+    lower(list);
+    const int64_t count = list->drain(0, scratch, score);
+    merge_neighbors(neighbors_ + batch_.number(query) * stride_, k_, scratch.neighbors, count,
+                    scratch.neighbors + CandidateList::capacity_for(k_));
   }
 
  private:
+  // To a key that k candidates do not exceed.
+  void lower(CandidateList* list) const {
+    if (list->size() >= k_) list->lower_to(rank_value(list->upper(), list->size(), k_));
+  }
+
   const BatchSearch& batch_;
+  const int64_t k_;
   const int64_t stride_;
   uint64_t* const neighbors_;
   HostBuffer memory_;
