@@ -106,6 +106,15 @@ std::pair<nb::object, nb::object> predict(const KMeans& self, const VectorArray&
           owning_vector<float>(std::move(distances), rows.rows())};
 }
 
+// Without distances there is less to do.
+nb::object predict_labels(const KMeans& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  Call call(options);
+  HostBuffer labels(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
+  call.run([&] { self.predict(rows, labels.as<int32_t>(), nullptr, call.resources()); });
+  return owning_vector<int32_t>(std::move(labels), rows.rows());
+}
+
 std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
   const VectorFile file(std::string(path.c_str(), path.size()));
   Call call(options);
@@ -189,6 +198,9 @@ void bind_kmeans(nb::module_& module) {
       .def("predict", &predict, nb::arg("x").noconvert(), nb::arg("options"),
            nb::sig("def predict(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
+      .def("predict_labels", &predict_labels, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def predict_labels(self, x: " KITH_PY_VECTORS
+                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.int32]"))
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))

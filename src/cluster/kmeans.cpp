@@ -225,7 +225,7 @@ void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, 
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows), distances != nullptr},
       [&](const AssignedRows& some) {
         if (labels != nullptr) std::copy_n(some.labels, some.count, labels + some.first);
         for (int64_t i = 0; distances != nullptr && i < some.count; ++i) {
@@ -244,7 +244,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const ReadMemory memory = rows.reserve_memory(resources);
   std::vector<float> distances;
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows)},
       [&](const AssignedRows& some) {
         constexpr int64_t kAtOnce = 4096;
         for (int64_t at = 0; at < some.count; at += kAtOnce) {

@@ -144,7 +144,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
-      params, model.centres.view(), rows,
+      {params, model.centres.view(), rows},
       [&](const AssignedRows& some) {
         std::copy_n(some.labels, some.count, model.labels.data() + some.first);
         const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + some.first;
@@ -256,16 +256,18 @@ void scale_back(KMeansModel& model, int exponent) {
   for (double& objective : model.history) objective = std::ldexp(objective, -2 * exponent);
 }
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
-                   const KeySink& sink, const Resources& outer) {
+void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& outer) {
+  const KMeansParams& params = task.params;
+  const KMeansRows& given = task.rows;
   if (given.info.rows == 0) return;
   int exponent = 0;
   MatrixBuffer scaled;
-  MatrixView centres = given_centres;
+  MatrixView centres = task.centres;
+  DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
   if (!params.spherical) {
-    exponent = scale_exponent(given, given_centres, outer);
+    exponent = scale_exponent(given, sample, centres, outer);
     if (exponent != 0) {
-      scaled = scaled_copy(given_centres, exponent, outer);
+      scaled = scaled_copy(centres, exponent, outer);
       centres = scaled.view();
     }
   }
@@ -274,6 +276,7 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;
+  wish.check_finite = wants_check(params, shape.dtype);
   const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
   const Resources& resources = planned.resources();
@@ -282,21 +285,23 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
     piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
   }
-  const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, sample_data(*source, shape.cols, resources), resources);
+  if (exponent != 0) sample = sample_data(*source, shape.cols, resources);
+  const std::unique_ptr<KMeansBackend> backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
   const HostArray<int32_t> labels(piece, "labels", resources);
-  const HostArray<float> keys(piece, "distances", resources);
+  const bool has_keys = task.wants_keys || device.kind != DeviceKind::cpu;
+  const HostArray<float> keys(has_keys ? piece : 0, "distances", resources);
+  const bool checks = params.check_finite && !planned.plan.cpu.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
     const int64_t count = std::min(piece, shape.rows - first);
     const MatrixView part = source->fetch(first, count);
-    if (params.check_finite) check_rows_finite(part, first, meter, resources);
-    backend->set_rows({count, labels.data(), keys.data(), nullptr});
+    if (checks) check_rows_finite(part, first, meter, resources);
+    backend->set_rows({count, labels.data(), has_keys ? keys.data() : nullptr, nullptr, first});
     backend->begin_pass(false);
     backend->scan(part, 0, meter);
     backend->get_rows();
-    sink({first, count, labels.data(), keys.data(), exponent});
+    sink({first, count, labels.data(), has_keys ? keys.data() : nullptr, exponent});
     meter.poll();
   }
   meter.finish();
