@@ -30,7 +30,7 @@ namespace kith {
 struct KMeansRowArrays {
   int64_t count = 0;
   int32_t* labels = nullptr;
-  float* keys = nullptr;
+  float* keys = nullptr;           // or null on the CPU, for a pass whose objective is not asked for
   const float* weights = nullptr;  // or null
   int64_t first = 0;               // the number of the first one, in messages
   bool on_device = false;          // labels and keys are

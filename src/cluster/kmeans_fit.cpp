@@ -144,7 +144,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
-      params, model.centres.view(), rows,
+      {params, model.centres.view(), rows},
       [&](const AssignedRows& some) {
         std::copy_n(some.labels, some.count, model.labels.data() + some.first);
         const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + some.first;
@@ -258,20 +258,22 @@ void scale_back(KMeansModel& model, int exponent) {
 
 namespace {
 
-// Calls begin(rows of a piece at most, resources), then assign(backend, rows, first, exponent, meter) for piece after
-// piece.
+// Calls begin(rows of a piece at most, device, resources), then assign(backend, rows, first, exponent, meter) for piece
+// after piece.
 template <typename Begin, typename Assign>
-void for_assigned_pieces(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
-                         MemorySpace result_space, const Resources& outer, const Begin& begin, const Assign& assign) {
+void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const Resources& outer, const Begin& begin,
+                         const Assign& assign) {
+  const KMeansParams& params = task.params;
+  const KMeansRows& given = task.rows;
   if (given.info.rows == 0) return;
   int exponent = 0;
   MatrixBuffer scaled;
-  MatrixView centres = given_centres;
+  MatrixView centres = task.centres;
   DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
   if (!params.spherical) {
-    exponent = scale_exponent(given, sample, given_centres, outer);
+    exponent = scale_exponent(given, sample, centres, outer);
     if (exponent != 0) {
-      scaled = scaled_copy(given_centres, exponent, outer);
+      scaled = scaled_copy(centres, exponent, outer);
       centres = scaled.view();
     }
   }
@@ -293,12 +295,13 @@ void for_assigned_pieces(const KMeansParams& params, const MatrixView& given_cen
   if (exponent != 0) sample = sample_data(*source, shape.cols, resources);
   const std::unique_ptr<KMeansBackend> backend =
       make_kmeans_backend(shape, wish, planned.plan, std::move(sample), resources);
-  begin(piece, resources);
+  begin(piece, device, resources);
+  const bool checks = params.check_finite && !planned.plan.cpu.checks_finite && !planned.plan.cuda.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
     const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
-    if (params.check_finite && !planned.plan.cuda.checks_finite) check_rows_finite(part, first, meter, resources);
+    if (checks) check_rows_finite(part, first, meter, resources);
     assign(*backend, part, first, exponent, meter);
     meter.poll();
   }
@@ -307,29 +310,28 @@ void for_assigned_pieces(const KMeansParams& params, const MatrixView& given_cen
 
 }  // namespace
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
-                   const Resources& resources) {
+void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& resources) {
   HostArray<int32_t> labels;
   HostArray<float> keys;
   for_assigned_pieces(
-      params, centres, rows, MemorySpace::host(), resources,
-      [&](int64_t piece, const Resources& planned) {
+      task, MemorySpace::host(), resources,
+      [&](int64_t piece, Device device, const Resources& planned) {
         labels = HostArray<int32_t>(piece, "labels", planned);
-        keys = HostArray<float>(piece, "distances", planned);
+        if (task.wants_keys || device.kind != DeviceKind::cpu) keys = HostArray<float>(piece, "distances", planned);
       },
       [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
-        backend.set_rows({part.rows(), labels.data(), keys.data(), nullptr, first});
+        float* const to = keys.size() > 0 ? keys.data() : nullptr;
+        backend.set_rows({part.rows(), labels.data(), to, nullptr, first});
         backend.begin_pass(false);
         backend.scan(part, 0, meter);
         backend.get_rows();
-        sink({first, part.rows(), labels.data(), keys.data(), exponent});
+        sink({first, part.rows(), labels.data(), to, exponent});
       });
 }
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows,
-                   const AssignedOnDevice& out, const Resources& resources) {
+void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources) {
   for_assigned_pieces(
-      params, centres, rows, out.space, resources, [](int64_t, const Resources&) {},
+      task, out.space, resources, [](int64_t, Device, const Resources&) {},
       [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
         backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
                           out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
