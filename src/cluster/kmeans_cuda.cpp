@@ -373,10 +373,14 @@ class KMeansCuda final : public KMeansBackend {
     meter.add(piece.count);
   }
 
-  // Keys come with the sums, for which every row is read.
+  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads of
+  // each run would leave the machine idle.
   bool keys_with_sums() const {
+    constexpr int64_t kWideCols = 512;
+    constexpr int64_t kFewRuns = 8192;
+    const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
     return adds_up_ && plan_.cuda.search.products && !wish_.spherical && rows_.weights == nullptr &&
-           shape_.cols <= kMostKeyCols;
+           shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {

@@ -177,6 +177,84 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   }
 }
 
+// canonical_tree of lanes in registers; those past the last column are zero, and are not added.
+template <int kCols, int kApart = kCanonicalLanes / 2>
+__device__ __forceinline__ double add_lanes(double (&lanes)[kCols]) {
+  KITH_UNROLL
+  for (int j = 0; j < kApart; ++j) {
+    if (j + kApart < kCols) lanes[j] += lanes[j + kApart];
+  }
+  if constexpr (kApart > 1) add_lanes<kCols, kApart / 2>(lanes);
+  return lanes[0];
+}
+
+// Rows of up to sixteen columns: a thread for each, which has a lane of the sum for each column. A block takes every
+// gridDim.x-th tile of kThreads rows.
+template <int kCols>
+__global__ void __launch_bounds__(kThreads) try_narrow_rows_kernel(PlusPlusRound round) {
+  constexpr int kSegments = kThreads / kDrawFan;
+  static_assert(kMostTrials * kSegments <= kThreads && kCols <= kCanonicalLanes);
+  __shared__ double trials[kMostTrials][kCols];
+  __shared__ double steps[kMostTrials][kThreads + 1];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < round.trials * kCols; i += kThreads) {
+    const int t = i / kCols;
+    const int c = i % kCols;
+    trials[t][c] =
+        c < round.cols ? static_cast<double>(round.rows[round.state->trials[t] * round.row_stride + c]) : 0.0;
+  }
+  const uint32_t best = round.first ? 0 : round.state->best;
+  const int64_t tiles = divide_up(round.tree.rows, kThreads);
+  __syncthreads();
+  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const int64_t row = tile * kThreads + thread;
+    const bool real = row < round.tree.rows;
+    float values[kCols] = {};
+    float before = HUGE_VALF;
+    double weight = 1;
+    if (real) {
+      const float* const from = round.rows + row * round.row_stride;
+      if (round.whole_vectors) {
+        KITH_UNROLL
+        for (int c = 0; c < kCols; c += 4) {
+          if (c >= round.cols) continue;
+          const float4 four = *reinterpret_cast<const float4*>(from + c);
+          values[c] = four.x;
+          values[c + 1] = four.y;
+          values[c + 2] = four.z;
+          values[c + 3] = four.w;
+        }
+      } else {
+        KITH_UNROLL
+        for (int c = 0; c < kCols; ++c) values[c] = c < round.cols ? from[c] : 0.0f;
+      }
+      if (!round.first) before = round.distances[best * round.stride + row];  // which may be written below
+      if (round.weights != nullptr) weight = static_cast<double>(round.weights[row]);
+    }
+#pragma unroll 2
+    for (int t = 0; t < round.trials; ++t) {
+      double lanes[kCols];
+      KITH_UNROLL
+      for (int c = 0; c < kCols; ++c) {
+        lanes[c] = canonical_step<KeyKind::squared_l2>(0.0, static_cast<double>(values[c]), trials[t][c], 0, 0);
+      }
+      const float key = key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(add_lanes<kCols>(lanes), 0, 0)));
+      const float distance = key < before ? key : before;
+      if (real) round.distances[t * round.stride + row] = distance;
+      const auto step = static_cast<double>(distance);
+      steps[t][thread] = !real ? 0.0 : round.weights == nullptr ? step : step * weight;
+    }
+    __syncthreads();
+    const int64_t segment = tile * kSegments + thread % kSegments;
+    if (thread < round.trials * kSegments && segment < round.tree.segments) {
+      const double* const mine = steps[thread / kSegments] + thread % kSegments * kDrawFan;
+      round.segments[(thread / kSegments * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
+          sum_children([&](int j) { return mine[j]; }, kDrawFan);
+    }
+    __syncthreads();
+  }
+}
+
 // One block.
 template <bool kWeighted>
 __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound round) {
@@ -235,6 +313,14 @@ __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound r
       [&](int64_t block, int i) { return segments[i * blocks + block]; }, step);
 }
 
+template <int kCols>
+void launch_try_narrow(const PlusPlusRound& round, cudaStream_t stream) {
+  constexpr int64_t kMostBlocks = 132 * 6;
+  const int64_t tiles = divide_up(round.tree.rows, kThreads);
+  try_narrow_rows_kernel<kCols><<<static_cast<unsigned>(std::min(tiles, kMostBlocks)), kThreads, 0, stream>>>(round);
+  KITH_CUDA_CHECK_LAUNCH("try_narrow_rows_kernel");
+}
+
 template <int kTrials, int kRows>
 void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int kMostBlocks = 132 * 2;  // they take tiles until none are left
@@ -251,6 +337,9 @@ void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
 void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
   round.whole_vectors =
       reinterpret_cast<uintptr_t>(round.rows) % 16 == 0 && round.row_stride % 4 == 0 && round.cols % 4 == 0;
+  if (round.cols <= 4) return launch_try_narrow<4>(round, stream);
+  if (round.cols <= 8) return launch_try_narrow<8>(round, stream);
+  if (round.cols <= 16) return launch_try_narrow<16>(round, stream);
   if (round.trials <= 4) return launch_try<4, 4>(round, stream);
   if (round.trials <= 8) return launch_try<8, 4>(round, stream);
   if (round.trials <= 10) return launch_try<10, 4>(round, stream);
