@@ -20,9 +20,12 @@ DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources
   ViewSource gathered(MatrixView(values.data(), samples, cols));
   DataSample sample;
   sample.origin = sample_mean(gathered, cols);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float magnitude = std::fabs(values[i] - sample.origin[i % static_cast<size_t>(cols)]);
-    if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
+  const float* row = values.data();
+  for (int64_t s = 0; s < samples; ++s, row += cols) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const float magnitude = std::fabs(row[c] - sample.origin[static_cast<size_t>(c)]);
+      if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
+    }
   }
   return sample;
 }
