@@ -2,8 +2,10 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cuda_pipeline_primitives.h>
@@ -58,11 +60,10 @@ struct TryShared {
   double steps[kTrials][kTileRows + 1];  // what each row adds to its segment
 };
 
-// Begins to copy a chunk of a tile's columns and, with the first, what the rows' distances are. Past the last row the
-// last one is read again, and nothing of it is kept.
+// Begins to copy a chunk of a tile's columns. Past the last row the last one is read again, and nothing of it is kept.
 template <int kTrials, int kRows>
-__device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int buffer, int tile_buffer,
-                      TryShared<kTrials, kRows>& shared) {
+__device__ void fetch_rows(const PlusPlusRound& round, int64_t tile, int64_t col, int buffer,
+                           TryShared<kTrials, kRows>& shared) {
   constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
   const int64_t first = tile * kTileRows;
   const int last =
@@ -79,7 +80,17 @@ __device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int
       for (int c = lane; c < width; c += 32) __pipeline_memcpy_async(to + c, from + c, sizeof(float));
     }
   }
-  if (col != 0 || round.first) return;
+}
+
+// The same of what a tile's distances are.
+template <int kTrials, int kRows>
+__device__ void fetch_nearest(const PlusPlusRound& round, int64_t tile, int tile_buffer,
+                              TryShared<kTrials, kRows>& shared) {
+  constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
+  if (round.first) return;
+  const int64_t first = tile * kTileRows;
+  const int last =
+      static_cast<int>(round.tree.rows - 1 - first < kTileRows - 1 ? round.tree.rows - 1 - first : kTileRows - 1);
   const float* const nearest = round.distances + round.state->best * round.stride + first;
   for (int i = static_cast<int>(threadIdx.x); i <= last; i += kThreads) {
     __pipeline_memcpy_async(&shared.nearest[tile_buffer][i], nearest + i, sizeof(float));
@@ -129,15 +140,18 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   int buffer = 0;
   int tile_buffer = 0;
   bool has_trials = false;
-  fetch(round, blockIdx.x, 0, buffer, tile_buffer, shared);
+  fetch_rows(round, blockIdx.x, 0, buffer, shared);  // which nobody writes
+  ptx::wait_for_kernel_before();
+  fetch_nearest(round, blockIdx.x, tile_buffer, shared);
   __pipeline_commit();
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x, tile_buffer ^= 1) {
     double sums[kTrials * kRows] = {};
     for (int64_t col = 0; col < round.cols; col += kChunk, buffer ^= 1) {
       if (col + kChunk < round.cols) {
-        fetch(round, tile, col + kChunk, buffer ^ 1, tile_buffer, shared);
+        fetch_rows(round, tile, col + kChunk, buffer ^ 1, shared);
       } else if (tile + gridDim.x < tiles) {
-        fetch(round, tile + gridDim.x, 0, buffer ^ 1, tile_buffer ^ 1, shared);
+        fetch_rows(round, tile + gridDim.x, 0, buffer ^ 1, shared);
+        fetch_nearest(round, tile + gridDim.x, tile_buffer ^ 1, shared);
       }
       __pipeline_commit();
       const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
@@ -197,6 +211,7 @@ __global__ void __launch_bounds__(kThreads) try_narrow_rows_kernel(PlusPlusRound
   __shared__ double trials[kMostTrials][kCols];
   __shared__ double steps[kMostTrials][kThreads + 1];
   const int thread = static_cast<int>(threadIdx.x);
+  ptx::wait_for_kernel_before();
   for (int i = thread; i < round.trials * kCols; i += kThreads) {
     const int t = i / kCols;
     const int c = i % kCols;
@@ -260,6 +275,7 @@ template <bool kWeighted>
 __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound round) {
   __shared__ double totals[kMostTrials];
   __shared__ int best;
+  ptx::wait_for_kernel_before();
   const DrawTree& tree = round.tree;
   const int64_t blocks = tree.blocks();
   for (int64_t i = threadIdx.x; i < round.trials * blocks; i += kTakeThreads) {
@@ -317,19 +333,19 @@ template <int kCols>
 void launch_try_narrow(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int64_t kMostBlocks = 132 * 6;
   const int64_t tiles = divide_up(round.tree.rows, kThreads);
-  try_narrow_rows_kernel<kCols><<<static_cast<unsigned>(std::min(tiles, kMostBlocks)), kThreads, 0, stream>>>(round);
-  KITH_CUDA_CHECK_LAUNCH("try_narrow_rows_kernel");
+  launch_chained({std::min(tiles, kMostBlocks), dim3(kThreads), 0, stream}, "try_narrow_rows_kernel",
+                 try_narrow_rows_kernel<kCols>, round);
 }
 
 template <int kTrials, int kRows>
 void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int kMostBlocks = 132 * 2;  // they take tiles until none are left
-  constexpr size_t kBytes = sizeof(TryShared<kTrials, kRows>);
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(TryShared<kTrials, kRows>));
   const int64_t tiles = divide_up(round.tree.rows, kGroups * kRows);
   const auto kernel = try_rows_kernel<kTrials, kRows>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes)));
-  kernel<<<static_cast<unsigned>(std::min<int64_t>(tiles, kMostBlocks)), kThreads, kBytes, stream>>>(round);
-  KITH_CUDA_CHECK_LAUNCH("try_rows_kernel");
+  launch_chained({std::min<int64_t>(tiles, kMostBlocks), dim3(kThreads), kBytes, stream}, "try_rows_kernel", kernel,
+                 round);
 }
 
 }  // namespace
@@ -349,8 +365,7 @@ void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
 
 void launch_take_best(const PlusPlusRound& round, cudaStream_t stream) {
   const auto kernel = round.weights != nullptr ? take_best_kernel<true> : take_best_kernel<false>;
-  kernel<<<1, kTakeThreads, 0, stream>>>(round);
-  KITH_CUDA_CHECK_LAUNCH("take_best_kernel");
+  launch_chained({1, dim3(kTakeThreads), 0, stream}, "take_best_kernel", kernel, round);
 }
 
 }  // namespace kith
