@@ -27,7 +27,7 @@ class ScaledSource final : public RowSource {
   ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& outer, const Resources& resources)
       : exponent_(exponent),
         part_(std::max<int64_t>(kReadBytes / from.info.row_bytes(), 1)),
-        resources_(resources),
+        outer_(outer),
         from_(from.open(part_, outer)),
         buffer_(DType::f32, std::min(most, from.info.rows), from.info.cols, "scaled rows", resources) {}
 
@@ -47,15 +47,15 @@ class ScaledSource final : public RowSource {
       } else {
         std::vector<uint32_t> numbers(static_cast<size_t>(some));
         std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first + done));
-        gather_as_floats(*from_, numbers, reinterpret_cast<float*>(out.row(done)), resources_);
+        gather_as_floats(*from_, numbers, reinterpret_cast<float*>(out.row(done)), outer_);
       }
     }
     scale_values(out, exponent_);
     return out;
   }
 
-  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
-    gather_as_floats(*from_, {rows, rows + count}, static_cast<float*>(out.data()), resources);
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
+    gather_as_floats(*from_, {rows, rows + count}, static_cast<float*>(out.data()), outer_);
     scale_values(out, exponent_);
   }
 
@@ -66,7 +66,7 @@ class ScaledSource final : public RowSource {
 
   const int exponent_;
   const int64_t part_;  // rows of the source at a time
-  const Resources resources_;
+  const Resources outer_;
   std::unique_ptr<RowSource> from_;
   MatrixBuffer buffer_;
 };

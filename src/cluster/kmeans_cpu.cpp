@@ -105,6 +105,7 @@ class KMeansCpu final : public KMeansBackend {
 
   void get_centres(const MutableMatrixView&) override {}
   void get_rows() override {}
+  void get_labels() override {}
   void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {

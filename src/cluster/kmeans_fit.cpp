@@ -77,8 +77,9 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
   return model;
 }
 
+// `known` is a sample of these rows, or of none.
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                         const Resources& outer) {
+                         const DataSample& known, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
   KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
@@ -89,7 +90,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
-  const DataSample sample = sample_data(*source, shape.cols, resources);
+  const DataSample sample = known.origin.empty() ? sample_data(*source, shape.cols, resources) : known;
   const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, resources);
   const HostArray<float> keys(shape.rows, "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
@@ -138,7 +139,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   if (input.weights.data != nullptr) sampled.weights = {weights.data(), count, {}};
   KMeansParams training = params;
   training.compute_labels = false;
-  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, resources);
+  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
   model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
@@ -200,10 +201,12 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
   KMeansInput scaled = input;
   MatrixBuffer centres;
+  DataSample sample;
   int exponent = 0;
   if (!params.spherical) {  // directions have no scale
     if (params.init == KMeansInit::given) centres = scaled_copy(input.centres, 0, resources);
-    exponent = scale_exponent(given, centres.view(), resources);
+    sample = sample_data(*given.open(1, resources), given.info.cols, resources);
+    exponent = scale_exponent(given, sample, centres.view(), resources);
     scale_values(centres.mutable_view(), exponent);
     if (exponent != 0) {
       scaled.centres = centres.view();
@@ -213,7 +216,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   }
   const KMeansRows rows = scaled_rows(given, exponent, resources);
   KMeansModel model = samples ? fit_sample(params, rows, scaled, most * params.clusters, resources)
-                              : fit_all_rows(params, rows, scaled, resources);
+                              : fit_all_rows(params, rows, scaled, exponent == 0 ? sample : DataSample(), resources);
   scale_back(model, exponent);
   if (!std::isfinite(model.objective)) {
     resources.log(

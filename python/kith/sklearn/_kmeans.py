@@ -171,7 +171,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         model = _kmeans.fixed_centres(self._narrowed(self.cluster_centers_), check_finite=check)
         rows = self._narrowed(given)
         with self._scikit_words(given), calling("cpu", threads_of(self.n_jobs)) as options:
-            return model.predict_labels(rows, options)
+            found = model.predict(rows, False, options, None)
+            assert found is not None
+            labels: npt.NDArray[np.int32] = found[0]
+            return labels
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """The distance of each vector to every centre: (samples, n_clusters)."""
