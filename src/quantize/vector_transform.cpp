@@ -3,8 +3,8 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
-#include "exact/knn_checks.hpp"
 #include "quantize/transform_chain.hpp"
+#include "quantize/transform_cuda.hpp"
 #include "quantize/transform_spec.hpp"
 #include "quantize/transform_training.hpp"
 #include "rows/finite_check.hpp"
@@ -18,6 +18,11 @@ namespace kith {
 namespace {
 
 constexpr int64_t kFileRows = 4096;  // read at a time
+
+void check_finite(const MatrixView& rows, const Resources& resources) {
+  rows.space().host_readable() ? refuse_not_finite("x", rows, {0}, resources)
+                               : refuse_not_finite_cuda("x", rows, resources);
+}
 
 }  // namespace
 
@@ -87,17 +92,13 @@ int64_t VectorTransform::out() const {
 
 void VectorTransform::apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
   const std::shared_ptr<const TransformChain> chain = state_->current_trained();
-  if (params().check_finite && rows.space().host_readable()) {
-    refuse_not_finite("x", rows, {0}, resources.with_progress({}));
-  }
+  if (params().check_finite) check_finite(rows, resources.with_progress({}));
   chain->apply(rows, to, resources);
 }
 
 void VectorTransform::reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources) const {
   const std::shared_ptr<const TransformChain> chain = state_->current_trained();
-  if (params().check_finite && rows.space().host_readable()) {
-    refuse_not_finite("x", rows, {0}, resources.with_progress({}));
-  }
+  if (params().check_finite) check_finite(rows, resources.with_progress({}));
   chain->reverse(rows, to, resources);
 }
 
