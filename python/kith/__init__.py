@@ -20,7 +20,7 @@ Compressed, with lists of which a search looks at some::
     index = kith.load("base.kith")
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -50,8 +50,10 @@ from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
+from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
+from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
 
@@ -65,8 +67,14 @@ __all__ = [
     "KMeans",
     "KnnGraph",
     "Neighbors",
+    "OPQ",
+    "PCA",
     "PrecisionWarning",
+    "ProductQuantizer",
+    "RandomRotation",
     "RangeNeighbors",
+    "ScalarQuantizer",
+    "Transform",
     "__version__",
     "info",
     "knn",

@@ -134,18 +134,39 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.unsettled_count = &counts->unsettled;
   settle.several = at<uint32_t>(layout_.several);
   settle.several_count = &counts->several;
+  settle.thresholds = at<float>(layout_.slacks);  // whose work is done
   launch_settle(settle, stream());
   CentreSearchCounts found{};
   context_->copy(&found, counts, sizeof found);
   context_->synchronize();
   if (found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  if (static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols) <= kFewSteps) {
+  constexpr double kFewerSteps = 1e8;
+  const double steps = static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols);
+  if (steps > kFewerSteps && centre_count_ <= kMostMarked) {
+    settle_marked(settle, found.unsettled, operands);
+  } else if (steps <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
   }
   if (task.wants_keys) launch_row_keys(settle, stream());
+}
+
+// Products again, of all rows: now every centre that may be the nearest of an unsettled row is marked.
+void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const {
+  const ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  const ProductOperands product{OperandType::half,
+                                operands,
+                                at<std::byte>(layout_.centre_operands),
+                                at<float>(layout_.centre_terms),
+                                settle.rows.count,
+                                centre_count_,
+                                chunks_};
+  static_assert(mark_words(kMostMarked) * sizeof(uint32_t) <= sizeof(NearestRows));
+  auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
+  launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
+  launch_settle_marked(settle, marks, centre_count_, count, stream());
 }
 
 // The nearest centres of `count` rows, those listed or all, by exact search.

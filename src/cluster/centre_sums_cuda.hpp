@@ -27,7 +27,7 @@ int64_t centre_sort_bytes_needed(int64_t rows, int bits);
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream);
 
-// How many rows have each label; `counts` are zeroed before.
-void launch_count_labels(const int32_t* labels, int64_t rows, uint32_t* counts, cudaStream_t stream);
+// How many rows have each of `clusters` labels; `counts` are zeroed before.
+void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream);
 
 }  // namespace kith

@@ -20,6 +20,9 @@ namespace kith {
 int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
                    const Resources& resources);
 int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources);
+// With what sample_data() says of the rows.
+int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
+                   const Resources& resources);
 
 // The rows times 2^exponent; as they are where that is 1.
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& resources);

@@ -17,9 +17,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kAhead = 8;        // values that are read before they are added
-constexpr int kAddThreads = 32;  // so that few of them are on many multiprocessors
-constexpr int kPartialsAhead = 32;
+constexpr int kAhead = 32;         // values that are read before they are added
+constexpr int kWeightedAhead = 8;  // the same where each has a weight
+constexpr int kAddSums = 32;       // of a block of threads, so that few are on many multiprocessors
+constexpr int kPartials = 128;     // of each, in shared memory at a time
 constexpr unsigned kWarp = 0xFFFFFFFFu;
 static_assert(sum_block(kFewCentres) <= 1 << 16, "the places of a block's rows are 16 bits");
 
@@ -110,7 +111,6 @@ __global__ void __launch_bounds__(kThreads) few_sums_kernel(SumsTask task, SumBl
   const auto cols = static_cast<int>(task.cols);
   const X* const data = static_cast<const X*>(task.rows.data) + low * task.rows.stride;
   const float* const weights = task.weights == nullptr ? nullptr : task.weights + low;
-  const auto weight_of = [&](int row) { return weights == nullptr ? 1.0 : static_cast<double>(weights[row]); };
   // A sum of each centre and column, then the weights of the centres.
   for (int i = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); i < centres * (cols + 1);
        i += static_cast<int>(gridDim.y) * kThreads) {
@@ -122,17 +122,29 @@ __global__ void __launch_bounds__(kThreads) few_sums_kernel(SumsTask task, SumBl
     double sum = goes_on ? task.sums.open[i] : 0.0;
     if (weighs && weights == nullptr) {
       sum += static_cast<double>(end - start);  // whole numbers: exact
-    } else {
+    } else if (weights == nullptr) {
       for (int at = start; at < end; at += kAhead) {
-        double values[kAhead];
+        X values[kAhead];
         KITH_UNROLL
         for (int a = 0; a < kAhead; ++a) {
-          const int row = list.order[at + a < end ? at + a : start];
-          const double value = weighs ? 1.0 : static_cast<double>(static_cast<float>(column[row * task.rows.stride]));
-          values[a] = weights == nullptr ? value : weight_of(row) * value;  // exact
+          values[a] = column[list.order[at + a < end ? at + a : end - 1] * task.rows.stride];
         }
         KITH_UNROLL
         for (int a = 0; a < kAhead; ++a) {
+          if (at + a < end) sum += static_cast<double>(static_cast<float>(values[a]));
+        }
+      }
+    } else {
+      for (int at = start; at < end; at += kWeightedAhead) {
+        double values[kWeightedAhead];
+        KITH_UNROLL
+        for (int a = 0; a < kWeightedAhead; ++a) {
+          const int row = list.order[at + a < end ? at + a : end - 1];
+          const double value = weighs ? 1.0 : static_cast<double>(static_cast<float>(column[row * task.rows.stride]));
+          values[a] = static_cast<double>(weights[row]) * value;  // exact
+        }
+        KITH_UNROLL
+        for (int a = 0; a < kWeightedAhead; ++a) {
           if (at + a < end) sum += values[a];
         }
       }
@@ -143,33 +155,43 @@ __global__ void __launch_bounds__(kThreads) few_sums_kernel(SumsTask task, SumBl
   }
 }
 
-// A thread for each centre and column; the ones after the last column have the weights. The next partial sums are read
-// while these are added.
-__global__ void __launch_bounds__(kAddThreads)
+// A lane for each centre and column; the ones after the last column have the weights. All warps read the next partial
+// sums while one adds these, in order.
+__global__ void __launch_bounds__(kThreads)
     add_few_kernel(int64_t cols, SumBlocks blocks, RunSums runs, DeviceSums sums) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kAddThreads + threadIdx.x;
-  if (i >= blocks.clusters * (cols + 1)) return;
+  __shared__ double partials[kPartials][kAddSums];
+  constexpr int kReads = kPartials / kWarps;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kAddSums + lane;
+  const bool real = i < blocks.clusters * (cols + 1);
   const bool weighs = i >= blocks.clusters * cols;
   const double* const values = weighs ? runs.weights + (i - blocks.clusters * cols) : runs.sums + i;
   const int64_t step = weighs ? blocks.clusters : blocks.clusters * cols;
   const int64_t whole = blocks.stays_open ? blocks.count - 1 : blocks.count;
-  double total = sums.totals[i];
-  double next[kPartialsAhead];
+  double total = real && warp == 0 ? sums.totals[i] : 0.0;
+  double next[kReads];
   const auto read = [&](int64_t first) {
     KITH_UNROLL
-    for (int a = 0; a < kPartialsAhead; ++a) next[a] = first + a < whole ? values[(first + a) * step] : 0.0;
+    for (int r = 0; r < kReads; ++r) {
+      const int64_t block = first + r * kWarps + warp;
+      next[r] = real && block < whole ? values[block * step] : 0.0;
+    }
   };
   read(0);
-  for (int64_t first = 0; first < whole; first += kPartialsAhead) {
-    double partials[kPartialsAhead];
+  for (int64_t first = 0; first < whole; first += kPartials) {
     KITH_UNROLL
-    for (int a = 0; a < kPartialsAhead; ++a) partials[a] = next[a];
-    read(first + kPartialsAhead);
-    KITH_UNROLL
-    for (int a = 0; a < kPartialsAhead; ++a) {
-      if (first + a < whole) total += partials[a];
+    for (int r = 0; r < kReads; ++r) partials[r * kWarps + warp][lane] = next[r];
+    __syncthreads();
+    read(first + kPartials);
+    if (warp == 0) {
+      const int count = static_cast<int>(whole - first < kPartials ? whole - first : kPartials);
+#pragma unroll 16
+      for (int block = 0; block < count; ++block) total += partials[block][lane];
     }
+    __syncthreads();
   }
+  if (!real || warp != 0) return;
   sums.totals[i] = total;
   if (blocks.stays_open) sums.open[i] = values[whole * step];
 }
@@ -190,8 +212,8 @@ void launch_add_few(const SumsTask& task, int multiprocessors, cudaStream_t stre
     few_sums_kernel<X><<<grid, kThreads, bytes, stream>>>(task, blocks);
   });
   KITH_CUDA_CHECK_LAUNCH("few_sums_kernel");
-  add_few_kernel<<<static_cast<unsigned>(divide_up(sums, kAddThreads)), kAddThreads, 0, stream>>>(task.cols, blocks,
-                                                                                                  task.runs, task.sums);
+  add_few_kernel<<<static_cast<unsigned>(divide_up(sums, kAddSums)), kThreads, 0, stream>>>(task.cols, blocks,
+                                                                                            task.runs, task.sums);
   KITH_CUDA_CHECK_LAUNCH("add_few_kernel");
 }
 

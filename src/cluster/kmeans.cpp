@@ -240,11 +240,11 @@ void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, 
     if ((labels.data != nullptr && labels.space != space) || (distances.data != nullptr && distances.space != space)) {
       throw InvalidArgument("labels and distances lie in different memories; give both on the host or on one device");
     }
-    return assign_kmeans(params(), model->centres.view(), rows_of(rows), {labels.data, distances.data, space},
-                         resources);
+    return assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
+                         AssignedOnDevice{labels.data, distances.data, space}, resources);
   }
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
       [&](const AssignedRows& some) {
         if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
         for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
@@ -263,7 +263,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const ReadMemory memory = rows.reserve_memory(resources);
   std::vector<float> distances;
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows)},
       [&](const AssignedRows& some) {
         constexpr int64_t kAtOnce = 4096;
         for (int64_t at = 0; at < some.count; at += kAtOnce) {

@@ -5,6 +5,7 @@
 // A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
 // before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
 // rows are added up by centre (centre_sums_cuda.hpp).
+#include "cluster/candidate_draws_cuda.hpp"
 #include "cluster/centre_means_cuda.hpp"
 #include "cluster/centre_search_cuda.hpp"
 #include "cluster/centre_sums_cuda.hpp"
@@ -170,8 +171,12 @@ class KMeansCuda final : public KMeansBackend {
 
   void get_rows() override {
     const DeviceGuard guard(context_->device());
-    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
     context_->copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    get_labels();
+  }
+  void get_labels() override {
+    const DeviceGuard guard(context_->device());
+    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
     context_->synchronize();
   }
 
@@ -187,10 +192,14 @@ class KMeansCuda final : public KMeansBackend {
     auto* const found = at<uint32_t>(layout_.counts);
     std::vector<uint32_t> whole(static_cast<size_t>(shape_.clusters));
     KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
-    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
+    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, shape_.clusters, found, stream());
     context_->copy(whole.data(), found, shape_.clusters * 4);
     context_->synchronize();
     std::copy(whole.begin(), whole.end(), counts);
+  }
+
+  std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources&) override {
+    return std::make_unique<Draws>(*this, rows);
   }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
@@ -214,6 +223,77 @@ class KMeansCuda final : public KMeansBackend {
   }
 
  private:
+  // Candidates drawn where the rows' distances are.
+  class Draws final : public CandidateDraws {
+   public:
+    Draws(const KMeansCuda& own, const KMeansRowArrays& rows) : own_(own), rows_(rows) {
+      const DeviceGuard guard(own.context_->device());
+      const KMeansWorkspace& layout = own.layout_;
+      task_.tree = DrawTree(rows.count);
+      task_.nearest = own.at<float>(layout.nearest);
+      task_.owner = own.at<int32_t>(layout.owners);
+      task_.sums = own.at<double>(layout.draw_sums);
+      if (rows.weights != nullptr) {
+        own.context_->copy(own.at<float>(layout.weights), rows.weights, rows.count * 4);
+        task_.weights = own.at<float>(layout.weights);
+      }
+      launch_no_candidates(task_, own.stream());
+    }
+
+    void take_nearer(int64_t first, ProgressMeter&) override {
+      const DeviceGuard guard(own_.context_->device());
+      launch_take_nearer(task_, own_.keys(), own_.labels(), first, own_.stream());
+    }
+
+    double add_up(ProgressMeter&) override {
+      const DeviceGuard guard(own_.context_->device());
+      launch_add_up(task_, own_.stream());
+      const int level = task_.tree.top();
+      std::vector<double> top(static_cast<size_t>(task_.tree.sizes[level]));
+      own_.context_->copy(top.data(), task_.sums + task_.tree.offsets[level], array_bytes<double>(std::ssize(top)));
+      own_.context_->synchronize();
+      return sum_children([&](int i) { return top[static_cast<size_t>(i)]; }, static_cast<int>(top.size()));
+    }
+
+    std::vector<uint32_t> draw(const std::vector<double>& shares) override {
+      const DeviceGuard guard(own_.context_->device());
+      const auto count = static_cast<int64_t>(shares.size());
+      auto* const on_device = own_.at<uint32_t>(own_.layout_.drawn);
+      own_.context_->copy(own_.at<double>(own_.layout_.shares), shares.data(), array_bytes<double>(count));
+      launch_draw(task_, own_.at<double>(own_.layout_.shares), count, on_device, own_.stream());
+      std::vector<uint32_t> drawn(shares.size());
+      own_.context_->copy(drawn.data(), on_device, array_bytes<uint32_t>(count));
+      own_.context_->synchronize();
+      return drawn;
+    }
+
+    // Whole numbers are exact in any order; others are added up on the host.
+    std::vector<float> weights(int64_t candidates) override {
+      const DeviceGuard guard(own_.context_->device());
+      if (rows_.weights == nullptr) {
+        auto* const found = own_.at<uint32_t>(own_.layout_.candidate_rows);
+        std::vector<uint32_t> counts(static_cast<size_t>(candidates));
+        KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, counts.size() * 4, own_.stream()));
+        launch_count_labels(task_.owner, rows_.count, candidates, found, own_.stream());
+        own_.context_->copy(counts.data(), found, array_bytes<uint32_t>(candidates));
+        own_.context_->synchronize();
+        return {counts.begin(), counts.end()};
+      }
+      own_.context_->copy(rows_.labels, task_.owner, rows_.count * 4);
+      own_.context_->synchronize();
+      std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
+      for (int64_t i = 0; i < rows_.count; ++i) {
+        sums[static_cast<size_t>(rows_.labels[i])] += static_cast<double>(rows_.weights[i]);
+      }
+      return {sums.begin(), sums.end()};
+    }
+
+   private:
+    const KMeansCuda& own_;
+    const KMeansRowArrays rows_;
+    DrawTask task_;
+  };
+
   template <typename T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(workspace_.data() + offset);
@@ -293,10 +373,14 @@ class KMeansCuda final : public KMeansBackend {
     meter.add(piece.count);
   }
 
-  // Keys come with the sums, for which every row is read.
+  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads of
+  // each run would leave the machine idle.
   bool keys_with_sums() const {
+    constexpr int64_t kWideCols = 512;
+    constexpr int64_t kFewRuns = 8192;
+    const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
     return adds_up_ && plan_.cuda.search.products && !wish_.spherical && rows_.weights == nullptr &&
-           shape_.cols <= kMostKeyCols;
+           shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {

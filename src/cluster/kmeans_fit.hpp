@@ -46,12 +46,19 @@ int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, con
 // What was found of rows times 2^exponent, as it is for the rows themselves.
 void scale_back(KMeansModel& model, int exponent);
 
+struct AssignTask {
+  const KMeansParams& params;
+  MatrixView centres;
+  KMeansRows rows;
+  bool wants_keys = true;  // else only labels
+};
+
 // Labels and keys of consecutive rows, which are those of rows and centres times 2^exponent (data_scale.hpp).
 struct AssignedRows {
   int64_t first = 0;
   int64_t count = 0;
   const int32_t* labels = nullptr;
-  const float* keys = nullptr;
+  const float* keys = nullptr;  // null where they were not wanted
   int exponent = 0;
 };
 
@@ -61,12 +68,10 @@ struct AssignedOnDevice {
   float* distances = nullptr;
   MemorySpace space;
 };
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows,
-                   const AssignedOnDevice& out, const Resources& resources);
+void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources);
 
 // Hands out all rows in their order. The values are checked where `check_finite`.
 using KeySink = std::function<void(const AssignedRows& rows)>;
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
-                   const Resources& resources);
+void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& resources);
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cluster/centre_sums.hpp"
+#include "cluster/draw_tree.hpp"
 #include "cluster/kmeans_plan.hpp"
 #include "cuda/workspace_layout.hpp"
 
@@ -38,6 +39,14 @@ struct KMeansWorkspace : WorkspaceLayout {
   int64_t run_starts = 0;     // u32, run_capacity + 1
   int64_t run_sums = 0;       // run_capacity x cols, f64
   int64_t run_weights = 0;    // run_capacity, f64
+
+  // Of candidates for the first centres, where they are drawn in rounds.
+  int64_t nearest = 0;         // f32, of every row
+  int64_t owners = 0;          // i32, likewise
+  int64_t draw_sums = 0;       // f64, of the draws' tree
+  int64_t shares = 0;          // f64, of a round's draws
+  int64_t drawn = 0;           // u32, likewise
+  int64_t candidate_rows = 0;  // u32, of each candidate
 
   // Of the centres.
   int64_t centres[2] = {};  // f32; as they are, and as they will be
@@ -80,6 +89,15 @@ struct KMeansWorkspace : WorkspaceLayout {
     run_starts = take(runs + 1, sizeof(uint32_t));
     run_sums = take(runs, saturating_multiply(shape.cols, sizeof(double)));
     run_weights = take(runs, sizeof(double));
+
+    const int64_t drawing = wish.candidates > 0 ? all : 0;
+    const int64_t draws = wish.candidates > 0 ? shape.clusters : 0;
+    nearest = take(drawing, sizeof(float));
+    owners = take(drawing, sizeof(int32_t));
+    draw_sums = take(drawing > 0 ? DrawTree(drawing).size : 0, sizeof(double));
+    shares = take(draws, sizeof(double));
+    drawn = take(draws, sizeof(uint32_t));
+    candidate_rows = take(wish.candidates, sizeof(uint32_t));
 
     const int64_t totals = sums_up ? shape.clusters : 0;
     const int64_t sum_bytes = saturating_multiply(shape.cols + 1, sizeof(double));

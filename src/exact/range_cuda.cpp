@@ -90,10 +90,7 @@ class RangeDelivery {
     const auto queries = static_cast<size_t>(tile.queries);
     auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
     auto* const starts = rows_.at<int64_t>(layout_.tile_starts);
-    launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
-    std::vector<uint32_t> counted(queries * kRangeTileParts);
-    copy(counted.data(), counts, counted.size() * 4);
-    rows_.context().synchronize();
+    const std::vector<uint32_t> counted = read_counts(tile);
     std::vector<int64_t> places(queries + 1, 0);
     for (size_t q = 0; q < queries; ++q) {
       places[q + 1] = places[q];
@@ -107,8 +104,21 @@ class RangeDelivery {
     copy(starts, places.data(), queries * 8);
     launch_write_tile(tile, counts, starts, room, rows_.stream());
   }
+  // How many rows of a tile are in range, for all queries together. Waits.
+  int64_t count_tile(const RangeTileTask& tile) const {
+    const std::vector<uint32_t> counted = read_counts(tile);
+    return std::accumulate(counted.begin(), counted.end(), int64_t{0});
+  }
 
  private:
+  std::vector<uint32_t> read_counts(const RangeTileTask& tile) const {
+    auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
+    launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
+    std::vector<uint32_t> counted(static_cast<size_t>(tile.queries * kRangeTileParts));
+    copy(counted.data(), counts, counted.size() * 4);
+    rows_.context().synchronize();
+    return counted;
+  }
   void copy(void* to, const void* from, size_t bytes) const {
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, rows_.stream()));
   }
@@ -136,6 +146,10 @@ class RangeSearch : private ProductStep {
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
     round_queries(queries, first, shape_.check_finite, piece);
+    if (many_in_range(queries, piece)) {
+      (void)rows_.read_status(&piece);
+      return search_all_directly(queries, first, piece);
+    }
     RangeWindowTask window;
     window.kind = shape_.kind;
     window.type = shape_.product.operands;
@@ -181,6 +195,36 @@ class RangeSearch : private ProductStep {
   }
 
  private:
+  void search_all_directly(const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
+    for (int64_t first = 0; first < queries.count; first += shape_.query_tile) {
+      const DeviceRowsView tile = slice_rows(queries, first, std::min(shape_.query_tile, queries.count - first));
+      std::vector<uint32_t> numbers(static_cast<size_t>(tile.count));
+      std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first_query + first));
+      search_directly(tile, numbers, piece);
+    }
+  }
+
+  // Whether products would find more than there is room for, going by a sample of the rows: asked only where results
+  // stay, so that the answer is not lost in the time that their copy takes, and every key is soon computed. Waits.
+  bool many_in_range(const DeviceRowsView& queries, const ProductBase& piece) {
+    constexpr int64_t kSample = 256;
+    const int64_t step = piece.rows.count / kSample;
+    if (!delivery_.stays() || step < 32 || !failed_are_quick_directly(queries.count, piece.rows.count)) return false;
+    if (piece.rows.list != nullptr || piece.rows.inverse_norms != nullptr) return false;
+    DeviceRowsView sample = piece.rows;
+    sample.stride *= step;
+    sample.count = kSample;
+    const DeviceRowsView some = slice_rows(queries, 0, std::min(shape_.query_tile, queries.count));
+    launch_distance(metric_, some, sample, shape_.cols, keys_, row_tile_, stream_);
+    RangeTileTask task;
+    task.keys = keys_;
+    task.stride = row_tile_;
+    task.queries = some.count;
+    task.rows = kSample;
+    task.limit = ordered_key(most_);
+    return delivery_.count_tile(task) * step > some.count * shape_.product.capacity;
+  }
+
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(not_found.count, 0, sizeof(uint32_t), stream_));

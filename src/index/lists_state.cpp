@@ -2,15 +2,19 @@
 
 #include "core/memory_budget.hpp"
 #include "core/result_exit.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
-#include "ivf/ivf_search.hpp"
+#include "index/host_rows.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 namespace kith {
 namespace {
@@ -51,25 +55,99 @@ int64_t ListsState::probes_for(int64_t asked) const {
   return std::min(asked, lists);
 }
 
+Device ListsState::device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,
+                              const Resources& resources) const {
+  const auto pairs = static_cast<double>(queries.rows()) * static_cast<double>(content().rows) *
+                     static_cast<double>(probes) / static_cast<double>(model_->lists());
+  DeviceRequest request;
+  request.job = "a search of lists";
+  request.spaces = {queries.space(), out};
+  request.work = {2 * pairs * static_cast<double>(model_->cols()), static_cast<double>(codes_bytes()), 5e13};
+  request.fits = [](Device) { return true; };
+  request.description = [&] {
+    return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
+                       content().rows);
+  };
+  return resolve_device(request, resources);
+}
+
 void ListsState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                         const Resources& resources) const {
-  if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+  const bool on_host = queries.space().host_readable();
+  if (params_.check_finite && on_host) refuse_not_finite("query", queries, {0}, resources);
   KeptRows kept(params.filter, content().rows, resources);
   const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  const Device device = device_for(queries, out.space, search.probes, resources);
+  std::shared_ptr<const GpuLists> lists;
+  if (device.kind == DeviceKind::cuda) {
+    try {
+      lists = on_gpus_.get(device.index, [&] { return make_gpu_lists(device.index, *model_, segments_, resources); });
+    } catch (const OutOfMemory& error) {
+      if (resources.device().kind != DeviceKind::automatic || !on_host || !out.space.host_readable()) throw;
+      resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
+    }
+  }
+  if (lists == nullptr) return search_on_cpu(queries, search, out, resources);
+  search_on_gpu(*lists, queries, search, kept.count(), out, resources);
+}
+
+void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+                               const Resources& resources) const {
   const ResultExit exit(params_.metric);
-  for_float_queries(queries, array_bytes<uint64_t>(params.k), resources, [&](const MatrixView& some, int64_t first) {
-    const HostArray<uint64_t> found(some.rows() * params.k, "the neighbours found", resources);
+  for_float_queries(queries, array_bytes<uint64_t>(search.k), resources, [&](const MatrixView& some, int64_t first) {
+    const HostArray<uint64_t> found(some.rows() * search.k, "the neighbours found", resources);
     search_ivf(*model_, segments_, some, search, found.data(), resources);
     for (int64_t i = 0; i < found.size(); ++i) {
-      out.ids[first * params.k + i] = exit.id(found[i]);
-      out.distances[first * params.k + i] = exit.distance(found[i]);
+      out.ids[first * search.k + i] = exit.id(found[i]);
+      out.distances[first * search.k + i] = exit.distance(found[i]);
     }
   });
+}
+
+void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
+                               const NeighborsView& out, const Resources& resources) const {
+  const int64_t least = std::min(search.k, kept);  // that every query finds
+  const bool on_host = queries.space().host_readable();
+  const bool enough = search.probes == model_->lists() || (search.kept == nullptr && fewest_in(search.probes) >= least);
+  if (!on_host && queries.dtype() == DType::f32 && enough && model_->has_centres()) {
+    return lists.search(queries, search, params_.check_finite, out, resources);
+  }
+  const HostRows rows(queries, resources);
+  const HostNeighbors found(out, resources);
+  if (!on_host && params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+  for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t first) {
+    const NeighborsView& to = found.view();
+    const NeighborsView part{to.ids + first * to.k, to.distances + first * to.k, some.rows(), to.k, to.space};
+    lists.search(some, search, false, part, resources);
+    if (!enough) fill_up(some, search, least, part, resources);
+  });
+  found.deliver(resources);
+}
+
+void ListsState::fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
+                         const Resources& resources) const {
+  for (int64_t query = 0; query < out.queries; ++query) {
+    if (out.ids[query * out.k + least - 1] >= 0) continue;
+    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
+    search_on_cpu(queries.slice(query, 1), search, one, resources);
+  }
+}
+
+int64_t ListsState::fewest_in(int64_t probes) const {
+  std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
+  for (size_t list = 0; list < sizes.size(); ++list) {
+    for (const Segment& segment : segments_) sizes[list] += segment->size_of(static_cast<int64_t>(list));
+  }
+  std::nth_element(sizes.begin(), sizes.begin() + (probes - 1), sizes.end());
+  return std::accumulate(sizes.begin(), sizes.begin() + probes, int64_t{0});
 }
 
 RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                         const Resources& resources) const {
   if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+  if (!queries.space().host_readable() || !params.result_space.host_readable()) {
+    throw Unsupported("a range search of lists runs on the CPU: give queries in host memory, and take results there");
+  }
   KeptRows kept(params.filter, content().rows, resources);
   const IvfRange range{key_of(params_.metric, params.radius), probes_for(params.probes),
                        kept.leaves_some_out() ? kept.bits(resources) : nullptr};
@@ -108,7 +186,7 @@ int64_t ListsState::codes_bytes() const {
   return total;
 }
 
-IndexBytes ListsState::bytes() const { return {model_->bytes() + codes_bytes(), 0}; }
+IndexBytes ListsState::bytes() const { return {model_->bytes() + codes_bytes(), on_gpus_.bytes()}; }
 
 void ListsState::describe(IndexInfo& info) const {
   const int64_t lists = model_->lists();

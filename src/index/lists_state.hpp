@@ -2,8 +2,10 @@
 // after it.
 #pragma once
 
+#include "index/gpu_lists_cache.hpp"
 #include "index/index_state.hpp"
 #include "ivf/ivf_model.hpp"
+#include "ivf/ivf_search.hpp"
 #include "ivf/list_segment.hpp"
 
 #include <cstdint>
@@ -40,12 +42,24 @@ class ListsState final : public IndexState {
 
  private:
   int64_t probes_for(int64_t asked) const;
+  Device device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,
+                    const Resources& resources) const;
+  void search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+                     const Resources& resources) const;
+  void search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
+                     const NeighborsView& out, const Resources& resources) const;
+  // Searches those again, with more lists, that have found fewer than `least`.
+  void fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
+               const Resources& resources) const;
   int64_t codes_bytes() const;
+  // The vectors of so many lists, at least.
+  int64_t fewest_in(int64_t probes) const;
 
   const IndexParams params_;
   const Model model_;
   const std::vector<Segment> segments_;  // in the order of their rows
   const int64_t probes_;
+  const GpuListsCache on_gpus_;
 };
 
 }  // namespace kith

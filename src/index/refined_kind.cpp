@@ -5,6 +5,7 @@
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
 #include "index/code_store.hpp"
+#include "index/host_rows.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -41,6 +42,8 @@ class RefinedState final : public IndexState {
     // Many queries take turns, so that their candidates stay few beside the result.
     const int64_t wanted = factor > rows / params.k ? std::max(rows, params.k) : factor * params.k;
     const int64_t together = std::clamp<int64_t>(kCandidatesTogether / wanted, 1, std::max<int64_t>(out.queries, 1));
+    const HostRows on_host(queries, resources);
+    const HostNeighbors results(out, resources);
     Neighbors candidates(together, wanted, resources);
     for (int64_t first = 0; first < out.queries; first += together) {
       const int64_t count = std::min(together, out.queries - first);
@@ -48,10 +51,12 @@ class RefinedState final : public IndexState {
       coarse.k = wanted;
       NeighborsView some = candidates.view();
       some.queries = count;
-      inner_->search(queries.slice(first, count), some, coarse, resources);
-      refine(queries.slice(first, count), some,
-             {out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space}, resources);
+      const MatrixView part = on_host.view().slice(first, count);
+      const NeighborsView& to = results.view();
+      inner_->search(part, some, coarse, resources);
+      refine(part, some, {to.ids + first * to.k, to.distances + first * to.k, count, to.k, to.space}, resources);
     }
+    results.deliver(resources);
   }
 
   RangeNeighbors range_search(const MatrixView&, const RangeSearchParams&, const Resources&) const override {

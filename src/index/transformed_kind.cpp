@@ -1,6 +1,7 @@
 #include "index/transformed_kind.hpp"
 
 #include "core/memory_budget.hpp"
+#include "index/host_rows.hpp"
 #include "index/transformed_source.hpp"
 #include "rows/finite_check.hpp"
 
@@ -46,8 +47,9 @@ class TransformedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
-    for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
+    const HostRows on_host(queries, resources);
+    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
+    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t first) {
       const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
       inner_->search(some, part, params, resources);
     });
@@ -55,9 +57,10 @@ class TransformedState final : public IndexState {
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
-    if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+    const HostRows on_host(queries, resources);
+    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
     MatrixBuffer transformed(DType::f32, queries.rows(), chain_->out(), "transformed queries", resources);
-    chain_->apply(queries, transformed.mutable_view(), resources);
+    chain_->apply(on_host.view(), transformed.mutable_view(), resources);
     return inner_->range_search(transformed.view(), params, resources);
   }
 

@@ -251,7 +251,7 @@ IndexParts read_inverted_product(FaissSource& source, bool fast) {
   int32_t block_rows = 0;
   if (fast) {
     block_rows = source.number<int32_t>("the vectors of a block");
-    source.skip(sizeof(uint64_t) + 2 * sizeof(int32_t), "how the index is searched");
+    source.skip(2 * sizeof(uint64_t) + sizeof(int32_t), "how the index is searched");
   }
   lists.codec = read_product_quantizer(source, header.cols);
   const int64_t bytes = lists.codec.format.bytes();

@@ -181,9 +181,9 @@ class FaissWriter {
     }
     sink_.values(std::span<const uint8_t>(codes.begin(), codes.end()));
     if (!product) return;
-    sink_.number(int32_t{0});  // search_type, encode_signs, polysemous_ht: its defaults
+    sink_.number(int32_t{0});  // search_type, encode_signs, polysemous_ht: FAISS's defaults
     sink_.flag(false);
-    sink_.number(int32_t{0});
+    sink_.number(static_cast<int32_t>(format.parts * format.bits + 1));
   }
 
   void write_inverted(bool own_ids) {

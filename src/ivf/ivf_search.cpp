@@ -12,6 +12,7 @@
 #include "ivf/list_scan.hpp"
 #include "ivf/probe_table.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/lists/rank_value.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ constexpr int64_t kMostTaskRows = 1 << 15;   // vectors of a task
 
 struct IvfPlan {
   int64_t query_batch = 0;
-  ListScanShape scan;
+  ListProductShape scan;
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
 };
@@ -42,11 +43,12 @@ struct Wish {
   int64_t list_length = 0;  // of candidates
   int64_t probes = 0;
   int64_t fewest = 0;  // kept vectors that a query's lists must hold, where all lists do
+  bool lowers = true;  // the k best so far lower a query's threshold
 };
 
 int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
   const int64_t cols = model.cols();
-  const int64_t per_query = CandidateList::bytes_for(wish.list_length) + static_cast<int64_t>(sizeof(QueryLock)) +
+  const int64_t per_query = CandidateList::bytes_for(wish.list_length) + static_cast<int64_t>(sizeof(QueryLock) + sizeof(std::atomic<float>)) +
                             array_bytes<float>(cols) + array_bytes<double>(1) + array_bytes<int64_t>(1);
   // Ranking plans with what it finds; some room makes it quick.
   const int64_t ranking = model.has_centres() ? rank_bytes(queries, wish.probes) + (int64_t{4} << 20) +
@@ -60,11 +62,10 @@ int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, co
 IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, const PlanBudget& budget,
                     const Resources& resources) {
   IvfPlan plan;
-  const PanelFormat best = choose_panel_format(key_kind(model.metric), DType::f32, DType::f32, model.cols(), budget.cpu);
-  plan.scan = ListScanShape::choose(best == PanelFormat::bf16 ? best : PanelFormat::f32, model.cols());
+  plan.scan = ListProductShape::choose(model.cols(), queries, budget.cpu);
   const int64_t per_thread =
       ListScan::bytes_for(plan.scan, model.cols()) + CandidateScratch::bytes_for(wish.list_length);
-  const int64_t fixed = budget.threads * per_thread + array_bytes<int64_t>(model.lists());
+  const int64_t fixed = budget.threads * per_thread + ListTables::bytes_for(model, plan.scan.engine);
   const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch, resources); };
   plan.query_batch = std::min(queries, kMostQueries);
   while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) plan.query_batch = divide_up(plan.query_batch, 2);
@@ -123,10 +124,10 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
 // The search of batch after batch, whatever is made of the candidates.
 class BatchSearch {
  public:
-  BatchSearch(const ListedVectors& vectors, const std::vector<float>& origin, const int64_t* sizes,
+  BatchSearch(const ListedVectors& vectors, std::vector<float> origin, const int64_t* sizes,
               const uint64_t* kept, const Wish& wish, const IvfPlan& plan, const Resources& resources)
       : vectors_(vectors),
-        origin_(origin),
+        tables_(vectors.model(), plan.scan.engine, std::move(origin), resources),
         sizes_(sizes),
         kept_(kept),
         wish_(wish),
@@ -137,6 +138,7 @@ class BatchSearch {
         inverse_norms_(plan.query_batch, "the queries' norms", resources),
         list_memory_(plan.query_batch * CandidateList::bytes_for(wish.list_length), "the candidate lists", resources),
         locks_(static_cast<size_t>(plan.query_batch)),
+        thresholds_(static_cast<size_t>(plan.query_batch)),
         probes_(plan.query_batch, wish.probes, resources) {
     std::byte* const candidates = list_memory_.data() + array_bytes<CandidateList>(plan.query_batch);
     const int64_t bytes = CandidateList::capacity_for(wish.list_length) * CandidateList::kBytesPerCandidate;
@@ -177,9 +179,13 @@ class BatchSearch {
   int64_t number(int64_t query) const { return numbers_[static_cast<size_t>(query)]; }
 
   void run(CandidateUser& user, ProgressMeter& meter) {
-    for (int64_t q = 0; q < queries(); ++q) lists()[q].reset(user.threshold(q));
-    const ListScanContext context{vectors_, key_kind(vectors_.model().metric), queries_.data(), inverse_norms_.data(),
-                                  origin_,  lists(), locks_.data(), user, kept_, meter};
+    for (int64_t q = 0; q < queries(); ++q) {
+      lists()[q].reset(user.threshold(q));
+      thresholds_[static_cast<size_t>(q)] = user.threshold(q);
+    }
+    const int64_t k = wish_.lowers ? wish_.list_length : 0;
+    const ListScanContext context{vectors_,      tables_,            queries_.data(), inverse_norms_.data(), k, lists(),
+                                  locks_.data(), thresholds_.data(), user,            kept_,                 meter};
     std::vector<std::unique_ptr<ListScan>> scans;
     for (int slot = 0; slot < resources_.threads(); ++slot) {
       scans.push_back(std::make_unique<ListScan>(context, plan_.scan, slot, resources_));
@@ -211,7 +217,7 @@ class BatchSearch {
       if (first == 0 && held >= wish_.list_length) first = count;
     }
     probes_.counts[to] = static_cast<int32_t>(count);
-    probes_.firsts[to] = static_cast<int32_t>(first == 0 ? count : first);
+    probes_.firsts[to] = static_cast<int32_t>(first == 0 || !wish_.lowers ? count : first);
     return held >= wish_.fewest || width == vectors_.model().lists();
   }
 
@@ -249,7 +255,7 @@ class BatchSearch {
 
  private:
   const ListedVectors& vectors_;
-  const std::vector<float>& origin_;
+  const ListTables tables_;
   const int64_t* const sizes_;
   const uint64_t* const kept_;
   const Wish wish_;
@@ -260,6 +266,7 @@ class BatchSearch {
   HostArray<double> inverse_norms_;
   HostBuffer list_memory_;
   std::vector<QueryLock> locks_;
+  std::vector<std::atomic<float>> thresholds_;
   ProbeTable probes_;
   std::vector<int64_t> numbers_;
 };
@@ -269,6 +276,7 @@ class NearestUser final : public CandidateUser {
  public:
   NearestUser(BatchSearch& batch, int64_t k, int64_t stride, uint64_t* neighbors, const Resources& resources)
       : batch_(batch),
+        k_(k),
         stride_(stride),
         neighbors_(neighbors),
         memory_(resources.threads() * CandidateScratch::bytes_for(k), "selection", resources) {
@@ -279,14 +287,26 @@ class NearestUser final : public CandidateUser {
   float threshold(int64_t) const override { return kInfinity; }
   bool ties_may_count() const override { return true; }
   void make_room(CandidateList* list, int64_t, uint32_t, int slot, const RowScorer& score) override {
-    list->make_room(scratch_[static_cast<size_t>(slot)], score);
+    lower(list);
+    const bool nearly_full = list->size() > k_ + k_ / 4 + 16;  // it would be full again too soon
+    if (nearly_full) list->make_room(scratch_[static_cast<size_t>(slot)], score);
   }
   void finish(CandidateList* list, int64_t query, uint32_t, int slot, const RowScorer& score) override {
-    list->finish(neighbors_ + batch_.number(query) * stride_, 0, scratch_[static_cast<size_t>(slot)], score);
+    const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
+    lower(list);
+    const int64_t count = list->drain(0, scratch, score);
+    merge_neighbors(neighbors_ + batch_.number(query) * stride_, k_, scratch.neighbors, count,
+                    scratch.neighbors + CandidateList::capacity_for(k_));
   }
 
  private:
+  // To a key that k candidates do not exceed.
+  void lower(CandidateList* list) const {
+    if (list->size() >= k_) list->lower_to(rank_value(list->upper(), list->size(), k_));
+  }
+
   const BatchSearch& batch_;
+  const int64_t k_;
   const int64_t stride_;
   uint64_t* const neighbors_;
   HostBuffer memory_;
@@ -407,7 +427,7 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
   ProgressMeter collecting("collect", queries.rows(), quiet);
   if (vectors.size() > 0 && queries.rows() > 0) {
     const HostArray<int64_t> sizes = kept_sizes(model, segments, nullptr, resources);
-    for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0}, sizes, resources,
+    for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0, false}, sizes, resources,
                    [&](BatchSearch& batch, const Resources& planned, ProgressMeter& meter) {
                      RangeUser user(batch, range.most, hits, planned);
                      batch.run(user, meter);

@@ -1,9 +1,10 @@
 // The list-major scan: a piece of a list is decoded once and multiplied by all queries that probe the list.
 //
-// Products of packed panels are compared in registers with each query's threshold; what they cannot exclude is put on
-// the query's candidate list, of which the canonical distance to the decoded vector decides (kernels/select). Lists of
-// one query are scanned by several threads at once, so that its candidates have a lock. Which thread comes first
-// changes only which vectors become candidates, never the result.
+// Products (list_product.hpp) are compared with each query's threshold; what they cannot exclude is put on the query's
+// candidate list, of which the canonical distance to the decoded vector decides (kernels/select). A piece that alone
+// has k vectors to offer lowers the threshold before any is put there. Lists of one query are scanned by several
+// threads at once, so that its candidates have a lock. Which thread comes first changes only which vectors become
+// candidates, never the result.
 //
 // Candidates are numbered by places: those of the first segment, then those of the second, ...
 //
@@ -17,13 +18,15 @@
 #include "core/parallel_for.hpp"
 #include "exact/scan_context.hpp"
 #include "ivf/ivf_model.hpp"
-#include "ivf/list_panels.hpp"
+#include "ivf/list_product.hpp"
 #include "ivf/list_segment.hpp"
-#include "kernels/panels/packed_queries.hpp"
+#include "kernels/lists/list_hits.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <thread>
 #include <vector>
 
 namespace kith {
@@ -71,23 +74,16 @@ class QueryLock {
 
 struct ListScanContext {
   const ListedVectors& vectors;
-  KeyKind kind;
-  const float* queries;           // of the batch, one after the other
-  const double* inverse_norms;    // of the queries, for cosine
-  const std::vector<float>& origin;  // of a list without a centre
-  CandidateList* lists;           // one for each query
+  const ListTables& tables;
+  const float* queries;         // of the batch, one after the other
+  const double* inverse_norms;  // of the queries, for cosine
+  int64_t k;                    // neighbours that lower a threshold; 0 where nothing does
+  CandidateList* lists;         // one for each query
   QueryLock* locks;
+  std::atomic<float>* thresholds;  // of the lists
   CandidateUser& user;
   const uint64_t* kept;  // bits of row numbers, or null where all rows count
   ProgressMeter& meter;
-};
-
-struct ListScanShape {
-  PanelFormat format = PanelFormat::f32;
-  int64_t query_block = 0;  // queries packed at a time
-  int64_t piece_rows = 0;   // vectors decoded at a time
-
-  static ListScanShape choose(PanelFormat format, int64_t cols);
 };
 
 // Some vectors of a list and some queries that probe it.
@@ -101,34 +97,35 @@ struct ListTask {
 };
 
 // One thread's.
-class ListScan final : private PanelHits {
+class ListScan {
  public:
-  ListScan(const ListScanContext& context, const ListScanShape& shape, int slot, const Resources& resources);
-  static int64_t bytes_for(const ListScanShape& shape, int64_t cols);
+  ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
+  static int64_t bytes_for(const ListProductShape& shape, int64_t cols);
 
   void run(const ListTask& task);
   // Hands the query's list to the user.
   void finish(int64_t query);
 
  private:
-  void pack_queries(const ListTask& task);
-  void on_hit(int64_t query, int64_t panel, const float* values) override;
-  void set_limit(int64_t query);
+  // What a query accepts, less its error: that of a value whose key is at the threshold.
+  float limit_of(int64_t query, float threshold) const;
+  // Puts the hits of one query on its list.
+  void take_hits(int64_t query, int64_t place_in_group, int64_t first_place);
+  // Drops those that the filter leaves out. Returns how many stay.
+  int64_t keep_hits(float* values, uint32_t* rows, int64_t count, int64_t first_place) const;
   RowScorer scorer(int64_t query);
 
   const ListScanContext context_;
-  const ListScanShape shape_;
+  const ListProductShape shape_;
   const int slot_;
   const int64_t cols_;
-  ListPanels rows_;
-  PackedQueries queries_;
-  HostBuffer packing_;
-  HostArray<float> gathered_;  // a panel's queries, or vectors to score
-  HostArray<float> limits_;
-  std::vector<float> origin_;
-  PanelQueries panels_;
+  const bool root_;  // keys are roots of values
+  std::unique_ptr<ListProduct> product_;
+  HostArray<float> hit_values_;
+  HostArray<uint32_t> hit_rows_;
+  HostArray<float> scored_;  // decoded vectors
+  ListHits hits_;
   ListTask task_;
-  int64_t first_place_ = 0;  // of the piece
 };
 
 }  // namespace kith

@@ -90,10 +90,19 @@ ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, H
       if (rows_[i] <= rows_[i - 1]) throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
     }
   }
+  int64_t list = 0;
+  for (int64_t place = 0; place < size(); place += kMarkEvery) {
+    while (offsets_[list + 1] <= place) ++list;
+    marks_.push_back(static_cast<uint32_t>(list));
+  }
+  marks_.push_back(static_cast<uint32_t>(lists() - 1));
 }
 
 int64_t ListSegment::list_of(int64_t place) const {
-  return std::upper_bound(offsets_.begin(), offsets_.end(), place) - offsets_.begin() - 1;
+  const auto mark = static_cast<size_t>(place / kMarkEvery);
+  // The first list that ends behind the place, among those that the marks leave.
+  const int64_t* const ends = offsets_.data() + 1;
+  return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
 }
 
 // Counting sort: tasks of consecutive rows count, then place, what belongs to each list. Rows come in their order, so

@@ -4,7 +4,7 @@
 // list and nothing rounded up. An index has a few segments; those of later rows come later, and merging concatenates
 // them list by list.
 //
-// Memory: code bytes + 4 for each vector, 8 for each list.
+// Memory: code bytes + 4 for each vector, 8 for each list, and 4 for every 256 vectors to find the list of a place.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -37,13 +37,16 @@ class ListSegment {
   const uint8_t* code(int64_t place) const { return codes_.data() + place * code_bytes_; }
   // The list that holds a place.
   int64_t list_of(int64_t place) const;
-  int64_t bytes() const { return offsets_.bytes() + codes_.bytes() + rows_.bytes(); }
+  int64_t bytes() const { return offsets_.bytes() + codes_.bytes() + rows_.bytes() + static_cast<int64_t>(4 * marks_.size()); }
 
  private:
+  static constexpr int64_t kMarkEvery = 256;
+
   HostArray<int64_t> offsets_;
   HostArray<uint8_t> codes_;
   HostArray<uint32_t> rows_;
   int64_t code_bytes_;
+  std::vector<uint32_t> marks_;  // the lists of places 0, kMarkEvery, ... and the last list
 };
 
 using Segment = std::shared_ptr<const ListSegment>;

@@ -6,6 +6,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "exact/knn_checks.hpp"
 #include "io/dtype_conversion.hpp"
 #include "quantize/product_nearest_cpu.hpp"
 #include "quantize/product_training.hpp"
@@ -59,6 +60,14 @@ int64_t value_count(const CodeFormat& format) {
 }
 
 }  // namespace
+
+void CodeSpec::validate() const {
+  if (kind == CodeKind::stored) return;
+  check_bits(*this);
+  if (kind == CodeKind::product && parts < 1) {
+    throw InvalidArgument(fmt::format("parts = {}; a vector has at least 1 sub-vector", parts));
+  }
+}
 
 CodeFormat CodeSpec::format_for(int64_t cols) const {
   if (cols < 1) throw InvalidArgument("the rows have no columns");
@@ -186,11 +195,23 @@ void Codec::State::encode_rows(const MatrixView& rows, uint8_t* codes, float* fl
 }
 
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
+  encode(rows, MutableMatrixView(codes, rows.rows(), format().bytes()), resources);
+}
+
+void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out,
+                   const Resources& resources) const {
+  decode(MatrixView(codes, count, format().bytes()), out, resources);
+}
+
+void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
   const DefaultFloatMode mode;
   const CodeFormat& format = state_->format;
   if (rows.cols() != format.cols) {
     throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), format.cols));
   }
+  check_host_readable("rows", rows);
+  check_host_readable("codes", codes);
+  auto* const bytes_out = static_cast<uint8_t*>(codes.data());
   const int64_t floats = state_->scratch_floats(rows.dtype(), std::min(kTaskRows, rows.rows()));
   const int64_t bytes = std::min(kTaskRows, rows.rows()) * std::max(format.parts, format.cols);
   const HostArray<float> float_scratch(resources.threads() * floats, "a block of rows", resources);
@@ -200,7 +221,7 @@ void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& reso
   parallel_for(divide_up(rows.rows(), kTaskRows), meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task * kTaskRows;
     const MatrixView some = rows.slice(first, std::min(kTaskRows, rows.rows() - first));
-    uint8_t* const to = codes + first * format.bytes();
+    uint8_t* const to = bytes_out + first * format.bytes();
     if (format.kind == CodeKind::stored) {
       const std::string name = "rows";
       for (int64_t i = 0; i < some.rows(); ++i) {
@@ -235,20 +256,30 @@ void Codec::State::decode_rows(const uint8_t* codes, const MutableMatrixView& ou
   }
 }
 
-void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out,
-                   const Resources& resources) const {
+void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   const DefaultFloatMode mode;
   const CodeFormat& format = state_->format;
+  const int64_t count = codes.rows();
   if (out.dtype() != DType::f32 || out.rows() != count || out.cols() != format.cols) {
     throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
                                       name_of(out.dtype()), count, format.cols));
   }
+  check_host_readable("codes", codes);
+  check_host_readable("outputs", out);
+  const auto* const from = static_cast<const uint8_t*>(codes.data());
   const HostArray<uint8_t> scratch(format.bits == 8 ? 0 : resources.threads() * format.cols, "a code", resources);
   ProgressMeter meter("decode", count, resources);
   parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
     const int64_t first = task * kTaskRows;
     const int64_t some = std::min(kTaskRows, count - first);
-    state_->decode_rows(codes + first * format.bytes(), out.slice(first, some), scratch.data() + slot * format.cols);
+    uint8_t* const bytes = scratch.data() + slot * format.cols;
+    if (codes.row_stride() == format.bytes()) {
+      state_->decode_rows(from + first * format.bytes(), out.slice(first, some), bytes);
+    } else {
+      for (int64_t i = first; i < first + some; ++i) {
+        state_->decode_rows(from + i * codes.row_stride(), out.slice(i, 1), bytes);
+      }
+    }
     meter.add(some);
   });
   meter.finish();

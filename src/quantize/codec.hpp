@@ -30,7 +30,9 @@ struct CodeSpec {
   int bits = 8;              // of a value (4, 6, 8) or a sub-vector (4 to 8)
   int64_t parts = 0;         // sub-vectors
 
-  // InvalidArgument for what makes no codes of so many columns; near divisors are named.
+  // InvalidArgument for bits and parts that make no codes at all,
+  void validate() const;
+  // and for what makes no codes of so many columns; near divisors are named.
   CodeFormat format_for(int64_t cols) const;
 };
 
@@ -58,6 +60,9 @@ class Codec {
   // a sub-vector with such a value the first codeword.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
+  // The same with codes as a matrix of bytes; encoded ones follow each other without gaps.
+  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
+  void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const;
 
  private:
   struct State;

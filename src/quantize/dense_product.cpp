@@ -8,6 +8,7 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
+#include "quantize/fused_cpu-inl.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -90,22 +91,6 @@ constexpr int kBlockVectors = 4;
 constexpr int kBlockRows = 4;
 constexpr int kBlockVectors = 3;
 #endif
-
-// a * b + c with one rounding.
-using Floats = hn::Vec<F32>;
-HWY_INLINE Floats fused(Floats a, Floats b, Floats c) {
-#if HWY_NATIVE_FMA
-  return hn::MulAdd(a, b, c);
-#else
-  constexpr int64_t kFloats = hn::MaxLanes(F32());
-  HWY_ALIGN float x[kFloats], y[kFloats], z[kFloats];
-  hn::Store(a, F32(), x);
-  hn::Store(b, F32(), y);
-  hn::Store(c, F32(), z);
-  for (int64_t i = 0; i < kFloats; ++i) z[i] = std::fma(x[i], y[i], z[i]);
-  return hn::Load(F32(), z);
-#endif
-}
 
 template <typename V>
 constexpr int64_t kBlockCols = kBlockVectors* static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<V>()));

@@ -1,5 +1,6 @@
 #include "quantize/random_rotation.hpp"
 
+#include "quantize/logarithm.hpp"
 #include "quantize/orthonormal_rows.hpp"
 
 #include <algorithm>
@@ -9,21 +10,6 @@ namespace kith {
 namespace {
 
 constexpr uint64_t kRotationStream = 0x726F7461;
-
-// The natural logarithm of a positive number, from operations that every processor rounds alike.
-double logarithm(double x) {
-  int exponent = 0;
-  double m = std::frexp(x, &exponent);
-  if (m < 0.70710678118654752) {
-    m *= 2;
-    --exponent;
-  }
-  const double z = (m - 1) / (m + 1);
-  const double square = z * z;
-  double sum = 0;
-  for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
-  return 2 * z * sum + exponent * 0.69314718055994531;
-}
 
 // In (-1, 1).
 double uniform(uint32_t high, uint32_t low) {

@@ -7,10 +7,10 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/knn_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "quantize/dense.hpp"
 #include "quantize/dense_product.hpp"
+#include "quantize/transform_cuda.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -132,7 +132,9 @@ void check_parts(const TransformParts& parts) {
   if (parts.kind == Kind::padding && parts.out < parts.in) fail("can only add columns; use PCA to have fewer");
 }
 
-void check_rows(const MatrixView& rows, int64_t cols, const MutableMatrixView& out, int64_t out_cols) {
+}  // namespace
+
+void check_transform_rows(const MatrixView& rows, int64_t cols, const MutableMatrixView& out, int64_t out_cols) {
   if (rows.cols() != cols) {
     throw InvalidArgument(fmt::format("the rows have {} columns; the transform takes {}", rows.cols(), cols));
   }
@@ -142,7 +144,16 @@ void check_rows(const MatrixView& rows, int64_t cols, const MutableMatrixView& o
   }
 }
 
-}  // namespace
+std::optional<int> device_of_rows(const MatrixView& rows, const MatrixView& out) {
+  const bool from = !rows.space().host_readable();
+  const bool to = !out.space().host_readable();
+  if (from && to && rows.space().device != out.space().device) {
+    throw InvalidArgument(fmt::format("the rows lie on cuda:{} and the output on cuda:{}; both must be on one device",
+                                      rows.space().device, out.space().device));
+  }
+  if (!from && !to) return std::nullopt;
+  return from ? rows.space().device : out.space().device;
+}
 
 Transform::Transform(TransformParts parts, const Resources& resources) : parts_(std::move(parts)) {
   check_parts(parts_);
@@ -153,15 +164,22 @@ std::shared_ptr<const Transform> Transform::from_parts(TransformParts parts, con
   return std::shared_ptr<const Transform>(new Transform(std::move(parts), resources));
 }
 
+void Transform::check_reversible() const {
+  if (!orthonormal_) {
+    throw Unsupported(fmt::format("the transform \"{}\" cannot be undone: its matrix is not orthonormal", parts_.name));
+  }
+}
+
 void Transform::apply(const MatrixView& rows, const MutableMatrixView& out, const Resources& outer) const {
   const DefaultFloatMode mode;
-  check_rows(rows, in(), out, this->out());
+  check_transform_rows(rows, in(), out, this->out());
   const Resources resources = outer.with_progress({});
+  if (const std::optional<int> device = device_of_rows(rows, out)) {
+    return transform_cuda({{&parts_, true}}, rows, out, *device, resources);
+  }
   if (parts_.kind == Kind::linear && parts_.offset.empty()) {
     return multiply_rows(rows, MatrixView(parts_.matrix.data(), parts_.out, parts_.in), out, resources);
   }
-  check_host_readable("rows", rows);
-  check_host_readable("output", out);
   switch (parts_.kind) {
     case Kind::linear: return multiply_with_offset(parts_, rows, out, resources);
     case Kind::shift: return shift_rows(rows, parts_.offset.data(), 1.0f, out, resources);
@@ -172,18 +190,17 @@ void Transform::apply(const MatrixView& rows, const MutableMatrixView& out, cons
 
 void Transform::reverse(const MatrixView& rows, const MutableMatrixView& out, const Resources& outer) const {
   const DefaultFloatMode mode;
-  check_rows(rows, this->out(), out, in());
+  check_transform_rows(rows, this->out(), out, in());
+  check_reversible();
   const Resources resources = outer.with_progress({});
-  check_host_readable("rows", rows);
-  check_host_readable("output", out);
+  if (const std::optional<int> device = device_of_rows(rows, out)) {
+    return transform_cuda({{&parts_, false}}, rows, out, *device, resources);
+  }
   switch (parts_.kind) {
     case Kind::shift: return shift_rows(rows, parts_.offset.data(), -1.0f, out, resources);
     case Kind::unit_length:
     case Kind::padding: return resize_rows(rows, out, resources);
     case Kind::linear: break;
-  }
-  if (!orthonormal_) {
-    throw Unsupported(fmt::format("the transform \"{}\" cannot be undone: its matrix is not orthonormal", parts_.name));
   }
   const HostArray<float> transposed(parts_.in * parts_.out, "a transposed transform", resources);
   for (int64_t j = 0; j < parts_.out; ++j) {

@@ -23,6 +23,9 @@
 
 namespace kith {
 
+// InvalidArgument unless the rows have `cols` columns and `out` is f32, as many rows x out_cols.
+void check_transform_rows(const MatrixView& rows, int64_t cols, const MutableMatrixView& out, int64_t out_cols);
+
 class Transform {
  public:
   // InvalidArgument where the parts do not fit each other.
@@ -32,7 +35,8 @@ class Transform {
   int64_t in() const { return parts_.in; }
   int64_t out() const { return parts_.out; }
 
-  // Rows of any dtype to f32 rows of out() columns, elsewhere in memory.
+  // Rows of any dtype to f32 rows of out() columns, elsewhere in memory. Both may lie in a GPU's memory, which then
+  // does the work; complete on return.
   void apply(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const;
 
   // The way back, f32 to f32: exact up to rounding where nothing was lost. A linear step goes back by its transpose,
@@ -40,6 +44,8 @@ class Transform {
   // are not known any more: rows of unit length stay as they are.
   void reverse(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const;
   bool reversible() const { return orthonormal_; }
+  // Throws what reverse() would.
+  void check_reversible() const;
 
  private:
   Transform(TransformParts parts, const Resources& resources);

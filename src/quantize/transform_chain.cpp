@@ -5,7 +5,7 @@
 
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
-#include "exact/knn_checks.hpp"
+#include "quantize/transform_cuda.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -29,10 +29,12 @@ struct PieceStep {
 };
 
 void widen_all(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) {
-  check_host_readable("rows", rows);
-  check_host_readable("output", out);
   if (out.dtype() != DType::f32 || out.rows() != rows.rows() || out.cols() != rows.cols()) {
     throw InvalidArgument("the output has another shape than the rows, or is not f32");
+  }
+  if (const std::optional<int> device = device_of_rows(rows, out)) {
+    const TransformParts same{TransformParts::Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
+    return transform_cuda({{&same, true}}, rows, out, *device, resources);
   }
   ProgressMeter meter("transform", rows.rows(), resources);
   parallel_for(rows.rows(), meter, resources,
@@ -43,8 +45,15 @@ void widen_all(const MatrixView& rows, const MutableMatrixView& out, const Resou
 // Piece by piece through all steps; between steps rows lie in one of two buffers.
 void run_steps(const std::vector<PieceStep>& steps, const MatrixView& rows, const MutableMatrixView& out,
                const Resources& resources) {
-  if (out.rows() != rows.rows()) {
-    throw InvalidArgument(fmt::format("the output has {} rows; there are {}", out.rows(), rows.rows()));
+  const PieceStep& begin = steps.front();
+  check_transform_rows(rows, begin.forward ? begin.transform->in() : begin.transform->out(), out, steps.back().out());
+  if (const std::optional<int> device = device_of_rows(rows, out)) {
+    std::vector<TransformRun> runs;
+    for (const PieceStep& step : steps) {
+      if (!step.forward) step.transform->check_reversible();
+      runs.push_back({&step.transform->parts(), step.forward});
+    }
+    return transform_cuda(runs, rows, out, *device, resources);
   }
   int64_t widest = 1;
   for (const PieceStep& step : steps) widest = std::max({widest, step.transform->in(), step.transform->out()});

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "quantize/opq.hpp"
 #include "quantize/pca.hpp"
 #include "quantize/random_rotation.hpp"
 #include "quantize/training_rows.hpp"
@@ -16,32 +17,6 @@ namespace {
 
 constexpr int64_t kTrainingRows = 65'536;
 constexpr int64_t kTrainingRowsAColumn = 16;  // of PCA: wide vectors have more to be learnt
-
-int64_t out_cols(const TransformSpec& spec, int64_t in) {
-  const int64_t out = spec.cols == 0 ? in : spec.cols;
-  if (out < 1) throw InvalidArgument(fmt::format("a transform to {} columns; there must be at least one", out));
-  switch (spec.kind) {
-    case TransformKind::pca:
-      if (out > in) {
-        throw InvalidArgument(fmt::format(
-            "PCA to {} columns of rows that have {}: it can only make fewer; pad, or rotate with RR or OPQ", out, in));
-      }
-      break;
-    case TransformKind::padding:
-      if (out < in) {
-        throw InvalidArgument(
-            fmt::format("padding to {} columns of rows that have {} already; PCA drops columns", out, in));
-      }
-      break;
-    case TransformKind::centring:
-    case TransformKind::unit_length:
-      if (out != in)
-        throw InvalidArgument(fmt::format("a shift or a scaling keeps the {} columns; {} were asked for", in, out));
-      break;
-    default: break;
-  }
-  return out;
-}
 
 std::vector<float> as_floats(const Dense& matrix, int64_t rows) {
   std::vector<float> values;
@@ -66,7 +41,7 @@ int64_t most_rows(TransformKind kind, int64_t cols) {
 std::vector<TransformParts> train_step(const TransformSpec& spec, const TrainingRows* rows, int64_t in, uint64_t seed,
                                        const Resources& resources) {
   using Kind = TransformParts::Kind;
-  const int64_t out = out_cols(spec, in);
+  const int64_t out = transformed_cols(spec, in);
   switch (spec.kind) {
     case TransformKind::pca: {
       const PrincipalAxes found = principal_axes(*rows, resources);
@@ -79,21 +54,15 @@ std::vector<TransformParts> train_step(const TransformSpec& spec, const Training
     }
     case TransformKind::unit_length: return {{Kind::unit_length, "L2norm", in, in, {}, {}}};
     case TransformKind::padding: return {{Kind::padding, "Pad", in, out, {}, {}}};
-    case TransformKind::opq: break;
+    case TransformKind::opq: {
+      const Dense matrix = optimized_rotation(*rows, {out, spec.parts}, seed, resources);
+      return {{Kind::linear, "OPQ", in, out, as_floats(matrix, out), {}}};
+    }
   }
-  throw Unsupported("rotations for product codes (OPQ) cannot be trained by this version");
+  throw InvalidArgument("unknown transform");
 }
 
 }  // namespace
-
-bool needs_rows(TransformKind kind) {
-  return kind == TransformKind::pca || kind == TransformKind::opq || kind == TransformKind::centring;
-}
-
-int64_t transformed_cols(const std::vector<TransformSpec>& specs, int64_t cols) {
-  for (const TransformSpec& spec : specs) cols = out_cols(spec, cols);
-  return cols;
-}
 
 TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
                                 const Resources& resources) {

@@ -229,6 +229,32 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsTiesAndExtremesOfFewCentresAsTheCpuDoes)
   }
 }
 
+// So many rows with so many centres about as near that products are asked again, which mark them.
+TEST_F(CudaKMeansOnDevice, PredictsRowsWithManyCentresAboutAsNear) {
+  for (const Shape shape : {Shape::near_duplicates, Shape::gaussian}) {
+    for (const bool spherical : {false, true}) {
+      for (const int64_t clusters : {100, 250}) {
+        const auto data = make_floats(shape, 6500, 170, 12);
+        auto centres = make_floats(shape, clusters, 170, 13);
+        for (int64_t c = 0; c < clusters; ++c) {
+          // Means of rows without clusters are near each other; some are equal.
+          for (int64_t i = 0; i < 170; ++i) centres.row(c)[i] = data.row(c / 2)[i] * 0.02f + data.row(5)[i];
+        }
+        KMeansParams params = random_start(clusters, 1);
+        params.spherical = spherical;
+        KMeans model(params);
+        model.set_centres(centres.view());
+        std::vector<int32_t> labels[2] = {std::vector<int32_t>(6500), std::vector<int32_t>(6500)};
+        std::vector<float> far[2] = {std::vector<float>(6500), std::vector<float>(6500)};
+        model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
+        model.predict(DeviceMatrix(data.view()).view(), labels[1].data(), far[1].data(), on_cuda());
+        EXPECT_EQ(labels[0], labels[1]) << clusters << (spherical ? ", spherical" : "");
+        EXPECT_EQ(far[0], far[1]);
+      }
+    }
+  }
+}
+
 TEST_F(CudaKMeansSmallOnDevice, RefusesOutputsThatDoNotFit) {
   const auto data = make_floats(Shape::gaussian, 50, 6, 4);
   KMeans model(random_start(4, 1));

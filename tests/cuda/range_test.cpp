@@ -31,7 +31,13 @@ RangeNeighbors on_host(const RangeNeighbors& found) {
   return copy;
 }
 
-// On the host, and in the device's memory.
+// Of memory that no limit counts.
+std::shared_ptr<void> device_memory(int64_t count, int64_t bytes_each) {
+  const auto memory = std::make_shared<DeviceArray>(static_cast<size_t>(count * bytes_each));
+  return {memory, memory->data()};
+}
+
+// On the host, and in the device's memory, which is the caller's.
 void expect_range_parity(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                          const Resources& cuda = on_cuda()) {
   SCOPED_TRACE(::testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), "
@@ -41,6 +47,7 @@ void expect_range_parity(const MatrixView& queries, const MatrixView& base, cons
   expect_same_bytes(expected, range_search(queries, base, params, cuda));
   RangeParams staying = params;
   staying.result_space = MemorySpace::cuda(0);
+  staying.allocate = device_memory;
   expect_same_bytes(expected, on_host(range_search(queries, base, staying, cuda)));
 }
 
@@ -106,8 +113,7 @@ TEST_F(CudaRange, FillsTheCallersMemoryOnTheDevice) {
     int64_t bytes = 0;
     params.allocate = [&](int64_t count, int64_t bytes_each) -> std::shared_ptr<void> {
       bytes += count * bytes_each;
-      const auto memory = std::make_shared<DeviceArray>(static_cast<size_t>(count * bytes_each));
-      return {memory, memory->data()};
+      return device_memory(count, bytes_each);
     };
     ResourceOptions options = cuda_options();
     options.device_memory_limit = limit;

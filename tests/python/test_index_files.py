@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(train well|better lists)")
 
 
 @pytest.mark.parametrize("ways", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
-@pytest.mark.parametrize("factory", ["Flat", "IVF8,PQ4", "RR,IVF4,PQ4,RFlat"])
+@pytest.mark.parametrize("factory", ["Flat", "IVF8,PQ4", "OPQ4,IVF4,PQ4,RFlat"])
 def test_pickled_and_copied(ways, factory, vectors):
     x = vectors(500, 16)
     index = made(factory, x, "cosine" if factory == "Flat" else "l2", ids=np.arange(500) + 9, device="cpu")

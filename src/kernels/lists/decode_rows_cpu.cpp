@@ -56,14 +56,26 @@ void decode_scalar(const CodecView& codec, const uint8_t* code, float* out) {
   }
 }
 
-void decode_product(const CodecView& codec, const uint8_t* code, float* out) {
-  const int64_t width = codec.format.part_cols();
+// Codewords of a width that is known here are a few moves, and others a call each. 0: known at run time.
+template <int64_t kWidth>
+void copy_codewords(const CodecView& codec, const uint8_t* code, float* out) {
+  const int64_t width = kWidth > 0 ? kWidth : codec.format.part_cols();
   const int64_t words = codec.format.codewords() * width;
   const int bits = codec.format.bits;
   const float* from = codec.codewords;
   for (int64_t p = 0; p < codec.format.parts; ++p, from += words, out += width) {
     const int64_t word = bits == 8 ? code[p] : sub_code(code, p, bits);
     std::memcpy(out, from + word * width, static_cast<size_t>(width) * sizeof(float));
+  }
+}
+
+void decode_product(const CodecView& codec, const uint8_t* code, float* out) {
+  switch (codec.format.part_cols()) {
+    case 2: return copy_codewords<2>(codec, code, out);
+    case 4: return copy_codewords<4>(codec, code, out);
+    case 8: return copy_codewords<8>(codec, code, out);
+    case 16: return copy_codewords<16>(codec, code, out);
+    default: return copy_codewords<0>(codec, code, out);
   }
 }
 

@@ -86,6 +86,11 @@ class CandidateList {
   }
   // Another list of the same query knows a lower one.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
+  // The same; drops what is then excluded.
+  void lower_to(float threshold) {
+    share_threshold(threshold);
+    drop_above_threshold();
+  }
   int64_t size() const { return count_; }
   const float* lower() const { return lower_; }
   const float* upper() const { return upper_; }
