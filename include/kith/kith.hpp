@@ -6,6 +6,7 @@
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>

@@ -10,6 +10,15 @@ Exact search in one call, or through an index that keeps its vectors ready for m
     index.add(base)
     ids, distances = index.search(queries, k=10)
 
+Compressed, with lists of which a search looks at some::
+
+    index = kith.Index("IVF1024,PQ16")
+    index.train(base)
+    index.add(base)
+    ids, distances = index.search(queries, k=10, probes=32)
+    index.save("base.kith")
+    index = kith.load("base.kith")
+
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
 its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
 
@@ -31,7 +40,8 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
-from kith._index import Index
+from kith._index import Index, IndexInfo
+from kith._index_files import load, read_faiss, write_faiss
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
@@ -52,6 +62,7 @@ __all__ = [
     "CudaDevice",
     "DeviceArray",
     "Index",
+    "IndexInfo",
     "Info",
     "KMeans",
     "KnnGraph",
@@ -68,9 +79,12 @@ __all__ = [
     "info",
     "knn",
     "knn_graph",
+    "load",
     "pairwise_distances",
     "range_search",
+    "read_faiss",
     "read_vectors",
+    "write_faiss",
     "write_vectors",
 ]
 

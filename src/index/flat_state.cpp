@@ -121,6 +121,11 @@ void FlatState::give_parts(IndexParts& parts, const Resources& resources) const 
   }
 }
 
+void FlatState::describe(IndexInfo& info) const {
+  const IndexBytes held = bytes();
+  info.parts.emplace_back("vectors", held.host + held.device);
+}
+
 IndexBytes FlatState::bytes() const {
   IndexBytes total;
   for (const auto& block : blocks_) {

@@ -23,6 +23,7 @@ class FlatState final : public IndexState {
                               const Resources& resources) const override;
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
+  void describe(IndexInfo& info) const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const IndexParams& params() const { return params_; }

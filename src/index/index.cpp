@@ -302,6 +302,7 @@ IndexInfo Index::info() const {
   info.trained = true;
   info.rows = state.content().rows;
   info.dimension = state.content().cols;
+  info.dtype = state.content().dtype;
   state.describe(info);
   info.bytes = state.bytes();
   info.bytes.host += version->ids.bytes();
@@ -317,7 +318,14 @@ void Index::save(const std::string& path, const Resources& resources) const {
 }
 
 Index Index::load(const std::string& path, const Resources& resources) {
-  return IndexAccess::from_parts(load_parts(path, resources), resources);
+  IndexParts parts = load_parts(path, resources);
+  if (!parts.subtracted.empty()) {
+    throw Unsupported(fmt::format(
+        "'{}' holds vectors from which Python has subtracted an offset, since they were float64: load it there, with "
+        "kith.load",
+        path));
+  }
+  return IndexAccess::from_parts(std::move(parts), resources);
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {

@@ -133,6 +133,13 @@ class PartsReader {
     file_.read(section, values.data(), resources_);
     return values;
   }
+  std::vector<double> doubles(std::string_view name, int64_t count) {
+    const Section& section = expect(name, SectionType::f64, {count});
+    const Reservation room(section.bytes, 0, resources_);
+    std::vector<double> values(static_cast<size_t>(count));
+    file_.read(section, values.data(), resources_);
+    return values;
+  }
   MatrixBuffer matrix(std::string_view name, DType dtype, int64_t rows, int64_t cols) {
     const Section& section = expect(name, section_type(dtype), {rows, cols});
     MatrixBuffer values(dtype, rows, cols, purpose(name), resources_);
@@ -237,6 +244,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
     parts.refine->codec = read_codec(reader, "refine.codec", parts.refine->codec.format);
     parts.refine->codes = read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format);
   }
+  if (reader.has("subtracted")) parts.subtracted = reader.doubles("subtracted", parts.cols);
   reader.finish();
   check_parts(parts, reader.resources());
 }
@@ -259,6 +267,9 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
   if (parts.refine) {
     add_codec(writer, "refine.codec", parts.refine->codec);
     add_codes(writer, "refine.codes", parts.refine->codes, parts.rows, parts.refine->codec.format);
+  }
+  if (!parts.subtracted.empty()) {
+    writer.add("subtracted", SectionType::f64, {parts.cols}, {std::as_bytes(std::span(parts.subtracted))});
   }
   writer.write(path, resources);
 }

@@ -171,6 +171,14 @@ bool is_word(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
+void check_subtracted(const IndexParts& parts) {
+  if (parts.subtracted.empty()) return;
+  require_size(static_cast<int64_t>(parts.subtracted.size()), parts.cols, "subtracted");
+  if (!std::all_of(parts.subtracted.begin(), parts.subtracted.end(), [](double v) { return std::isfinite(v); })) {
+    fail("subtracted", "a value is NaN or infinite");
+  }
+}
+
 }  // namespace
 
 PartsProblem::PartsProblem(std::string_view section, std::string_view reason)
@@ -253,6 +261,7 @@ void check_parts(const IndexParts& parts, const Resources& resources) {
   }
   check_ids(parts, resources);
   if (parts.refine) check_refine(parts, resources);
+  check_subtracted(parts);
 }
 
 }  // namespace kith

@@ -30,7 +30,7 @@ inline constexpr size_t kSectionNameBytes = 32;
 inline constexpr size_t kContainerKindBytes = 16;
 
 // The numbers stand in files.
-enum class SectionType : uint32_t { text = 1, u8 = 2, i8 = 3, f16 = 4, bf16 = 5, f32 = 6, u32 = 7, i64 = 8 };
+enum class SectionType : uint32_t { text = 1, u8 = 2, i8 = 3, f16 = 4, bf16 = 5, f32 = 6, u32 = 7, i64 = 8, f64 = 9 };
 
 // 0: no such type.
 constexpr int64_t size_of(SectionType type) {
@@ -42,13 +42,14 @@ constexpr int64_t size_of(SectionType type) {
     case SectionType::bf16: return 2;
     case SectionType::f32:
     case SectionType::u32: return 4;
-    case SectionType::i64: return 8;
+    case SectionType::i64:
+    case SectionType::f64: return 8;
   }
   return 0;
 }
 
 constexpr std::string_view name_of(SectionType type) {
-  constexpr std::array<std::string_view, 9> kNames{"?", "text", "u8", "i8", "f16", "bf16", "f32", "u32", "i64"};
+  constexpr std::array<std::string_view, 10> kNames{"?", "text", "u8", "i8", "f16", "bf16", "f32", "u32", "i64", "f64"};
   return kNames[static_cast<size_t>(type)];
 }
 
