@@ -153,28 +153,35 @@ def torch_lloyd(x: torch.Tensor, centres: torch.Tensor, iterations: int) -> torc
     return torch_labels(x, centres)
 
 
+def prediction(rows: int, cols: int, k: int) -> Case:
+    x = randn(rows, cols, 15)
+    centres = x[:k].contiguous()
+    model = kith.KMeans.of_centres(centres.cpu().numpy())
+    name = f"predict {rows} x {cols}, k = {k}"
+    return Case(name, 1.0, lambda: model.predict(x), lambda: torch_labels(x, centres))
+
+
+def fit(rows: int, cols: int, k: int, *, given: bool) -> Case:
+    """Ten passes each, and one more for the labels. Torch begins with random rows, in the place of k-means++ too."""
+    x = randn(rows, cols, 16)
+    generator = torch.Generator(device="cuda").manual_seed(17)
+    first = x[torch.randperm(rows, device="cuda", generator=generator)[:k]]
+    init = first.cpu().numpy() if given else "kmeans++"
+    name = f"k-means {rows} x {cols}, k = {k}, {'given' if given else 'default'} start"
+    return Case(
+        name,
+        2.0,
+        lambda: kith.KMeans(k, init=init, iterations=10, tol=0).fit(x),
+        lambda: torch_lloyd(x, first, 10),
+    )
+
+
 def clusters() -> Iterator[Case]:
-    for rows, cols, k in ((1_000_000, 8, 8), (5_000_000, 32, 50), (100_000, 784, 100)):
-        x = randn(rows, cols, 15)
-        centres = x[:k].contiguous()
-        model = kith.KMeans.of_centres(centres.cpu().numpy())
-        yield Case(
-            f"predict {rows} x {cols}, k = {k}",
-            1.0,
-            lambda model=model, x=x: model.predict(x),
-            lambda x=x, centres=centres: torch_labels(x, centres),
-        )
-    # Both do ten passes, and one more for the labels. Torch begins with random rows in the place of k-means++.
-    for rows, cols, k, given in ((1_000_000, 8, 8, False), (100_000, 784, 100, True)):
-        x = randn(rows, cols, 16)
-        first = x[torch.randperm(rows, device="cuda", generator=torch.Generator(device="cuda").manual_seed(17))[:k]]
-        init = first.cpu().numpy() if given else "kmeans++"
-        yield Case(
-            f"k-means {rows} x {cols}, k = {k}, {'given' if given else 'default'} start",
-            2.0,
-            lambda x=x, k=k, init=init: kith.KMeans(k, init=init, iterations=10, tol=0).fit(x),
-            lambda x=x, first=first: torch_lloyd(x, first, 10),
-        )
+    yield prediction(1_000_000, 8, 8)
+    yield prediction(5_000_000, 32, 50)
+    yield prediction(100_000, 784, 100)
+    yield fit(1_000_000, 8, 8, given=False)
+    yield fit(100_000, 784, 100, given=True)
 
 
 def milliseconds(call: Callable[[], object], runs: int) -> float:

@@ -339,7 +339,7 @@ class KMeans:
     ) -> Array:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
-        if not self.labels_.size:
+        if not self.labels_.size or on_device(x):  # where they lie, a pass is sooner done than a copy
             return self.predict(x, **options)
         return library_of(x).from_host(self.labels_.copy(), x)
 

@@ -1,6 +1,5 @@
 #include "cluster/candidate_draws.hpp"
 
-#include "cluster/kmeans_backend.hpp"
 #include "cluster/weighted_draw.hpp"
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -15,9 +14,8 @@ constexpr int64_t kTaskRows = 8192;
 
 class DrawsOnHost final : public CandidateDraws {
  public:
-  DrawsOnHost(KMeansBackend& backend, const KMeansRowArrays& rows, const Resources& resources)
-      : backend_(backend),
-        rows_(rows),
+  DrawsOnHost(const RowsDrawnFrom& rows, const Resources& resources)
+      : rows_(rows),
         resources_(resources),
         nearest_(rows.count, "drawing candidates", resources),
         owner_(rows.count, "drawing candidates", resources),
@@ -28,7 +26,7 @@ class DrawsOnHost final : public CandidateDraws {
   }
 
   void take_nearer(int64_t first, ProgressMeter& meter) override {
-    backend_.get_rows();
+    rows_.bring_pass();
     parallel_for(divide_up(rows_.count, kTaskRows), meter, resources_, [&](int64_t task, int) {
       for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, rows_.count); ++i) {
         if (!(rows_.keys[i] < nearest_[i])) continue;
@@ -59,8 +57,7 @@ class DrawsOnHost final : public CandidateDraws {
   }
 
  private:
-  KMeansBackend& backend_;
-  const KMeansRowArrays rows_;
+  const RowsDrawnFrom rows_;
   const Resources& resources_;
   const HostArray<float> nearest_;  // each row's squared distance to the nearest candidate
   const HostArray<int32_t> owner_;  // which one
@@ -70,9 +67,8 @@ class DrawsOnHost final : public CandidateDraws {
 
 }  // namespace
 
-std::unique_ptr<CandidateDraws> make_draws_on_host(KMeansBackend& backend, const KMeansRowArrays& rows,
-                                                   const Resources& resources) {
-  return std::make_unique<DrawsOnHost>(backend, rows, resources);
+std::unique_ptr<CandidateDraws> make_draws_on_host(const RowsDrawnFrom& rows, const Resources& resources) {
+  return std::make_unique<DrawsOnHost>(rows, resources);
 }
 
 }  // namespace kith

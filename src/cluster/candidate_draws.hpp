@@ -9,13 +9,11 @@
 #include "core/parallel_for.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 namespace kith {
-
-class KMeansBackend;
-struct KMeansRowArrays;
 
 class CandidateDraws {
  public:
@@ -31,8 +29,14 @@ class CandidateDraws {
   virtual std::vector<float> weights(int64_t candidates) = 0;
 };
 
-// Labels and keys come from the backend by get_rows().
-std::unique_ptr<CandidateDraws> make_draws_on_host(KMeansBackend& backend, const KMeansRowArrays& rows,
-                                                   const Resources& resources);
+// In host memory, one value for each row.
+struct RowsDrawnFrom {
+  int64_t count = 0;
+  const int32_t* labels = nullptr;
+  const float* keys = nullptr;
+  const float* weights = nullptr;    // or null
+  std::function<void()> bring_pass;  // to labels and keys
+};
+std::unique_ptr<CandidateDraws> make_draws_on_host(const RowsDrawnFrom& rows, const Resources& resources);
 
 }  // namespace kith

@@ -18,7 +18,7 @@ void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMete
 void KMeansBackend::finish_on_device(int) { throw InvalidState("this backend has no device memory to write to"); }
 
 std::unique_ptr<CandidateDraws> KMeansBackend::make_draws(const KMeansRowArrays& rows, const Resources& resources) {
-  return make_draws_on_host(*this, rows, resources);
+  return make_draws_on_host({rows.count, rows.labels, rows.keys, rows.weights, [this] { get_rows(); }}, resources);
 }
 
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {

@@ -92,7 +92,8 @@ void ListsState::search(const MatrixView& queries, const NeighborsView& out, con
 }
 
 void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
-                               const Resources& resources) const {
+                               const Resources& given) const {
+  const Resources resources = given.with_device(Device::cpu());
   const ResultExit exit(params_.metric);
   for_float_queries(queries, array_bytes<uint64_t>(search.k), resources, [&](const MatrixView& some, int64_t first) {
     const HostArray<uint64_t> found(some.rows() * search.k, "the neighbours found", resources);
@@ -154,7 +155,7 @@ RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSe
   std::vector<CollectedHits> parts;
   int64_t total = 0;
   for_float_queries(queries, 0, resources, [&](const MatrixView& some, int64_t) {
-    parts.push_back(range_search_ivf(*model_, segments_, some, range, resources));
+    parts.push_back(range_search_ivf(*model_, segments_, some, range, resources.with_device(Device::cpu())));
     total += parts.back().size();
   });
   RangeNeighbors found(queries.rows(), total, resources);

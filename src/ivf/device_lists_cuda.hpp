@@ -31,7 +31,7 @@ struct DeviceListsView {
 struct PreparedLists {
   float* largest = nullptr;    // of all values that become halves: gives their scale
   ListFacts* facts = nullptr;  // of each list
-  float* terms = nullptr;      // of each vector: |b|^2, or cosine's f; none for products
+  float* terms = nullptr;      // of each vector: |b|^2 / 2, or cosine's f; none for products
   uint16_t* table = nullptr;   // halves of the codewords, where codes are of 8 bits
 
   static bool has_terms(KeyKind kind) { return kind != KeyKind::inner_product; }

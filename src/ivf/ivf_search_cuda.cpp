@@ -21,6 +21,7 @@ struct IvfWorkspace : WorkspaceLayout {
     list_counts = take(plan.direct ? 0 : 2 * shape.lists, sizeof(uint32_t));
     unsure = take(queries, sizeof(uint32_t));
     candidate_counts = take(queries, sizeof(uint32_t));
+    worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
     zeroed = bytes;
     left = take(queries, sizeof(uint32_t));
     spare = take(direct_needs_spare(shape.k, shape.format.cols)
@@ -33,14 +34,16 @@ struct IvfWorkspace : WorkspaceLayout {
     pairs = take(all_pairs, sizeof(ProbePair));
     items = take(2 * (shape.lists + 1), sizeof(uint32_t));
     value_starts = take(queries * (kMostFirstSlots + 1), sizeof(uint32_t));
-    first_bounds = take(queries * kMostFirstSlots, sizeof(FirstBounds));
+    first_bounds = take(queries * kMostFirstSlots, sizeof(ErrorBounds));
     reaches = take(queries, sizeof(float));
     values = take(queries * plan.values, sizeof(float));
     candidates = take(queries * plan.candidates, sizeof(ListCandidate));
+    candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
   }
 
   int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, spare = 0, ranks = 0,
-          starts = 0, pairs = 0, items = 0, value_starts = 0, first_bounds = 0, reaches = 0, values = 0, candidates = 0;
+          starts = 0, pairs = 0, items = 0, value_starts = 0, first_bounds = 0, reaches = 0, values = 0, candidates = 0,
+          worst = 0, candidate_lists = 0;
 };
 
 // How many vectors the first pass looks at for a query, and how items are cut.
@@ -49,16 +52,19 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const double share = shape.kept < 0 || shape.vectors == 0
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
-  // A reach from so many vectors lets few of the other lists' pass.
-  const double wanted = std::max(2048.0, 48.0 * static_cast<double>(shape.k)) / share;
-  const double all = mean * static_cast<double>(shape.slots);
-  // All lists of a query are kept where they are few: a second pass would read them again.
-  constexpr double kFewValues = 16384;
-  const double first = all <= kFewValues ? 1.5 * all + 64 : wanted;
-  const double kept_rows = std::min(2.5 * mean + 256, static_cast<double>(kMostFirstValues) / 2);
+  // Most lists whole: what the first pass does not keep of one is another item.
+  const double kept_rows = std::min(2 * mean + 32, static_cast<double>(kMostFirstValues) / 2);
   plan.cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), 32);
-  plan.cut.first_rows = std::min(static_cast<int64_t>(std::min(first, 1e9)), kMostFirstValues - plan.cut.kept_rows);
-  plan.values = std::min(round_up(plan.cut.first_rows + plan.cut.kept_rows, 32), kMostFirstValues);
+  // A reach from so many vectors lets few of the other lists' pass. All lists of a query are kept where they are few,
+  // or where reading them twice would take longer than their values.
+  const double wanted = std::max(1024.0, 32.0 * static_cast<double>(shape.k)) / share;
+  const double all = mean * static_cast<double>(shape.slots);
+  const bool long_codes = shape.format.bytes() >= 256;
+  const double first = all <= (long_codes ? 24576 : 6144) ? 1e9 : wanted;
+  plan.cut.first_rows =
+      static_cast<int64_t>(std::min({first, static_cast<double>(kMostFirstValues - plan.cut.kept_rows),
+                                     static_cast<double>((shape.slots - 1) * plan.cut.kept_rows + 1)}));
+  plan.values = std::min(round_up(plan.cut.first_rows - 1 + plan.cut.kept_rows, 32), kMostFirstValues);
   plan.cut.group_queries = scan_group_queries(shape.format);
   // Enough items for every multiprocessor, long enough to be worth loading the queries for.
   const double pairs = static_cast<double>(plan.batch * shape.slots);
@@ -72,8 +78,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
 
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
-  plan.candidates = std::clamp<int64_t>(round_up(3 * shape.k + 512, 128), 1024, kMostListCandidates);
-  plan.direct = shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0;
+  plan.candidates = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  plan.direct = shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);
   if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
   for (;;) {
@@ -156,7 +162,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.value_starts = sort.value_starts;
     scan.values = floats(at.values);
     scan.value_stride = plan.values;
-    scan.bounds = part(static_cast<FirstBounds*>(nullptr), at.first_bounds);
+    scan.bounds = part(static_cast<ErrorBounds*>(nullptr), at.first_bounds);
+    scan.worst = part(static_cast<ErrorBounds*>(nullptr), at.worst);
     scan.unsure = words(at.unsure);
     scan.counter = counters;
     scan.multiprocessors = shape.multiprocessors;
@@ -179,7 +186,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     select.unsure = scan.unsure;
     select.reaches = floats(at.reaches);
     select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
-                         plan.candidates};
+                         words(at.candidate_lists), plan.candidates};
     launch_list_select(select, stream);
     mark();
 
@@ -191,6 +198,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     mark();
 
     rerank.candidates = select.candidates;
+    rerank.worst = scan.worst;
+    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
     launch_list_rerank(rerank, stream);
     mark();
     launch_list_direct(rerank, stream);

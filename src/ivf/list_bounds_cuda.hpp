@@ -3,9 +3,9 @@
 // A vector of a list is rounded to halves b of s (x' - c), x' being the stored vector, c the list's centre, or zero,
 // and s a power of two; a query x to halves -a of s (x - c), or of t x for products, with t a power of two of its own.
 // From the product p = -a b an estimate follows, in the scaled unit:
-//   distances  2 p + |b|^2 + |a|^2     the squared distance
-//   products   p - s t <x, c>          the key
-//   cosine     1 + f (g p + o)         the key, with f = 1 / (s |x'|), g = 1 / (t |x|), o = -g s t <x, c>
+//   distances  2 (p + |b|^2 / 2) + |a|^2   the squared distance
+//   products   p - s t <x, c>              the key
+//   cosine     1 + f (g p + o)             the key, with f = 1 / (s |x'|), g = 1 / (t |x|), o = -g s t <x, c>
 // Rounding moved the vectors by `residual` at most, so a distance is within `moved` (both residuals) of that of the
 // rounded ones, and a product within residual_q (|b| + residual_x) + |a| residual_x. `error` adds what sums on matrix
 // units lose (candidate_window.hpp) and the roundings of the few f32 operations after them. A `reach` bounds the k-th
@@ -37,12 +37,14 @@ struct PairFacts {
 };
 
 struct PairBounds {
-  float shift;  // estimate = value + shift
+  float scale;  // estimate = scale * value + shift
+  float shift;
   float error;  // of an estimate
   float moved;  // of a distance
   float gain;   // cosine: value = f (gain p + offset)
   float offset;
 
+  KITH_HOST_DEVICE float estimate(float value) const { return fmaf(value, scale, shift); }
   KITH_HOST_DEVICE bool sure() const { return error < HUGE_VALF && moved < HUGE_VALF; }
 };
 
@@ -52,11 +54,13 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const
   const double norm = sqrt(query.squared_norm);
   const double product = norm * list.norm;
   const double sum_loss = (static_cast<double>(cols) + 16) * kSumLoss * product;
-  PairBounds bounds{0, 0, 0, 1, 0};
+  PairBounds bounds{1, 0, 0, 0, 1, 0};
   double error = 0;
   if (has_differences(kind)) {
     const double squares = query.squared_norm + static_cast<double>(list.norm) * list.norm;
-    error = 2 * sum_loss + kRounding * squares;
+    // Sums start from |b|^2 / 2, of which each addition of the matrix units may lose its share too.
+    error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16);
+    bounds.scale = 2;
     bounds.shift = static_cast<float>(query.squared_norm);
     bounds.moved = static_cast<float>((query.residual + list.residual) * (1 + 0x1p-20));
     if (!(squares < 1e30)) error = HUGE_VAL;
@@ -117,10 +121,10 @@ KITH_HOST_DEVICE inline bool reach_in_range(KeyKind kind, double reach, double u
   return kind == KeyKind::cosine || fabs(reach) < kLargestReach * unit;
 }
 
-// What a value (an estimate less its shift) is at most for a vector within `reach`, which has the ties.
+// What a value (estimate = scale * value + shift) is at most for a vector within `reach`, which has the ties.
 KITH_HOST_DEVICE inline float value_limit(KeyKind kind, const PairBounds& bounds, double reach) {
   double limit = has_differences(kind) ? (reach + bounds.moved) * (reach + bounds.moved) : reach;
-  limit += static_cast<double>(bounds.error) - bounds.shift;
+  limit = (limit + static_cast<double>(bounds.error) - bounds.shift) / bounds.scale;
   limit += fabs(limit) * 0x1p-22;
   return limit < 1e38 ? static_cast<float>(limit) : HUGE_VALF;
 }

@@ -1,8 +1,8 @@
 // From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted; and what becomes of queries
 // whose candidates are too many, or whose bounds say nothing.
 //
-//   re-rank  a block for each query: the k-th smallest upper bound rules most candidates out; four threads compute the
-//            canonical key of each of the others
+//   re-rank  a block for each query: where candidates are many the k-th smallest estimate rules most of them out; four
+//            threads compute the canonical key of each of the others
 //   direct   a block for each query that is left: the canonical keys of all vectors of its lists, the k best kept
 #pragma once
 
@@ -27,7 +27,9 @@ struct ListRerankTask {
   int64_t slots = 0;
   int64_t k = 0;
   const uint64_t* kept = nullptr;
-  ListCandidates candidates;  // no entries: all queries are left
+  ListCandidates candidates;           // no entries: all queries are left
+  const ErrorBounds* worst = nullptr;  // of each query's estimates
+  int64_t room = 0;                    // candidates that are not ruled out; queries with more are left
   const uint32_t* unsure = nullptr;
   FailedQueries left;             // written by the one, read by the other
   uint64_t* neighbors = nullptr;  // queries x k, sorted, padded

@@ -12,6 +12,7 @@
 namespace kith {
 namespace {
 
+constexpr int kParts = 4;   // of a thread's values
 constexpr int kSlack = 32;  // one in so many may pass beyond k: the last halvings would only tell these apart
 
 struct AllRows {
@@ -50,9 +51,9 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   if (thread < kMostFirstSlots) {
     const uint32_t start = starts[thread];
     const bool used = start < starts[thread + 1];
-    const FirstBounds bounds = used ? task.bounds[query * kMostFirstSlots + thread] : FirstBounds{0, 0};
+    const ErrorBounds bounds = used ? task.bounds[query * kMostFirstSlots + thread] : ErrorBounds{0, 0};
     const uint64_t probe = thread < task.slots ? task.probes[query * task.slots + thread] : kPadding;
-    slots[thread] = {start, row_of(probe), {0, bounds.error, bounds.moved, 1, 0}, used ? 0.0f : NAN};
+    slots[thread] = {start, row_of(probe), {1, 0, bounds.error, bounds.moved, 1, 0}, used ? 0.0f : NAN};
   }
   if (thread == 0) found = 0;
   const double unit = query_unit(task.lists, task.prepared, task.queries + query * task.query_stride);
@@ -62,11 +63,20 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     keys[i] = ordered_key(__uint_as_float(keys[i]));
     real += keys[i] != kNanKey;
   }
-  real = group.sum(real);  // and a barrier
+  uint32_t least[kParts] = {};
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) least[i % kParts] = i < kParts ? keys[i] : min(least[i % kParts], keys[i]);
+  int real_parts = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kParts; ++i) real_parts += least[i] != kNanKey;
   const auto k = static_cast<int>(task.k);
+  real = group.sum(real);  // and a barrier
   double reach = HUGE_VAL;
   if (real >= k) {
-    const uint32_t key = find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key;
+    const bool by_parts = group.sum(real_parts) >= k + k / 2;
+    const KeepRange range{k, k + k / kSlack};
+    const uint32_t key =
+        by_parts ? find_cut(group, least, AllRows(), 0, range).key : find_cut(group, keys, AllRows(), 0, range).key;
     const float kth = key_of_ordered(key);
     if (thread < kMostFirstSlots) {
       const bool used = slots[thread].limit == 0.0f;
@@ -86,6 +96,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   }
   __syncthreads();
   ListCandidate* const entries = task.candidates.entries + query * task.candidates.capacity;
+  uint32_t* const entry_lists = task.candidates.lists + query * task.candidates.capacity;
   int slot = 0;  // of the values one after the other
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
@@ -98,8 +109,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     const uint32_t at = atomicAdd(&found, 1u);
     if (at >= task.candidates.capacity) continue;
     const auto position = task.lists.offsets[of.list] + (place - static_cast<int>(of.start));
-    entries[at] = {static_cast<uint32_t>(position), of.list, upper_bound(kind, of.bounds, value),
-                   lower_bound(kind, of.bounds, value)};
+    entries[at] = {static_cast<uint32_t>(position), value};
+    entry_lists[at] = of.list;
   }
   __syncthreads();
   if (thread == 0) task.candidates.counts[query] = found;

@@ -1,8 +1,9 @@
 // From the values of the first pass to each query's reach and its first candidates.
 //
 // A block holds a query's values in registers and finds a value that k of them do not exceed by halving the range; with
-// the bounds of the lists that is the reach, and values that it does not rule out become candidates. One read of the
-// values.
+// the bounds of the lists that is the reach, and values that it does not rule out become candidates. Where there are
+// many values it looks at the least of every eight, which is a little more than the k-th and takes an eighth of the
+// comparisons. One read of the values.
 #pragma once
 
 #include "ivf/scan_lists_cuda.hpp"
@@ -27,7 +28,7 @@ struct ListSelectTask {
   const uint32_t* value_starts = nullptr;
   const float* values = nullptr;
   int64_t value_stride = 0;  // at most kMostFirstValues
-  const FirstBounds* bounds = nullptr;
+  const ErrorBounds* bounds = nullptr;
   const uint32_t* unsure = nullptr;
   float* reaches = nullptr;  // written; infinite where fewer than k values are known
   ListCandidates candidates;

@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads)
       prepared.terms[position] = static_cast<float>(factor);
       raise(&prepared.facts[list].factor, static_cast<float>(factor));
     } else if (prepared.terms != nullptr) {
-      prepared.terms[position] = static_cast<float>(square);
+      prepared.terms[position] = static_cast<float>(square / 2);
     }
   });
 }

@@ -16,7 +16,7 @@
 namespace kith {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 192;  // so few that each may have 168 registers
 constexpr int kWarps = kThreads / 32;
 constexpr int kBlocks = 2;       // of a multiprocessor
 constexpr int kTileRows = 32;    // of a warp at a time: two of the matrix units' 16
@@ -73,6 +73,11 @@ __device__ double warp_sum(double value) {
   KITH_UNROLL
   for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(kWarp, value, apart);
   return value;
+}
+
+// Of floats that are not negative.
+__device__ void raise(float* to, float value) {
+  if (value > *to) atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
 }
 
 // The list that has the item: the last whose items begin no later. All lanes of a warp.
@@ -225,6 +230,8 @@ __device__ void load_queries(const ScanListsTask& task, const Item& item, float 
   query.bounds = pair_bounds(task.lists.kind, steps * 16, task.prepared.facts[item.list], memory.facts[place]);
   const bool sure = query.bounds.sure();
   if (!sure) task.unsure[pair.query] = 1;
+  raise(&task.worst[pair.query].error, query.bounds.error);
+  raise(&task.worst[pair.query].moved, query.bounds.moved);
   if constexpr (kFirst) {
     query.value_start = task.value_starts[static_cast<int64_t>(pair.query) * (kMostFirstSlots + 1) + pair.slot];
     task.bounds[static_cast<int64_t>(pair.query) * kMostFirstSlots + pair.slot] = {query.bounds.error,
@@ -235,17 +242,23 @@ __device__ void load_queries(const ScanListsTask& task, const Item& item, float 
   memory.queries[place] = query;
 }
 
+// Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things.
+__device__ __noinline__ void add_candidate(const ScanListsTask& task, const ScanQuery* query, uint32_t position,
+                                           uint32_t list, float value) {
+  const uint32_t at = atomicAdd(&task.candidates.counts[query->query], 1u);
+  if (at >= task.candidates.capacity) return;
+  const int64_t place = static_cast<int64_t>(query->query) * task.candidates.capacity + at;
+  task.candidates.entries[place] = {position, query->bounds.estimate(value)};
+  task.candidates.lists[place] = list;
+}
+
 // What a thread does with its sums: of 32 vectors and eight queries it has vectors lane / 4 + 8 i and queries
 // 2 (lane % 4) + j.
 template <bool kFirst>
 class TileEnd {
  public:
   __device__ TileEnd(const ScanListsTask& task, const Item& item, const BlockMemory& memory)
-      : task_(task),
-        memory_(memory),
-        item_(item),
-        gain_(has_differences(task.lists.kind) ? 2.0f : 1.0f),
-        cosine_(task.lists.kind == KeyKind::cosine) {}
+      : task_(task), memory_(memory), item_(item), cosine_(task.lists.kind == KeyKind::cosine) {}
 
   // The terms of the tile's vectors. What is past the last, or left out by a filter, has NaN, which is below nothing.
   __device__ void begin(int64_t first_position, int first_row) {
@@ -259,6 +272,12 @@ class TileEnd {
       if (task_.kept != nullptr && !is_kept(task_.kept, task_.lists.rows[position])) continue;
       terms_[i] = task_.prepared.terms == nullptr ? 0.0f : task_.prepared.terms[position];
     }
+  }
+
+  // What the sums of a tile start from: the terms, which spares their addition, except cosine's, which are factors.
+  __device__ void start(float (&sums)[2][4]) const {
+    KITH_UNROLL
+    for (int i = 0; i < 8; ++i) sums[i / 4][i % 4] = cosine_ ? 0.0f : terms_[i / 4 * 2 + i % 4 / 2];
   }
 
   __device__ void tile(const float (&sums)[2][4], int query_tile) const {
@@ -277,7 +296,7 @@ class TileEnd {
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
         KITH_UNROLL
-        for (int j = 0; j < 2; ++j) values[i][j] = fmaf(sums[i / 2][i % 2 * 2 + j], gain_, terms_[i]);
+        for (int j = 0; j < 2; ++j) values[i][j] = sums[i / 2][i % 2 * 2 + j];
       }
     }
     if constexpr (kFirst) {
@@ -285,12 +304,12 @@ class TileEnd {
       for (int j = 0; j < 2; ++j) {
         if (first + j >= item_.queries) continue;
         const ScanQuery& query = memory_.queries[first + j];
-        const float shift = query.bounds.shift;
+        const PairBounds& bounds = query.bounds;
         float* const out =
             task_.values + static_cast<int64_t>(query.query) * task_.value_stride + query.value_start + first_row_;
         KITH_UNROLL
         for (int i = 0; i < 4; ++i) {
-          if (inside(i)) out[8 * i] = values[i][j] + shift;
+          if (inside(i)) out[8 * i] = bounds.estimate(values[i][j]);
         }
       }
     } else {
@@ -301,8 +320,11 @@ class TileEnd {
       if (!any) return;
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        if (values[i][0] <= limits.x) add(first, i, values[i][0]);
-        if (values[i][1] <= limits.y) add(first + 1, i, values[i][1]);
+        const auto position = static_cast<uint32_t>(first_position_ + 8 * i);
+        if (values[i][0] <= limits.x) add_candidate(task_, memory_.queries + first, position, item_.list, values[i][0]);
+        if (values[i][1] <= limits.y) {
+          add_candidate(task_, memory_.queries + first + 1, position, item_.list, values[i][1]);
+        }
       }
     }
   }
@@ -310,20 +332,9 @@ class TileEnd {
  private:
   __device__ bool inside(int i) const { return first_row_ + 8 * i < item_.first_row + item_.rows; }
 
-  __device__ __noinline__ void add(int place, int i, float value) const {
-    const ScanQuery& query = memory_.queries[place];
-    const uint32_t at = atomicAdd(&task_.candidates.counts[query.query], 1u);
-    if (at >= task_.candidates.capacity) return;
-    const float estimate = value + query.bounds.shift;
-    task_.candidates.entries[static_cast<int64_t>(query.query) * task_.candidates.capacity + at] = {
-        static_cast<uint32_t>(first_position_ + 8 * i), item_.list,
-        upper_bound(task_.lists.kind, query.bounds, estimate), lower_bound(task_.lists.kind, query.bounds, estimate)};
-  }
-
   const ScanListsTask& task_;
   const BlockMemory& memory_;
   const Item& item_;
-  float gain_;
   bool cosine_;
   int first_row_ = 0;
   int64_t first_position_ = 0;
@@ -340,7 +351,9 @@ __device__ inline uint2 load_operand(const std::byte* operands, int group_querie
 template <int kTiles, bool kFirst>
 __device__ inline void multiply_narrow(const uint32_t (&vectors)[2][kNarrowSteps][4], const std::byte* operands,
                                        int group_queries, int query_tile, const TileEnd<kFirst>& end) {
-  float sums[kTiles][2][4] = {};
+  float sums[kTiles][2][4];
+  KITH_UNROLL
+  for (int tile = 0; tile < kTiles; ++tile) end.start(sums[tile]);
   KITH_UNROLL
   for (int step = 0; step < kNarrowSteps; ++step) {
     KITH_UNROLL
@@ -355,33 +368,44 @@ __device__ inline void multiply_narrow(const uint32_t (&vectors)[2][kNarrowSteps
   for (int tile = 0; tile < kTiles; ++tile) end.tile(sums[tile], query_tile + tile);
 }
 
+// The codes of a warp's 32 vectors: those past the last are the last one's.
+template <typename Decoder>
+struct HeldCodes {
+  typename Decoder::Held codes[4];
+
+  __device__ HeldCodes(const Decoder& decoder, const uint8_t* first, int64_t code_bytes, int last) {
+    const int row = static_cast<int>(threadIdx.x) % 32 / 4;
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) codes[i] = decoder.hold(first + min(row + 8 * i, last) * code_bytes);
+  }
+};
+
 template <typename Decoder, bool kFirst>
 __device__ void scan_narrow(const ScanListsTask& task, const Item& item, int64_t code_bytes, const Decoder& decoder,
                             const BlockMemory& memory) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int query_tiles = (item.queries + kTileQueries - 1) / kTileQueries;
-  const int64_t list_start = task.lists.offsets[item.list];
-  const int64_t last = list_start + item.first_row + item.rows - 1;
+  const int64_t first_position = task.lists.offsets[item.list] + item.first_row;
+  const uint8_t* const codes = task.lists.codes + first_position * code_bytes;
+  const auto hold = [&](int tile) {
+    const int row = min(tile * kTileRows, item.rows - 1);
+    return HeldCodes<Decoder>(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - row);
+  };
   TileEnd<kFirst> end(task, item, memory);
-  for (int tile = static_cast<int>(threadIdx.x) / 32; tile * kTileRows < item.rows; tile += kWarps) {
-    const int first_row = item.first_row + tile * kTileRows;
-    const uint8_t* codes[4];
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int64_t position = list_start + first_row + lane / 4 + 8 * i;
-      codes[i] = task.lists.codes + (position < last ? position : last) * code_bytes;
-    }
+  int tile = static_cast<int>(threadIdx.x) / 32;
+  HeldCodes<Decoder> held = hold(tile);
+  for (; tile * kTileRows < item.rows; tile += kWarps) {
     uint32_t vectors[2][kNarrowSteps][4];
     KITH_UNROLL
     for (int step = 0; step < kNarrowSteps; ++step) {
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(codes[i], step * 16 + lane % 4 * 4);
+        const uint2 halves = decoder.four(held.codes[i], step);
         vectors[i / 2][step][i % 2] = halves.x;
         vectors[i / 2][step][2 + i % 2] = halves.y;
       }
     }
-    end.begin(list_start + first_row, first_row);
+    held = hold(tile + kWarps);
+    end.begin(first_position + tile * kTileRows, item.first_row + tile * kTileRows);
     int query_tile = 0;
     for (; query_tile + 1 < query_tiles; query_tile += 2) {
       multiply_narrow<2, kFirst>(vectors, memory.operands, task.cut.group_queries, query_tile, end);
@@ -396,25 +420,22 @@ __device__ void scan_narrow(const ScanListsTask& task, const Item& item, int64_t
 template <typename Decoder, bool kFirst>
 __device__ void scan_wide(const ScanListsTask& task, const Item& item, int64_t code_bytes, int steps,
                           const Decoder& decoder, const BlockMemory& memory) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int query_tiles = (item.queries + kTileQueries - 1) / kTileQueries;
-  const int64_t list_start = task.lists.offsets[item.list];
-  const int64_t last = list_start + item.first_row + item.rows - 1;
+  const int64_t first_position = task.lists.offsets[item.list] + item.first_row;
+  const uint8_t* const codes = task.lists.codes + first_position * code_bytes;
   TileEnd<kFirst> end(task, item, memory);
   for (int tile = static_cast<int>(threadIdx.x) / 32; tile * kTileRows < item.rows; tile += kWarps) {
-    const int first_row = item.first_row + tile * kTileRows;
-    const uint8_t* codes[4];
+    const int row = tile * kTileRows;
+    const HeldCodes<Decoder> held(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - row);
+    end.begin(first_position + row, item.first_row + row);
+    float sums[kWideTiles][2][4];
     KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int64_t position = list_start + first_row + lane / 4 + 8 * i;
-      codes[i] = task.lists.codes + (position < last ? position : last) * code_bytes;
-    }
-    float sums[kWideTiles][2][4] = {};
+    for (int query_tile = 0; query_tile < kWideTiles; ++query_tile) end.start(sums[query_tile]);
     for (int step = 0; step < steps; ++step) {
       uint32_t vectors[2][4];
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(codes[i], step * 16 + lane % 4 * 4);
+        const uint2 halves = decoder.four(held.codes[i], step);
         vectors[i / 2][i % 2] = halves.x;
         vectors[i / 2][2 + i % 2] = halves.y;
       }
@@ -427,7 +448,6 @@ __device__ void scan_wide(const ScanListsTask& task, const Item& item, int64_t c
         ptx::multiply_add(sums[query_tile][1], vectors[1], b);
       }
     }
-    end.begin(list_start + first_row, first_row);
     KITH_UNROLL
     for (int query_tile = 0; query_tile < kWideTiles; ++query_tile) {
       if (query_tile < query_tiles) end.tile(sums[query_tile], query_tile);
@@ -449,26 +469,28 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                            reinterpret_cast<float*>(shared + layout.limits),
                            reinterpret_cast<Item*>(shared + layout.item)};
   const uint32_t all_items = task.items[task.lists.lists];
-  if (Decoder::kHasTable && blockIdx.x < all_items) {
+  const float scale = operand_scale(*task.prepared.largest);
+  const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
+  const auto take_item = [&] {  // a warp
+    uint32_t index = 0;
+    if (threadIdx.x % 32 == 0) index = atomicAdd(task.counter, 1u);
+    index = __shfl_sync(kWarp, index, 0);
+    Item item{0, 0, 0, 0, 0};
+    if (index < all_items) {
+      const int64_t list = find_list(task.items, task.lists.lists, index);
+      item = make_item<kFirst>(task, list, static_cast<int>(index - task.items[list]));
+    }
+    if (threadIdx.x % 32 == 0) *memory.item = item;
+  };
+  if (threadIdx.x < 32) take_item();
+  __syncthreads();
+  if (Decoder::kHasTable && memory.item->queries > 0) {
     const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
     for (int64_t i = threadIdx.x; i < table_bytes / 16; i += kThreads) {
       reinterpret_cast<uint4*>(memory.table)[i] = from[i];
     }
   }
-  const float scale = operand_scale(*task.prepared.largest);
-  const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
   for (;;) {
-    if (threadIdx.x < 32) {
-      uint32_t index = 0;
-      if (threadIdx.x == 0) index = atomicAdd(task.counter, 1u);
-      index = __shfl_sync(kWarp, index, 0);
-      Item item{0, 0, 0, 0, 0};
-      if (index < all_items) {
-        const int64_t list = find_list(task.items, task.lists.lists, index);
-        item = make_item<kFirst>(task, list, static_cast<int>(index - task.items[list]));
-      }
-      if (threadIdx.x == 0) *memory.item = item;
-    }
     __syncthreads();
     const Item item = *memory.item;
     if (item.queries == 0) return;
@@ -476,6 +498,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     __syncthreads();
     load_queries<kFirst>(task, item, scale, steps, memory);
     __syncthreads();
+    if (threadIdx.x >= kThreads - 32) take_item();  // the next one, while the others begin
     if constexpr (kWide) {
       scan_wide<Decoder, kFirst>(task, item, code_bytes, steps, decoder, memory);
     } else {

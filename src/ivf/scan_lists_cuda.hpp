@@ -23,12 +23,10 @@ namespace kith {
 // A vector that may be among the nearest of a query.
 struct ListCandidate {
   uint32_t position;  // in the order of lists
-  uint32_t list;
-  float upper;  // of its distance (products: its key), in the scaled unit
-  float lower;
+  float estimate;
 };
 
-struct FirstBounds {  // of a first pair
+struct ErrorBounds {  // of a query's estimates, as PairBounds has them
   float error;
   float moved;
 };
@@ -36,6 +34,7 @@ struct FirstBounds {  // of a first pair
 struct ListCandidates {
   uint32_t* counts = nullptr;        // of each query, zeroed before; may end above capacity, where some were dropped
   ListCandidate* entries = nullptr;  // queries x capacity
+  uint32_t* lists = nullptr;         // likewise: the list of each
   int64_t capacity = 0;
 };
 
@@ -53,11 +52,12 @@ struct ScanListsTask {
   const uint32_t* value_starts = nullptr;  // of the first pass, as the next three
   float* values = nullptr;                 // queries x value_stride; NaN for what a filter leaves out
   int64_t value_stride = 0;
-  FirstBounds* bounds = nullptr;   // queries x kMostFirstSlots
+  ErrorBounds* bounds = nullptr;   // queries x kMostFirstSlots
   const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
   ListCandidates candidates;
-  uint32_t* unsure = nullptr;   // of each query: set where bounds say nothing
-  uint32_t* counter = nullptr;  // zeroed before
+  ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
+  uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
+  uint32_t* counter = nullptr;   // zeroed before
   int multiprocessors = 0;
 };
 

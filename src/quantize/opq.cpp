@@ -69,8 +69,12 @@ class Turning {
     // To a variance near 1, of which squares are numbers in f32.
     const double variance = found.variances.front();
     const int exponent = variance > 0 ? std::ilogb(variance) / 2 : 0;
-    for (int64_t i = 0; i < values_.size(); ++i) {
-      values_[i] = std::ldexp(values_[i] - found.mean[static_cast<size_t>(i % in_)], -exponent);
+    const double scale = std::ldexp(1.0, -exponent);
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      float* const row = values_.data() + i * in_;
+      for (int64_t c = 0; c < in_; ++c) {
+        row[c] = static_cast<float>(static_cast<double>(row[c] - found.mean[static_cast<size_t>(c)]) * scale);
+      }
     }
   }
 

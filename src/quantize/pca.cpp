@@ -63,7 +63,9 @@ PrincipalAxes principal_axes(const TrainingRows& rows, const Resources& resource
   Dense products(cols, cols, "a covariance matrix", resources);
   std::vector<double> sums(static_cast<size_t>(cols));
   for_pieces(rows, piece, meter, [&](float* values, int64_t count) {
-    for (int64_t i = 0; i < count * cols; ++i) values[i] -= found.mean[static_cast<size_t>(i % cols)];
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t c = 0; c < cols; ++c) values[i * cols + c] -= found.mean[static_cast<size_t>(c)];
+    }
     add_columns(values, count, cols, sums);
     const DenseView<const float> some{values, count, cols, cols, 1};
     multiply(some.transposed(), some, products.view(), {.adds = true, .symmetric = true}, quiet);
