@@ -114,6 +114,9 @@ def test_faiss_files_both_ways(factory, vectors, tmp_path):
     assert same(again.search(x[:20], k=5, probes=4), index.search(x[:20], k=5, probes=4))
     with pytest.raises(ValueError, match="kith.read_faiss"):
         kith.load(path)
+    index.save(path)
+    with pytest.raises(ValueError, match="kith.load"):
+        kith.read_faiss(path)
 
 
 def test_what_faiss_lacks(vectors, tmp_path):
