@@ -21,6 +21,7 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kGathered = 1024;    // rows at a time
 constexpr uint64_t kSampleStream = 0;  // those of the parts follow
 
 // Rounds a column so that sums of all rows are exact in float64: to multiples of what is 2^53 / rows below a power of
@@ -149,9 +150,16 @@ Device resolve_training_device(const CodeFormat& format, const RowSource& source
 
 }  // namespace
 
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  const int64_t sampled = std::min(rows.rows, kMostRowsPerCodeword * format.codewords());
+  const int64_t drawing = divide_up(rows.rows, 64) * 8 + array_bytes<float>(std::min(kGathered, sampled) * format.cols);
+  const int64_t sums = format.codewords() * (array_bytes<double>(format.cols) + array_bytes<int64_t>(format.parts));
+  const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
+  return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
+}
+
 ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, uint64_t seed,
                                   const Resources& resources) {
-  constexpr int64_t kGathered = 1024;  // rows at a time
   const int64_t all = source.rows();
   const int64_t cols = format.part_cols();
   ProductSample sample;
