@@ -62,10 +62,10 @@ int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, co
 IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, const PlanBudget& budget,
                     const Resources& resources) {
   IvfPlan plan;
-  plan.scan = ListProductShape::choose(model.cols(), queries, budget.cpu);
+  plan.scan = ListProductShape::choose(model, queries, budget.cpu);
   const int64_t per_thread =
-      ListScan::bytes_for(plan.scan, model.cols()) + CandidateScratch::bytes_for(wish.list_length);
-  const int64_t fixed = budget.threads * per_thread + ListTables::bytes_for(model, plan.scan.engine);
+      ListScan::bytes_for(plan.scan, model.codec->format()) + CandidateScratch::bytes_for(wish.list_length);
+  const int64_t fixed = budget.threads * per_thread + ListTables::bytes_for(model);
   const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch, resources); };
   plan.query_batch = std::min(queries, kMostQueries);
   while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) plan.query_batch = divide_up(plan.query_batch, 2);
@@ -127,7 +127,7 @@ class BatchSearch {
   BatchSearch(const ListedVectors& vectors, std::vector<float> origin, const int64_t* sizes,
               const uint64_t* kept, const Wish& wish, const IvfPlan& plan, const Resources& resources)
       : vectors_(vectors),
-        tables_(vectors.model(), plan.scan.engine, std::move(origin), resources),
+        tables_(vectors.model(), std::move(origin), resources),
         sizes_(sizes),
         kept_(kept),
         wish_(wish),
@@ -295,8 +295,8 @@ class NearestUser final : public CandidateUser {
     const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
     lower(list);
     const int64_t count = list->drain(0, scratch, score);
-    merge_neighbors(neighbors_ + batch_.number(query) * stride_, k_, scratch.neighbors, count,
-                    scratch.neighbors + CandidateList::capacity_for(k_));
+    std::sort(scratch.neighbors, scratch.neighbors + count);
+    std::copy_n(scratch.neighbors, std::min(count, k_), neighbors_ + batch_.number(query) * stride_);
   }
 
  private:
