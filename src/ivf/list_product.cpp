@@ -1,8 +1,6 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
-#include "core/half.hpp"
-#include "kernels/panels/panel_packing.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +8,9 @@
 namespace kith {
 namespace {
 
-// To nearest, ties to even.
-uint16_t bf16_of(float value) {
-  const uint32_t bits = bits_of_float(value);
-  return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted& wanted, const Resources& resources) {
+  if (!wanted.columns && !wanted.rounded) return nullptr;
+  return &model.words->get(*model.codec, wanted, resources);
 }
 
 // Queries of a list up to which tables take less time than decoding it.
@@ -31,93 +28,29 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = cpu.amx ? ListEngine::tiles : ListEngine::panels;
-  shape.few_queries = most_for_tables(model, cpu);
+  shape.few_queries = std::min(most_for_tables(model, cpu), queries);
+  shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
 
-ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const Resources& resources)
-    : model_(model), kind_(key_kind(model.metric)), resources_(resources), origin_(std::move(origin)) {
+ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+                       const Resources& resources)
+    : model_(model), kind_(key_kind(model.metric)), origin_(std::move(origin)), words_(words_of(model, wanted, resources)) {
   origin_.resize(static_cast<size_t>(model.cols()), 0.0f);
 }
 
-bool ListTables::has_rounded_words() const {
-  return model_.codec->format().kind == CodeKind::product && kind_ != KeyKind::cosine &&
-         (model_.residual || kind_ == KeyKind::inner_product);
+CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t queries) const {
+  const bool rounded = engine == ListEngine::tiles && queries > few_queries && ListTables::rounds_words(model);
+  return {few_queries > 0, rounded};
 }
 
-const ListTables::Words& ListTables::words_for(ListEngine engine) const {
-  const std::lock_guard hold(making_);
-  if (words_.squares.size() == 0) make_squares();
-  if (engine == ListEngine::tiles && words_.rounded.size() == 0) make_rounded();
-  if (engine == ListEngine::tables && words_.columns.size() == 0) make_columns();
-  return words_;
-}
-
-void ListTables::make_squares() const {
-  const CodeFormat& format = model_.codec->format();
-  const float* const values = model_.codec->view().codewords;
-  const int64_t width = format.part_cols();
-  HostArray<float> squares(format.parts * format.codewords(), "the codewords' squares", resources_);
-  double total = 0;
-  for (int64_t p = 0; p < format.parts; ++p) {
-    float largest = 0;
-    for (int64_t w = p * format.codewords(); w < (p + 1) * format.codewords(); ++w) {
-      double sum = 0;
-      for (int64_t i = w * width; i < (w + 1) * width; ++i) sum += static_cast<double>(values[i]) * values[i];
-      squares[w] = static_cast<float>(sum);
-      largest = std::max(largest, squares[w]);
-    }
-    total += largest;
-  }
-  words_.largest = static_cast<float>(std::sqrt(total) * 1.001);
-  words_.squares = std::move(squares);
-}
-
-void ListTables::make_rounded() const {
-  const CodeFormat& format = model_.codec->format();
-  const float* const values = model_.codec->view().codewords;
-  const int64_t width = format.part_cols();
-  HostArray<uint16_t> rounded(format.parts * format.codewords() * width, "rounded codewords", resources_);
-  double total = 0;
-  for (int64_t p = 0; p < format.parts; ++p) {
-    double largest = 0;
-    for (int64_t w = p * format.codewords(); w < (p + 1) * format.codewords(); ++w) {
-      double errors = 0;
-      for (int64_t i = w * width; i < (w + 1) * width; ++i) {
-        rounded[i] = bf16_of(values[i]);
-        const float near = float_of_bits(static_cast<uint32_t>(rounded[i]) << 16);
-        const double moved = static_cast<double>(values[i]) - static_cast<double>(near);
-        errors += moved * moved;
-      }
-      largest = std::max(largest, errors);
-    }
-    total += largest;
-  }
-  words_.moved_by = static_cast<float>(std::sqrt(total) * 1.001);
-  words_.rounded = std::move(rounded);
-}
-
-void ListTables::make_columns() const {
-  const CodeFormat& format = model_.codec->format();
-  const int64_t width = format.part_cols();
-  const int64_t count = format.codewords();
-  HostArray<float> columns(format.parts * count * width, "the codewords' columns", resources_);
-  const float* const values = model_.codec->view().codewords;
-  for (int64_t p = 0; p < format.parts; ++p) {
-    const int64_t first = p * count * width;
-    pack_units(reinterpret_cast<const uint32_t*>(values + first), width, count, width, count,
-               reinterpret_cast<uint32_t*>(columns.data() + first));
-  }
-  words_.columns = std::move(columns);
-}
-
-int64_t ListTables::bytes_for(const IvfModel& model) {
-  const CodeFormat& format = model.codec->format();
-  if (format.kind != CodeKind::product) return 0;
-  return format.codewords() * (array_bytes<uint16_t>(format.cols) + array_bytes<float>(format.cols + format.parts));
+bool ListTables::rounds_words(const IvfModel& model) {
+  const KeyKind kind = key_kind(model.metric);
+  return model.codec->format().kind == CodeKind::product && kind != KeyKind::cosine &&
+         (model.residual || kind == KeyKind::inner_product);
 }
 
 std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTables& tables,

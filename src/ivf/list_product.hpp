@@ -13,13 +13,13 @@
 
 #include "core/cpu_extensions.hpp"
 #include "core/host_array.hpp"
+#include "ivf/code_words.hpp"
 #include "ivf/ivf_model.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/lists/list_hits.hpp"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace kith {
@@ -30,51 +30,42 @@ struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list
   int64_t few_queries = 0;  // up to so many take tables
   int64_t query_block = 0;  // queries loaded at a time
+  int64_t query_group = 0;  // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;   // vectors loaded at a time
 
   // For up to so many queries.
   static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu);
+
+  // What a search of up to so many queries wants of the codewords.
+  CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 
   ListEngine engine_for(int64_t query_count) const {
     return query_count <= few_queries ? ListEngine::tables : engine;
   }
 };
 
-// What all threads share: the model, and its codewords in the forms that engines want, made when first asked for.
+// What all threads share: the model, and its codewords in the forms that engines want.
 class ListTables {
  public:
   // `origin`: a vector near those of a list without a centre; zeros will do.
-  ListTables(const IvfModel& model, std::vector<float> origin, const Resources& resources);
-  static int64_t bytes_for(const IvfModel& model);
+  ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+             const Resources& resources);
 
   const IvfModel& model() const { return model_; }
   KeyKind kind() const { return kind_; }
   // What is taken off the vectors of a list where the key is made of differences.
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
 
-  // Codewords, and what is known of vectors made of them.
-  struct Words {
-    HostArray<float> squares;  // of each codeword
-    float largest = 0;         // norm of a vector
-    HostArray<uint16_t> rounded;  // for tiles: as bf16
-    float moved_by = 0;           // the most that rounding moves a vector
-    HostArray<float> columns;  // for tables: the columns of a part one after the other
-  };
-  // Whether vectors can be put together from rounded codewords: nothing but their own centre is taken off them.
-  bool has_rounded_words() const;
-  const Words& words_for(ListEngine engine) const;
+  // Of product codes, in the forms that were wanted; else null.
+  const CodeWords::Forms* words() const { return words_; }
+  // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
+  static bool rounds_words(const IvfModel& model);
 
  private:
-  void make_squares() const;
-  void make_rounded() const;
-  void make_columns() const;
-
   const IvfModel& model_;
   const KeyKind kind_;
-  const Resources resources_;
   std::vector<float> origin_;
-  mutable std::mutex making_;
-  mutable Words words_;
+  const CodeWords::Forms* const words_;
 };
 
 class ListProduct {

@@ -55,8 +55,8 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
       cols_(context.vectors.model().cols()),
       root_(context.tables.kind() == KeyKind::l2),
       resources_(resources),
-      hit_values_(kHitQueries * ListHits::stride_for(shape.piece_rows), "candidates", resources),
-      hit_rows_(kHitQueries * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      hit_values_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      hit_rows_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
       scored_(kScored * cols_, "vectors to score", resources) {
   hits_.values = hit_values_.data();
   hits_.rows = hit_rows_.data();
@@ -65,7 +65,7 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
 
 int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {
   return list_product_bytes(shape, format) + array_bytes<float>(kScored * format.cols) +
-         2 * array_bytes<float>(kHitQueries * ListHits::stride_for(shape.piece_rows));
+         2 * array_bytes<float>(shape.query_group * ListHits::stride_for(shape.piece_rows));
 }
 
 ListProduct& ListScan::product_for(const ListTask& task) {

@@ -29,7 +29,7 @@ class TableListProduct final : public ListProduct {
  public:
   TableListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
       : tables_(tables),
-        words_(tables.words_for(ListEngine::tables)),
+        words_(*tables.words()),
         format_(tables.model().codec->format()),
         cols_(format_.cols),
         entries_(format_.parts * format_.codewords()),
@@ -128,7 +128,7 @@ class TableListProduct final : public ListProduct {
   }
 
   const ListTables& tables_;
-  const ListTables::Words& words_;
+  const CodeWords::Forms& words_;
   const CodeFormat format_;
   const int64_t cols_;
   const int64_t entries_;  // of a query's tables

@@ -50,7 +50,7 @@ class TileListProduct final : public ListProduct {
       : tables_(tables),
         cols_(tables.model().cols()),
         words_(tile_words(cols_)),
-        words_of_(tables.has_rounded_words() ? &tables.words_for(ListEngine::tiles) : nullptr),
+        words_of_(ListTables::rounds_words(tables.model()) ? tables.words() : nullptr),
         by_residual_(tables.model().residual && tables.kind() != KeyKind::cosine),
         queries_(round_up(shape.query_block, kTileRows) * words_, "packed queries", resources),
         facts_(round_up(shape.query_block, kTileRows), "packed queries", resources),
@@ -169,7 +169,7 @@ class TileListProduct final : public ListProduct {
   const ListTables& tables_;
   const int64_t cols_;
   const int64_t words_;  // of four bytes, of a vector
-  const ListTables::Words* const words_of_;  // codewords, where vectors are put together from them
+  const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them
   const bool by_residual_;  // what is multiplied is the decoded residual
   HostArray<uint32_t> queries_;
   HostArray<QueryFacts> facts_;
