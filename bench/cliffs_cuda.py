@@ -1,7 +1,7 @@
 """Everyday shapes on a GPU: Kith beside plain torch, data and results in the device's memory.
 
 Prints the milliseconds of both, torch's divided by Kith's, the goal, and the worst ratio. Torch does what a user would
-write: a matrix product or cdist, then topk; it promises neither exact distances nor equal bytes.
+write: a matrix product or cdist, then topk, argmin or nonzero; it promises neither exact distances nor equal bytes.
 
     python bench/cliffs_cuda.py [--case TEXT] [--runs 7]
 
@@ -140,6 +140,50 @@ def ranges() -> Iterator[Case]:
     )
 
 
+def torch_labels(x: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+    return ((centres * centres).sum(1)[None, :] - 2 * (x @ centres.T)).argmin(1)
+
+
+def torch_lloyd(x: torch.Tensor, centres: torch.Tensor, iterations: int) -> torch.Tensor:
+    for _ in range(iterations):
+        labels = torch_labels(x, centres)
+        sums = torch.zeros_like(centres).index_add_(0, labels, x)
+        counts = torch.bincount(labels, minlength=centres.shape[0]).clamp(min=1)
+        centres = sums / counts[:, None]
+    return torch_labels(x, centres)
+
+
+def prediction(rows: int, cols: int, k: int) -> Case:
+    x = randn(rows, cols, 15)
+    centres = x[:k].contiguous()
+    model = kith.KMeans.of_centres(centres.cpu().numpy())
+    name = f"predict {rows} x {cols}, k = {k}"
+    return Case(name, 1.0, lambda: model.predict(x), lambda: torch_labels(x, centres))
+
+
+def fit(rows: int, cols: int, k: int, *, given: bool) -> Case:
+    """Ten passes each, and one more for the labels. Torch begins with random rows, in the place of k-means++ too."""
+    x = randn(rows, cols, 16)
+    generator = torch.Generator(device="cuda").manual_seed(17)
+    first = x[torch.randperm(rows, device="cuda", generator=generator)[:k]]
+    init = first.cpu().numpy() if given else "kmeans++"
+    name = f"k-means {rows} x {cols}, k = {k}, {'given' if given else 'default'} start"
+    return Case(
+        name,
+        2.0,
+        lambda: kith.KMeans(k, init=init, iterations=10, tol=0).fit(x),
+        lambda: torch_lloyd(x, first, 10),
+    )
+
+
+def clusters() -> Iterator[Case]:
+    yield prediction(1_000_000, 8, 8)
+    yield prediction(5_000_000, 32, 50)
+    yield prediction(100_000, 784, 100)
+    yield fit(1_000_000, 8, 8, given=False)
+    yield fit(100_000, 784, 100, given=True)
+
+
 def milliseconds(call: Callable[[], object], runs: int) -> float:
     times = []
     for _ in range(runs + 2):
@@ -160,7 +204,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}, torch {torch.__version__}; milliseconds")
     print(f"{'case':56} {'kith':>9} {'torch':>9} {'ratio':>7} {'goal':>5}")
     worst: tuple[float, str] | None = None
-    for group in (few_queries, wide_rows, hard_data, large_k, bits, pairwise, ranges):
+    for group in (few_queries, wide_rows, hard_data, large_k, bits, pairwise, ranges, clusters):
         for case in group():
             if options.case not in case.name:
                 continue

@@ -8,6 +8,7 @@
 #include "convert_command.hpp"
 #include "eval_command.hpp"
 #include "exit_codes.hpp"
+#include "index_commands.hpp"
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
 #include "knn_command.hpp"
@@ -42,6 +43,11 @@ struct Typed {
   RangeOptions range;
   ConvertOptions convert;
   EvalOptions eval;
+  IndexBuildOptions index_build;
+  IndexAddOptions index_add;
+  IndexSearchOptions index_search;
+  IndexInspectOptions index_inspect;
+  IndexConvertOptions index_convert;
 };
 
 // CLI11 reads 010 as eight and takes a number that is too large for the largest.
@@ -166,9 +172,9 @@ CLI::App* add_knn(CLI::App& app, Typed& typed) {
   command->add_option("-k", typed.knn.params.k, "Neighbours per query")->check(decimal())->type_name("N");
   add_metric(*command, typed);
   add_filter(*command, typed.knn.filter);
-  command->add_option("--out-ids", typed.knn.out_ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)")
+  command->add_option("--out-ids", typed.knn.out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)")
       ->type_name("FILE");
-  command->add_option("--out-distances", typed.knn.out_distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
+  command->add_option("--out-distances", typed.knn.out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
       ->type_name("FILE");
   add_run_options(*command, typed);
   return command;
@@ -290,6 +296,123 @@ CLI::App* add_eval(CLI::App& app, Typed& typed) {
   return command;
 }
 
+// The commands under `kith index`.
+struct IndexApps {
+  const CLI::App* build = nullptr;
+  const CLI::App* add = nullptr;
+  const CLI::App* search = nullptr;
+  const CLI::App* inspect = nullptr;
+  const CLI::App* convert = nullptr;
+};
+
+void add_index_path(CLI::App& command, std::string& path) {
+  command.add_option("--index", path, "File of an index: .kith, or any other name for FAISS's format")
+      ->required()
+      ->type_name("FILE");
+}
+
+void add_index_rows(CLI::App& command, std::string& base, std::string& ids) {
+  command.add_option("--base", base, "Vectors to add, in any format; may be larger than memory")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)")
+      ->default_str("")
+      ->type_name("FILE");
+}
+
+CLI::App* add_index_build(CLI::App& index, Typed& typed) {
+  IndexBuildOptions& options = typed.index_build;
+  CLI::App* command = index.add_subcommand("build", "Make an index of the vectors of a file");
+  add_index_rows(*command, options.base, options.ids);
+  command
+      ->add_option("--factory", options.factory,
+                   "What is kept of a vector, in FAISS's grammar: Flat, IVF1024,PQ16, OPQ16,IVF,PQ16,RFlat, ...")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--out", options.out, "Where the index goes: .kith, or any other name for FAISS's format")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--train", options.train, "Vectors to train on (default: those of --base)")
+      ->default_str("")
+      ->type_name("FILE");
+  command
+      ->add_option("--expected-rows", options.params.expected_rows,
+                   "Vectors that the index will hold, for IVF without a number; 0: those of --base")
+      ->check(decimal())
+      ->check(from_0_on())
+      ->type_name("N");
+  command->add_option("--seed", options.params.seed, "Seed of the random numbers of the training")
+      ->check(decimal())
+      ->check(from_0_on())
+      ->type_name("N");
+  add_metric(*command, typed);
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_index_add(CLI::App& index, Typed& typed) {
+  CLI::App* command = index.add_subcommand("add", "Add the vectors of a file to an index");
+  add_index_path(*command, typed.index_add.index);
+  add_index_rows(*command, typed.index_add.base, typed.index_add.ids);
+  command->add_option("--out", typed.index_add.out, "Where the index goes (default: it replaces --index)")
+      ->default_str("")
+      ->type_name("FILE");
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_index_search(CLI::App& index, Typed& typed) {
+  IndexSearchOptions& options = typed.index_search;
+  CLI::App* command = index.add_subcommand("search", "Find the k nearest vectors of an index for every query");
+  add_index_path(*command, options.index);
+  command->add_option("--queries", options.queries, "Vectors to search for")->required()->type_name("FILE");
+  command->add_option("-k", options.params.k, "Neighbours per query")->check(decimal())->type_name("N");
+  command
+      ->add_option("--probes", options.params.probes,
+                   "Lists to look at; more find more; 0: the root of their number, at most 64")
+      ->check(decimal())
+      ->type_name("N");
+  command
+      ->add_option("--refine", options.params.refine,
+                   "With RFlat or Refine(...): so many times k candidates are compared again; 0: 4")
+      ->check(decimal())
+      ->type_name("N");
+  command
+      ->add_option("--filter", options.filter,
+                   "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector "
+                   "in the order of add, 0 for those left out (.u8bin, .npy)")
+      ->type_name("FILE");
+  command->add_option("--out-ids", options.out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)")
+      ->type_name("FILE");
+  command->add_option("--out-distances", options.out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5")
+      ->type_name("FILE");
+  add_run_options(*command, typed);
+  return command;
+}
+
+IndexApps add_index(CLI::App& app, Typed& typed) {
+  CLI::App* index =
+      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert");
+  index->require_subcommand(1);
+  IndexApps apps;
+  apps.build = add_index_build(*index, typed);
+  apps.add = add_index_add(*index, typed);
+  apps.search = add_index_search(*index, typed);
+  CLI::App* inspect = index->add_subcommand("inspect", "Show what an index holds: lists, how even they are, bytes");
+  inspect->add_option("INDEX", typed.index_inspect.index, "File of an index")->required()->type_name("FILE");
+  add_memory_limit(*inspect, typed);
+  add_output_options(*inspect, typed);
+  apps.inspect = inspect;
+  CLI::App* convert =
+      index->add_subcommand("convert", "Write an index in another format: .kith, or any other name for FAISS's");
+  convert->add_option("IN", typed.index_convert.input, "File of an index")->required()->type_name("FILE");
+  convert->add_option("OUT", typed.index_convert.output, "File to write")->required()->type_name("FILE");
+  add_memory_limit(*convert, typed);
+  add_output_options(*convert, typed);
+  apps.convert = convert;
+  return apps;
+}
+
 void interpret(Typed& typed) {
   typed.run.device = parse_device(typed.device);
   typed.knn.params.metric = parse_metric(typed.metric);
@@ -304,6 +427,8 @@ void interpret(Typed& typed) {
   }
   typed.range.params.metric = typed.knn.params.metric;
   typed.range.params.check_finite = typed.knn.params.check_finite;
+  typed.index_build.params.metric = typed.knn.params.metric;
+  typed.index_build.params.check_finite = typed.knn.params.check_finite;
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
@@ -316,7 +441,36 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  return fmt::format("unknown command '{}'; known are: {}; see kith --help", name, known);
+  const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
+  return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
+}
+
+// An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0 && option->get_type_size_max() > 0) option->check(not_empty());
+    }
+    refuse_empty_values(*command);
+  }
+}
+
+// A mistake on the line, with where to read on.
+[[noreturn]] void refuse_line(const CLI::App& app, int argc, const char* const* argv, const CLI::ParseError& error) {
+  const CLI::App* at = &app;
+  std::string path;
+  int depth = 1;  // of the next argument that may name a command
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands()[0];
+    path += at->get_name() + " ";
+    ++depth;
+  }
+  const bool has_commands = !at->get_subcommands(nullptr).empty();
+  if (has_commands && depth < argc && argv[depth][0] != '-') throw UsageError(unknown_command(*at, argv[depth]));
+  if (has_commands && depth > 1) {
+    throw UsageError(fmt::format("kith {}needs one of its commands; see kith {}--help", path, path));
+  }
+  throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
 
 }  // namespace
@@ -334,12 +488,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* kmeans = add_kmeans(app, typed);
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
-  // An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    for (CLI::Option* option : command->get_options()) {
-      if (option->get_items_expected_max() > 0 && option->get_type_size_max() > 0) option->check(not_empty());
-    }
-  }
+  const IndexApps index = add_index(app, typed);
+  refuse_empty_values(app);
 
   CommandLine line;
   try {
@@ -351,17 +501,16 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.answer = app.help();
     return line;
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty() && argc > 1 && argv[1][0] != '-') throw UsageError(unknown_command(app, argv[1]));
-    throw UsageError(
-        fmt::format("{}; see kith {}--help", error.what(), chosen.empty() ? "" : chosen[0]->get_name() + " "));
+    refuse_line(app, argc, argv, error);
   }
   if (app.get_subcommands().empty()) throw UsageError(fmt::format("no command was given\n\n{}", app.help()));
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
   // The others copy and count: no GPU need wake for them.
-  if (!knn->parsed() && !range->parsed() && !kmeans->parsed()) typed.run.device = Device::cpu();
+  const bool computes = knn->parsed() || range->parsed() || kmeans->parsed() || index.build->parsed() ||
+                        index.add->parsed() || index.search->parsed();
+  if (!computes) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
@@ -369,6 +518,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (kmeans->parsed()) line.command = [typed] { return run_kmeans(typed.kmeans, typed.run); };
   if (convert->parsed()) line.command = [typed] { return run_convert(typed.convert, typed.run); };
   if (eval->parsed()) line.command = [typed] { return run_eval(typed.eval, typed.run); };
+  if (index.build->parsed()) line.command = [typed] { return run_index_build(typed.index_build, typed.run); };
+  if (index.add->parsed()) line.command = [typed] { return run_index_add(typed.index_add, typed.run); };
+  if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };
+  if (index.inspect->parsed()) line.command = [typed] { return run_index_inspect(typed.index_inspect, typed.run); };
+  if (index.convert->parsed()) line.command = [typed] { return run_index_convert(typed.index_convert, typed.run); };
   return line;
 }
 

@@ -2,55 +2,17 @@
 
 #include <kith/error.hpp>
 
-#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
-#include "output_paths.hpp"
 #include "process_memory.hpp"
 #include "stopwatch.hpp"
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <vector>
 
 namespace kith::cli {
 namespace {
-
-// The files a search fills. Made before it starts, so that a name that cannot be written costs no work.
-class ResultFiles {
- public:
-  ResultFiles(const KnnOptions& options, int64_t queries) : k_(options.params.k) {
-    if (!options.out_ids.empty()) ids_.emplace(options.out_ids, queries, k_);
-    if (!options.out_distances.empty()) distances_.emplace(options.out_distances, DType::f32, queries, k_);
-  }
-
-  void append(const NeighborsView& part) {
-    if (ids_) ids_->append(part.ids, part.queries);
-    if (distances_) distances_->append(MatrixView(part.distances, part.queries, k_));
-  }
-
-  // First everything that can fail, a full disk for instance: either both files are new or neither is.
-  void commit() {
-    if (ids_) ids_->sync();
-    if (distances_) distances_->sync();
-    if (ids_) ids_->commit();
-    if (distances_) distances_->commit();
-  }
-
- private:
-  int64_t k_;
-  std::optional<IdFileWriter> ids_;
-  std::optional<VectorFileWriter> distances_;
-};
-
-std::vector<NamedPath> outputs_of(const KnnOptions& options) {
-  std::vector<NamedPath> outputs;
-  if (!options.out_ids.empty()) outputs.push_back({"--out-ids", options.out_ids});
-  if (!options.out_distances.empty()) outputs.push_back({"--out-distances", options.out_distances});
-  if (outputs.empty()) throw UsageError("knn has no output; give --out-ids, --out-distances or both");
-  return outputs;
-}
 
 std::vector<NamedPath> inputs_of(const KnnOptions& options) {
   std::vector<NamedPath> inputs{{"--base", options.base}, {"--queries", options.queries}};
@@ -62,13 +24,13 @@ std::vector<NamedPath> inputs_of(const KnnOptions& options) {
 
 Report run_knn(const KnnOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const std::vector<NamedPath> outputs = outputs_of(options);
+  const std::vector<NamedPath> outputs = options.out.outputs("knn");
   options.params.validate();
   check_outputs(outputs, inputs_of(options));
 
   const VectorFile base(options.base);
   const VectorFile queries(options.queries);
-  ResultFiles results(options, queries.rows());
+  NeighborFiles results(options.out, queries.rows(), options.params.k);
   double search_seconds = 0;
   int threads = 0;
   std::string device;
@@ -103,8 +65,8 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   if (!options.filter.empty()) result.text("filter", options.filter);
   result.number("k", options.params.k).text("metric", name_of(options.params.metric));
   result.text("device", device).number("threads", threads);
-  if (!options.out_ids.empty()) result.text("out_ids", options.out_ids);
-  if (!options.out_distances.empty()) result.text("out_distances", options.out_distances);
+  if (!options.out.ids.empty()) result.text("out_ids", options.out.ids);
+  if (!options.out.distances.empty()) result.text("out_distances", options.out.distances);
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
   if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);

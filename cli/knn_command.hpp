@@ -3,6 +3,7 @@
 
 #include <kith/knn.hpp>
 
+#include "neighbor_files.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -13,9 +14,8 @@ namespace kith::cli {
 struct KnnOptions {
   std::string base;
   std::string queries;
-  std::string filter;   // empty: all rows
-  std::string out_ids;  // either may be empty, not both
-  std::string out_distances;
+  std::string filter;  // empty: all rows
+  NeighborPaths out;
   KnnParams params;
 };
 

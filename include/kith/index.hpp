@@ -1,9 +1,17 @@
 // An index: vectors kept ready for many searches.
 //
-// An Index is a handle to an immutable version: add() publishes a new version, searches that are under way keep the one
-// they began with, and readers never wait. Copies of a handle see the same versions.
+// An Index is a handle to an immutable version: train(), add() and remove() publish a new version, searches that are
+// under way keep the one they began with, and readers never wait. Copies of a handle see the same versions.
 //
-//   "Flat"   every vector as it is; exact search
+// What it keeps is named by a factory string in FAISS's grammar (docs/indexes.md): parts, divided by commas.
+//
+//   OPQ16_64 PCA64 RR64 L2norm Pad128   first, any number of them: what is done to vectors and queries
+//   IVF4096 or IVF                      then, if given: vectors lie in lists, of which a search looks at some
+//   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes
+//   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these
+//
+// "Flat" alone is exact search. All other searches are exact too, over what the lists hold: the first k by (distance,
+// row) of the vectors in the lists nearest to the query, where a distance is that of knn() to the decoded vector.
 #pragma once
 
 #include <kith/device.hpp>
@@ -14,12 +22,15 @@
 #include <kith/range_search.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
+#include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kith {
 
@@ -28,16 +39,23 @@ struct IndexParams {
   bool check_finite = true;  // for added vectors and queries
   bool prepare = true;  // keep a copy laid out for the device, on the CPU of dimension + 8 to 5 * dimension + 20 bytes
                         // a row (docs/performance.md), where the memory limit has room for twice that: faster searches
+  int64_t expected_rows = 0;  // how many the index will hold: "IVF" makes the root of it lists; 0: of the training rows
+  uint64_t seed = 0;          // of the training
 };
 
 struct SearchParams {
   int64_t k = 10;
-  RowFilter filter = {};  // the rows that may be found; without one, all
+  RowFilter filter = {};  // which may be found: a list of ids, or a mask or bits of the size() rows; without one, all
+  int64_t probes = 0;     // lists that are looked at; 0: the root of their number, at most 64; beyond their number: all
+  int64_t refine = 0;     // with RFlat or Refine: so many times k candidates are compared again; 0: 4
 };
 
 struct RangeSearchParams {
-  float radius = 0;       // in the metric's unit, and included; see kith/range_search.hpp
-  RowFilter filter = {};  // the rows that may be found; without one, all
+  float radius = 0;                                // in the metric's unit, and included; see kith/range_search.hpp
+  RowFilter filter = {};                           // as in SearchParams
+  int64_t probes = 0;                              // as in SearchParams
+  MemorySpace result_space = MemorySpace::host();  // and memory there, as in RangeParams
+  RangeAllocator allocate = {};
 };
 
 // What an index holds, in bytes: copies of rows and what is kept beside them, not rows that it borrows.
@@ -46,21 +64,60 @@ struct IndexBytes {
   int64_t device = 0;  // on all GPUs together
 };
 
+struct IndexInfo {
+  std::string factory;
+  Metric metric = Metric::l2;
+  bool trained = false;
+  int64_t rows = 0;
+  int64_t dimension = 0;
+  DType dtype = DType::f32;  // of the vectors that were given first
+  int64_t lists = 0;         // 0 without lists
+  double imbalance = 0;      // the mean, over rows, of their list's length, by that of equal lists: 1 at best
+  int64_t longest = 0;       // the rows of the longest list
+  int64_t code_bytes = 0;    // of a vector
+  IndexBytes bytes;
+  std::vector<std::pair<std::string, int64_t>> parts;  // the bytes by what they are for
+};
+
 // Whether add() copies the rows or refers to the caller's memory, which must then outlive every search. Borrowed rows
-// are never merged: each such add is a block of its own, so borrow few, large ones.
+// are never merged: each such add is a block of its own, so borrow few, large ones. Only "Flat" borrows; what other
+// kinds keep are codes, and they take rows as copied.
 enum class Ownership : uint8_t { copy, borrow };
 
-class IndexKinds;
+class IndexKind;
 
 class KITH_EXPORT Index {
  public:
-  // Throws InvalidArgument for a factory string that it does not know.
+  // Throws InvalidArgument for a factory string that it does not know, naming the part and what there is.
   explicit Index(std::string_view factory, IndexParams params = {});
 
-  // Rows get the numbers size(), size() + 1, ... The first add fixes dimension, dtype and place: on the host, or in the
-  // memory of one CUDA device, where rows are read in the order of resources.stream. Returns when they are in. Calls at
-  // the same time take turns. A sink that is called on the way may search the index; adding to it is InvalidState.
+  // Learns centres, codes and transforms from rows like those to come; InvalidState once rows were added. Before, a
+  // second training replaces the first. "Flat" needs none, and takes it as done.
+  void train(const MatrixView& rows, const Resources& resources = Resources());
+  // The file may be larger than the memory limit.
+  void train(const VectorFile& rows, const Resources& resources = Resources());
+  bool trained() const;
+
+  // Rows get the ids after the largest that there was: 0, 1, 2, ... at first. The first add fixes dimension, dtype and
+  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream.
+  // Returns when they are in. Calls at the same time take turns. A sink that is called on the way may search the index;
+  // adding to it is InvalidState.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
+  // The same with ids of the caller's own, one for each row, at least 0. One that is there already, or twice among
+  // these, is InvalidArgument, and nothing is added.
+  void add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership = Ownership::copy,
+           const Resources& resources = Resources());
+  // All rows of a file, which may be larger than the memory limit; `ids` may be empty. All are added or none.
+  void add(const VectorFile& rows, VectorView<const int64_t> ids = {}, const Resources& resources = Resources());
+
+  // Returns how many there were; ids that the index does not have are no error. The others close up: size() shrinks,
+  // and masks are of the rows that are there. A removed id may be added again, but is never given by the index itself.
+  int64_t remove(VectorView<const int64_t> ids, const Resources& resources = Resources());
+
+  // The vectors of these ids as the index keeps them, decoded and, where transforms can be undone, in the caller's
+  // space: ids x dimension(), f32 in host memory. An unknown id is InvalidArgument.
+  void reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out,
+                   const Resources& resources = Resources()) const;
 
   // search(queries, {.k = 10, .filter = filter}).
   Neighbors search(const MatrixView& queries, const SearchParams& params = {},
@@ -74,17 +131,23 @@ class KITH_EXPORT Index {
                               const Resources& resources = Resources()) const;
 
   int64_t size() const;
-  int64_t dimension() const;  // 0 before the first add
+  int64_t dimension() const;  // 0 before the first add or train
   Device device() const;      // in whose memory the rows lie: cpu or a GPU; automatic before the first add
   IndexBytes bytes() const;
+  IndexInfo info() const;
   const std::string& factory() const;
   const IndexParams& params() const;
 
- private:
-  friend Index make_index(const IndexKinds& kinds, std::string_view factory, IndexParams params);
-  Index(const IndexKinds& kinds, std::string_view factory, IndexParams params);
+  // Of one version, to a .kith file (docs/file-formats.md), written under another name and renamed.
+  void save(const std::string& path, const Resources& resources = Resources()) const;
+  // InvalidArgument for a file that is no such index, CorruptFile for a damaged one.
+  static Index load(const std::string& path, const Resources& resources = Resources());
 
+ private:
+  friend class IndexAccess;
   struct Impl;
+  explicit Index(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
   std::shared_ptr<Impl> impl_;
 };
 

@@ -6,8 +6,9 @@
 // order fixed by the row numbers. So the same input, parameters and seed give the same bytes for any number of threads,
 // under any memory limit, on every processor and GPU, and from a file as from memory.
 //
-// Rows, and what transform() fills, may lie in the memory of a GPU, which then does the work; all else is host memory.
-// Every function returns when its result is complete.
+// Rows, and what predict() and transform() fill, may lie in the memory of a GPU, which then does the work; all else is
+// host memory. Every function returns when its result is complete; a result in a GPU's memory is complete in the order
+// of the resources' stream, where that is the caller's.
 #pragma once
 
 #include <kith/export.hpp>
@@ -91,10 +92,17 @@ class KITH_EXPORT KMeans {
   // One mini-batch. The first call chooses the centres from its rows (or takes input.centres).
   void partial_fit(const MatrixView& rows, const KMeansInput& input = {}, const Resources& resources = Resources());
 
-  // The nearest centre of each row and how far it is: the distance, or the inner product for spherical. Either output
-  // may be null.
-  void predict(const MatrixView& rows, int32_t* labels, float* distances,
+  // The nearest centre of each row and how far it is: the distance, or the inner product for spherical. Each output has
+  // a value for every row, in host memory or in that of the GPU that works, or is empty where it is not wanted: without
+  // distances a GPU has less to do.
+  void predict(const MatrixView& rows, const VectorView<int32_t>& labels, const VectorView<float>& distances,
                const Resources& resources = Resources()) const;
+  // The same for arrays in host memory; either may be null.
+  void predict(const MatrixView& rows, int32_t* labels, float* distances,
+               const Resources& resources = Resources()) const {
+    predict(rows, VectorView<int32_t>{labels, labels == nullptr ? 0 : rows.rows(), {}},
+            VectorView<float>{distances, distances == nullptr ? 0 : rows.rows(), {}}, resources);
+  }
   using LabelSink =
       std::function<void(int64_t first_row, int64_t count, const int32_t* labels, const float* distances)>;
   void predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources = Resources()) const;

@@ -10,8 +10,17 @@ Exact search in one call, or through an index that keeps its vectors ready for m
     index.add(base)
     ids, distances = index.search(queries, k=10)
 
+Compressed, with lists of which a search looks at some::
+
+    index = kith.Index("IVF1024,PQ16")
+    index.train(base)
+    index.add(base)
+    ids, distances = index.search(queries, k=10, probes=32)
+    index.save("base.kith")
+    index = kith.load("base.kith")
+
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -31,7 +40,8 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
-from kith._index import Index
+from kith._index import Index, IndexInfo
+from kith._index_files import load, read_faiss, write_faiss
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
@@ -40,8 +50,10 @@ from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
+from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
+from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
 
@@ -50,19 +62,29 @@ __all__ = [
     "CudaDevice",
     "DeviceArray",
     "Index",
+    "IndexInfo",
     "Info",
     "KMeans",
     "KnnGraph",
     "Neighbors",
+    "OPQ",
+    "PCA",
     "PrecisionWarning",
+    "ProductQuantizer",
+    "RandomRotation",
     "RangeNeighbors",
+    "ScalarQuantizer",
+    "Transform",
     "__version__",
     "info",
     "knn",
     "knn_graph",
+    "load",
     "pairwise_distances",
     "range_search",
+    "read_faiss",
     "read_vectors",
+    "write_faiss",
     "write_vectors",
 ]
 

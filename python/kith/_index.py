@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
-from typing import NoReturn, SupportsFloat, SupportsIndex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex
+
+import numpy as np
 
 from kith import _kith
-from kith._arrays import Vectors, VectorsLike, as_base, as_queries, as_vectors
+from kith._arrays import Array, Vectors, VectorsLike, as_base, as_queries, as_vectors
+from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
+from kith._ids import IdsLike, as_ids
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
-from kith._range_search import RangeNeighbors, as_range_neighbors
+from kith._range_search import RangeNeighbors, range_found
 from kith._search import Found, Given, Neighbors, Output, search_with
 
 # Held for a few instructions, never while something is added; no child of a fork finds it taken.
@@ -25,28 +35,82 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-class Index:
-    """Vectors kept ready for many searches.
+@dataclass(frozen=True)
+class IndexInfo:
+    """What an index holds, as `Index.info` tells it.
 
-    Any number of threads may search at once, also while one adds: a search sees the vectors that were there when it
-    began. Adds at the same time take turns. A `progress` callback of an add may search the index; an add to it from
-    there is a RuntimeError.
+    Attributes
+    ----------
+    factory, metric : str
+        As they were given.
+    trained : bool
+        Whether vectors can be added.
+    rows, dimension : int
+        The shape of what it holds; the dimension is 0 before it is known.
+    dtype : str
+        Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
+    lists : int
+        Of an inverted file; 1 for codes without one, 0 for ``"Flat"``.
+    imbalance : float
+        How many times as many vectors a search looks at as if all lists were as long: 1 at best.
+    longest_list : int
+        The vectors of the longest list.
+    code_bytes : int
+        What a vector takes in the lists.
+    host_bytes, device_bytes : int
+        All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
+    parts : dict
+        The same bytes by what they are for.
+    """
+
+    factory: str
+    metric: str
+    trained: bool
+    rows: int
+    dimension: int
+    dtype: str
+    lists: int
+    imbalance: float
+    longest_list: int
+    code_bytes: int
+    host_bytes: int
+    device_bytes: int
+    parts: dict[str, int] = field(default_factory=dict)
+
+
+class Index:
+    """Vectors kept ready for many searches, as they are or compressed.
+
+    Any number of threads may search at once, also while one trains, adds or removes: a search sees the vectors that were
+    there when it began. Changes at the same time take turns. A `progress` callback of an add may search the index; an
+    add to it from there is a RuntimeError.
+
+    An index can be saved (`save`, `kith.load`), pickled and copied. The page "Indexes" says which kind to take when.
 
     Parameters
     ----------
     factory : str, default "Flat"
-        What kind of index. ``"Flat"`` keeps every vector as it is and searches exactly.
+        What is kept of a vector, in FAISS's grammar: parts, divided by commas. ``"Flat"`` keeps every vector as it is
+        and searches exactly. ``"IVF1024,PQ16"`` sorts vectors into 1024 lists, of which a search looks at some, and
+        keeps 16 bytes of each. First, if given: ``OPQ16``, ``OPQ16_64``, ``PCA64``, ``RR64``, ``L2norm``, ``Pad128``, ``Centre``; then
+        ``IVF1024``, or ``IVF`` for as many lists as the root of the vectors; then ``Flat``, ``SQ8``, ``SQ6``, ``SQ4``,
+        ``SQfp16``, ``SQbf16``, ``PQ16`` or ``PQ16x4``; last, if given, ``RFlat`` or ``Refine(SQ8)``.
     metric : str, default "l2"
-        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, ``"l1"``, ``"linf"``, ``"chi_square"`` or
-        ``"hamming"``, as in `knn`.
+        ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, and for ``"Flat"`` also ``"l1"``, ``"linf"``,
+        ``"chi_square"`` or ``"hamming"``, as in `knn`.
     device : str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
         there and predicted to be faster.
     check_finite : bool, default True
-        Refuse NaN and infinities, in what is added and in queries.
+        Refuse NaN and infinities, in what is trained on, added and searched for.
     prepare : bool, default True
         Keep a copy laid out for the device, on a CPU of dimension + 8 to 5 * dimension + 20 bytes a row (the page
-        "What is fast when"), where the memory limit has room for twice that. Faster searches.
+        "What is fast when"), where the memory limit has room for twice that. Faster searches of ``"Flat"``.
+    expected_rows : int, optional
+        How many vectors the index will hold: ``"IVF"`` without a number makes the root of it lists. By default that of
+        the vectors it is trained on.
+    seed : int, default 0
+        Of the training: the same seed and vectors give the same index.
 
     Examples
     --------
@@ -57,6 +121,19 @@ class Index:
     kith.Index('Flat', metric='sqeuclidean', dimension=2, size=2)
     >>> index.search(np.zeros((1, 2), np.float32), k=1)
     Neighbors(ids=array([[0]]), distances=array([[0.]], dtype=float32))
+
+    Compressed, and with ids of your own:
+
+    >>> x = np.random.default_rng(0).standard_normal((2000, 16), dtype=np.float32)
+    >>> index = kith.Index("IVF16,SQ8")
+    >>> index.train(x)
+    >>> index.add(x, ids=np.arange(2000) * 10)
+    >>> index.search(x[7], k=1, probes=4).ids
+    array([70])
+    >>> index.remove([70, 80])
+    2
+    >>> len(index)
+    1998
     """
 
     def __init__(
@@ -66,77 +143,241 @@ class Index:
         device: str = "auto",
         check_finite: bool = True,
         prepare: bool = True,
+        *,
+        expected_rows: SupportsIndex | None = None,
+        seed: SupportsIndex = 0,
+        **unknown: NoReturn,
     ) -> None:
-        self._device = check_device(device)
-        self._index = _kith.Index(
+        refuse_unknown("kith.Index()", unknown)
+        rows = 0 if expected_rows is None else whole_number(expected_rows, "expected_rows")
+        if rows < 0:
+            raise ValueError(f"expected_rows is {rows}; it must not be negative")
+        drawn = whole_number(seed, "seed")
+        if drawn < 0:
+            raise ValueError(f"seed is {drawn}; it must not be negative")
+        made = _kith.Index(
             text(factory, "factory"),
             text(metric, "metric"),
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),
+            rows,
+            drawn,
         )
-        # How vectors become float32: told by the first that are added, before a search can see them.
-        self._narrowing: Narrowing | None = None
+        self._hold(made, check_device(device), None)
+
+    def _hold(self, index: _kith.Index, device: str, narrowing: Narrowing | None) -> None:
+        self._index = index
+        self._device = device
+        # How vectors become float32: told by the first that are trained on or added, before a search can see them.
+        self._narrowing = narrowing
         self._adding = 0
+
+    @classmethod
+    def _of(cls, index: _kith.Index, device: str, offset: list[float] | None = None) -> Index:
+        """An index that was made elsewhere, of vectors that have lost this offset."""
+        made = cls.__new__(cls)
+        known = index.dimension > 0
+        made._hold(index, device, (PLAIN if offset is None else Narrowing(np.array(offset))) if known else None)
+        return made
+
+    def train(
+        self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> None:
+        """Learn centres, codes and transforms from vectors like those to come.
+
+        ``"Flat"`` needs no training. A second training replaces the first; once vectors were added it is a
+        RuntimeError.
+
+        Parameters
+        ----------
+        x : array_like, (rows, dimension), or path
+            The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. Some 40 for
+            each list, and for each of a code's 256 words, are enough; 256 are all that is used.
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+        """
+        refuse_unknown("train()", unknown)
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+            if self.trained and self.dimension == 0:  # needs none; what is wrong with x it says all the same
+                self._train(x, options, partial(as_vectors, warns=False))
+                return
+            with _Adding(self) as adding:
+                self._train(x, options, adding.taken)
+
+    def _train(self, x: VectorsLike | PathLike, options: _kith.CallOptions, read: Callable[..., Any]) -> None:
+        if isinstance(x, (str, os.PathLike)):
+            self._check_plain(x)
+            self._index.train_file(path_bytes(x), options)
+        else:
+            rows = read(x, "x", options.stream)[0]
+            self._index.train(rows, options)
 
     def add(
         self,
-        x: VectorsLike,
+        x: VectorsLike | PathLike,
+        ids: IdsLike | None = None,
         *,
         copy: bool = True,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> None:
-        """Add vectors; their ids go on from ``len(index)``.
+        """Add vectors: all of them, or, after an error, none.
 
         Parameters
         ----------
-        x : array_like, (rows, dimension)
-            The vectors, as in `knn`. The first add fixes the dimension, the dtype, where vectors lie (all on the host,
-            or all in the memory of one GPU), and, if they are float64 or wide integers, what is subtracted from all
-            vectors and queries before they are rounded to float32.
+        x : array_like, (rows, dimension), or path
+            The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. The first
+            training or add fixes the dimension, where vectors lie (all on the host, or all in the memory of one GPU), the
+            dtype of ``"Flat"``, and, if they are float64 or wide integers, what is subtracted from all vectors and queries
+            before they are rounded to float32.
+        ids : array_like of int, (rows,), optional
+            What searches call the vectors, from 0 on, each once. By default 0, 1, 2, ..., going on after the largest id
+            that there ever was.
         copy : bool, default True
-            Copy the vectors. With False the index refers to `x`, which it keeps alive and you must not change; `x` must
-            then be an array that `knn` would use where it lies, else ValueError.
+            Copy the vectors. With False ``"Flat"`` refers to `x`, which it keeps alive and you must not change; `x` must
+            then be an array that `knn` would use where it lies, else ValueError. Other kinds keep codes and no vectors.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`. What an add allocates counts against the limit of that add.
         """
+        refuse_unknown("add()", unknown)
         borrow = not flag(copy, "copy")
+        names = None if ids is None else as_ids(ids)[0]
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             with _Adding(self) as adding:
-                rows, copied = adding.taken(x, options.stream)
+                if isinstance(x, (str, os.PathLike)):
+                    if borrow:
+                        raise ValueError("copy=False refers to an array, and x is a path: add a copy")
+                    self._check_plain(x)
+                    adding.plain()
+                    self._index.add_file(path_bytes(x), names, options)
+                    return
+                rows, copied = adding.taken(x, "x", options.stream)
                 if borrow and copied:
                     raise ValueError(
                         "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
                         "an index whose first vectors were such; x is none: add a copy"
                     )
                 # A conversion made an array that nobody else has: a second copy would be waste.
-                self._index.add(rows, borrow or copied, options)
+                self._index.add(rows, names, borrow or copied, options)
+
+    def remove(
+        self,
+        ids: IdsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        **unknown: NoReturn,
+    ) -> int:
+        """Remove vectors by their ids.
+
+        The others close up: masks are of the ``len(index)`` that are left, in the order of add. Ids that were given
+        by the index itself are not given again.
+
+        Parameters
+        ----------
+        ids : array_like of int, or int
+            Ids that the index does not have are no error.
+        threads, memory_limit
+            As in `knn`.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        refuse_unknown("remove()", unknown)
+        names, _ = as_ids(ids)
+        with calling(self._device, threads, memory_limit) as options:
+            return self._index.remove(names, options)
+
+    def reconstruct(
+        self,
+        ids: IdsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        **unknown: NoReturn,
+    ) -> Array:
+        """The vectors as the index keeps them, decoded.
+
+        Transforms are undone as far as that is possible: what PCA has cut off, and the length that ``L2norm`` has taken,
+        do not come back.
+
+        Parameters
+        ----------
+        ids : array_like of int, or int
+            Ids of the index; any other is a ValueError.
+        threads, memory_limit
+            As in `knn`.
+
+        Returns
+        -------
+        numpy.ndarray of float32
+            (ids, dimension), or (dimension,) for one id. float64 where the index subtracts an offset from such vectors.
+        """
+        refuse_unknown("reconstruct()", unknown)
+        names, single = as_ids(ids)
+        with calling(self._device, threads, memory_limit) as options:
+            rows = self._offset().restored(self._index.reconstruct(names, options))
+        return rows[0] if single else rows
 
     def search(
         self,
         queries: VectorsLike,
         k: SupportsIndex = 10,
         *,
+        probes: SupportsIndex | None = None,
+        refine: SupportsIndex | None = None,
         filter: FilterLike | None = None,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
         out: Output | None = None,
+        **unknown: NoReturn,
     ) -> Neighbors:
         """Find the k nearest vectors of the index for every query.
 
-        Parameters and result are those of `knn`. The GIL is released, and Ctrl-C stops the search.
+        The GIL is released, and Ctrl-C stops the search.
+
+        Parameters
+        ----------
+        queries, k, threads, memory_limit, device_memory_limit, progress, out
+            As in `knn`.
+        probes : int, optional
+            How many lists of an inverted file are looked at, those nearest to the query. More find more and take longer.
+            By default the root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
+            vectors, more are looked at.
+        refine : int, optional
+            With ``RFlat`` or ``Refine(...)``: so many times k candidates are compared again. By default 4.
+        filter : array_like, optional
+            Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
+            order of add.
+
+        Returns
+        -------
+        Neighbors
+            ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
         """
+        refuse_unknown("search()", unknown)
         number = whole_number(k, "k")
+        lists, times = _count(probes, "probes"), _count(refine, "refine")
         rows = as_filter(filter)
         arrays = (queries, *(out if isinstance(out, tuple) else ()))
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
             def step(matrix: Vectors, given: Given | None) -> Found | None:
-                return self._index.search(matrix, number, rows, options, given)
+                return self._index.search(matrix, number, lists, times, rows, options, given)
 
             while True:
                 narrowing = self._narrowing or PLAIN
@@ -150,25 +391,101 @@ class Index:
         queries: VectorsLike,
         radius: SupportsFloat,
         *,
+        probes: SupportsIndex | None = None,
         filter: FilterLike | None = None,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> RangeNeighbors:
         """Find all vectors of the index within a radius of every query, nearest first.
 
-        Parameters and result are those of `kith.range_search`. The GIL is released, and Ctrl-C stops the search.
+        The GIL is released, and Ctrl-C stops the search.
+
+        Parameters
+        ----------
+        queries, radius, threads, memory_limit, device_memory_limit, progress
+            As in `kith.range_search`, whose result this is.
+        probes : int, optional
+            How many lists are looked at, as in `search`, and no more.
+        filter : array_like, optional
+            As in `search`.
         """
+        refuse_unknown("range_search()", unknown)
         reach = real_number(radius, "radius")
+        lists = _count(probes, "probes")
         rows = as_filter(filter)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
             while True:
                 narrowing = self._narrowing or PLAIN
                 matrix, _ = as_queries(queries, options.stream, narrowing)
-                found = self._index.range_search(matrix, reach, rows, options)
+                search = partial(self._index.range_search, matrix, reach, lists, rows, options)
+                found = range_found(search, queries, matrix, options.stream)
                 if self._still(narrowing):
-                    return as_range_neighbors(found, queries)
+                    return found
+
+    def save(
+        self,
+        path: PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> None:
+        """Write the index to a ``.kith`` file, which `kith.load` reads on any machine.
+
+        A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
+        until then.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        threads, memory_limit, progress
+            As in `knn`.
+        """
+        refuse_unknown("save()", unknown)
+        with calling(self._device, threads, memory_limit, progress=progress) as options:
+            self._index.save(path_bytes(path), self._offset().offset, options)
+
+    def to(self, device: str) -> Index:
+        """Search on another device from now on. Vectors in a GPU's memory are searched there alone.
+
+        Parameters
+        ----------
+        device : str
+            As in `Index`.
+
+        Returns
+        -------
+        Index
+            This one.
+        """
+        wanted = check_device(device)
+        place = self._index.place
+        if place.startswith("cuda") and wanted not in ("auto", "cuda", place):
+            raise ValueError(f"the index holds vectors in the memory of {place}, and is searched there; add them elsewhere")
+        self._device = wanted
+        return self
+
+    def info(self) -> IndexInfo:
+        """What the index holds: rows, lists and how even they are, bytes by part."""
+        return IndexInfo(**self._index.info())
+
+    def _offset(self) -> Narrowing:
+        """What the vectors that are there have lost."""
+        narrowing = self._narrowing or PLAIN
+        fits = narrowing.offset is not None and len(narrowing.offset) == self.dimension
+        return narrowing if fits else PLAIN
+
+    def _check_plain(self, path: PathLike) -> None:
+        if self._offset().offset is not None:
+            raise ValueError(
+                f"the index subtracts an offset from float64 vectors, and {os.fspath(path)} holds others; give them as "
+                "an array, or begin with the file"
+            )
 
     def _still(self, narrowing: Narrowing) -> bool:
         """Whether vectors lose the same offset as when a search began.
@@ -183,9 +500,24 @@ class Index:
         return len(self._index)
 
     @property
+    def factory(self) -> str:
+        """What kind of index it is, as it was given."""
+        return self._index.factory
+
+    @property
+    def trained(self) -> bool:
+        """Whether vectors can be added; always for ``"Flat"``."""
+        return self._index.trained
+
+    @property
     def dimension(self) -> int:
-        """The length of a vector; 0 before the first add."""
+        """The length of a vector; 0 before the first training or add."""
         return self._index.dimension
+
+    @property
+    def dtype(self) -> str | None:
+        """Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"``, ``"i8"``; None before the first."""
+        return str(self._index.info()["dtype"]) if self.dimension > 0 else None
 
     @property
     def metric(self) -> str:
@@ -197,20 +529,62 @@ class Index:
         """Where searches run, as it was given."""
         return self._device
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """For pickle and copy, which are refused: a copy would share the vectors, and no file format holds them yet."""
-        raise TypeError(
-            "a kith.Index cannot be pickled or copied yet; keep its vectors (kith.write_vectors) and add them to a new "
-            "one"
-        )
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """For pickle and copy: the bytes of its file, or, of an index that must be trained, how it was made."""
+        made = self._index
+        if not made.trained:
+            settings = (made.metric, self._device, made.check_finite, made.prepare, made.expected_rows, made.seed)
+            return _untrained, (type(self), made.factory, *settings)
+        with tempfile.TemporaryDirectory(prefix="kith-") as folder:
+            path = Path(folder, "index.kith")
+            self.save(path)
+            return _restored, (type(self), path.read_bytes(), self._device)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse_attribute(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if is_another_name(name):  # faiss: index.nprobe = 16
+            refuse_attribute(name)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        kind = self._index.factory
-        return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)})"
+        kind, waits = self.factory, "" if self.trained else ", not trained"
+        return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)}{waits})"
+
+
+def _count(value: SupportsIndex | None, name: str) -> int:
+    """A number of at least 1; 0, which the library takes for its default, where none was given."""
+    if value is None:
+        return 0
+    number = whole_number(value, name)
+    if number < 1:
+        raise ValueError(f"{name} is {number}; it must be at least 1, or None for the default")
+    return number
+
+
+def _untrained(
+    kind: type[Index], factory: str, metric: str, device: str, check_finite: bool, prepare: bool, rows: int, seed: int
+) -> Index:
+    return kind(factory, metric, device, check_finite, prepare, expected_rows=rows, seed=seed)
+
+
+def _restored(kind: type[Index], content: bytes, device: str) -> Index:
+    with tempfile.TemporaryDirectory(prefix="kith-") as folder:
+        path = Path(folder, "index.kith")
+        path.write_bytes(content)
+        return read_index(path, device, kind)
+
+
+def read_index(path: PathLike, device: str, kind: type[Index] = Index, **settings: Any) -> Index:
+    """The index of a .kith file."""
+    with calling(check_device(device), **settings) as options:
+        index, offset = _kith.load_index(path_bytes(path), options)
+    return kind._of(index, device, offset)
 
 
 class _Adding:
-    """One add, and how its vectors become float32: as those of the first add that succeeds, or is still on its way."""
+    """One add or training, and how its vectors become float32: as those of the first that succeeds, or is on its way."""
 
     __slots__ = ("_index",)
 
@@ -222,19 +596,25 @@ class _Adding:
             self._index._adding += 1
         return self
 
-    def taken(self, x: VectorsLike, stream: int) -> tuple[Vectors, bool]:
+    def taken(self, x: VectorsLike, name: str, stream: int) -> tuple[Vectors, bool]:
         index = self._index
         if index._narrowing is None:
-            rows, copied, narrowing = as_base(x, "x", index.metric, stream)
+            rows, copied, narrowing = as_base(x, name, index.metric, stream)
             with _narrowing_lock:
                 if index._narrowing is None:
                     index._narrowing = narrowing
                 if index._narrowing is narrowing:
                     return rows, copied
-        return as_vectors(x, "x", stream, index._narrowing)
+        return as_vectors(x, name, stream, index._narrowing)
+
+    def plain(self) -> None:
+        """The vectors come from a file, which holds none that must be rounded."""
+        with _narrowing_lock:
+            if self._index._narrowing is None:
+                self._index._narrowing = PLAIN
 
     def __exit__(self, *_: object) -> None:
         with _narrowing_lock:
-            self._index._adding -= 1
-            if self._index._adding == 0 and len(self._index) == 0:  # nothing came of it
+            if self._index._adding == 1 and self._index.dimension == 0:  # nothing came of it
                 self._index._narrowing = None
+            self._index._adding -= 1

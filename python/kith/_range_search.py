@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, SupportsFloat, SupportsIndex
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Array, VectorsLike, as_base, as_queries
+from kith._arrays import Array, Vectors, VectorsLike, as_base, as_queries
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
+from kith._kith import DeviceArray
 from kith._libraries import library_of
 from kith._options import calling, flag, real_number, text
 from kith._progress import Progress
@@ -42,8 +45,32 @@ class RangeNeighbors(NamedTuple):
     distances: Array
 
 
+# Makes room for so many values of so many bytes each, in a GPU's memory.
+Room = Callable[[int, int], DeviceArray]
+
+
+def range_found(
+    search: Callable[[Room | None], RangeArrays | None], given: VectorsLike, matrix: Vectors, stream: int
+) -> RangeNeighbors:
+    """What `search` finds for `matrix`, which is `given` made readable: in arrays of its library, where it lies."""
+    if not isinstance(matrix, DeviceArray):
+        found = search(None)
+        assert found is not None
+        return as_range_neighbors(found, given)
+    library = library_of(given)
+    device = matrix.device
+    made: list[Any] = []
+
+    def room(count: int, bytes_each: int) -> DeviceArray:
+        made.append(library.empty((count,), "int64" if bytes_each == 8 else "float32", device))
+        return library.export(made[-1], stream, "the result")
+
+    search(room)
+    return RangeNeighbors(*(library.finished(array) for array in made[-3:]))
+
+
 def as_range_neighbors(found: RangeArrays, queries: object = None) -> RangeNeighbors:
-    """In the queries' kind of array, where they lie; a GPU gets a copy, since results are put together on the host."""
+    """Host arrays in the queries' kind of array."""
     offsets, ids, distances = found
     library = library_of(queries)
     usual = (offsets.view(np.int64), ids.view(np.int64), distances)  # numpy's usual name for int64
@@ -113,5 +140,5 @@ def range_search(
             return as_range_neighbors(_kith.range_search_files(*files, reach, name, finite, rows, options))
         base_matrix, _, narrowing = as_base(base, "base", name, options.stream)
         matrix, _ = as_queries(queries, options.stream, narrowing)
-        found = _kith.range_search(matrix, base_matrix, reach, name, finite, rows, options)
-        return as_range_neighbors(found, queries)
+        search = partial(_kith.range_search, matrix, base_matrix, reach, name, finite, rows, options)
+        return range_found(search, queries, matrix, options.stream)

@@ -12,15 +12,29 @@
 #include "row_filter.hpp"
 
 #include "exact/knn_checks.hpp"
+#include "index/index_access.hpp"
+#include "index/index_file.hpp"
+
+#include <kith/faiss_file.hpp>
+#include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <list>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kith::python {
 namespace {
+
+using DoubleList = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+#define KITH_PY_IDS "numpy.typing.NDArray[numpy.int64]"
 
 struct BorrowingIndex {
   Index index;
@@ -47,16 +61,44 @@ PyType_Slot index_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_borr
                              {Py_tp_clear, reinterpret_cast<void*>(clear_borrowed)},
                              {0, nullptr}};
 
-BorrowingIndex make_index(const std::string& factory, const std::string& metric, bool check_finite, bool prepare) {
-  return {Index(factory, {.metric = parse_metric(metric), .check_finite = check_finite, .prepare = prepare}), {}};
+BorrowingIndex make_index(const std::string& factory, const std::string& metric, bool check_finite, bool prepare,
+                          int64_t expected_rows, uint64_t seed) {
+  return {Index(factory, {.metric = parse_metric(metric),
+                          .check_finite = check_finite,
+                          .prepare = prepare,
+                          .expected_rows = expected_rows,
+                          .seed = seed}),
+          {}};
 }
 
-void add(BorrowingIndex& self, const nb::object& x, bool borrow, const CallOptions& options) {
+std::string path_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+// None gives no ids, which an empty array is not.
+VectorView<const int64_t> ids_of(const std::optional<ConstIdList>& ids) {
+  static const int64_t none = 0;
+  if (!ids) return {};
+  return {ids->size() == 0 ? &none : ids->data(), static_cast<int64_t>(ids->size()), {}};
+}
+
+void train(BorrowingIndex& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView view = view_of(x, "x");
+  Call call(options);
+  call.run([&] { self.index.train(view, call.resources()); });
+}
+
+void train_file(BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
+  const VectorFile file(path_of(path));
+  Call call(options);
+  call.run([&] { self.index.train(file, call.resources()); });
+}
+
+void add(BorrowingIndex& self, const nb::object& x, const std::optional<ConstIdList>& ids, bool borrow,
+         const CallOptions& options) {
   const auto rows = nb::cast<VectorArray>(x, false);
   const MatrixView view = view_of(rows, "x");
   Call call(options);
   if (!borrow) {
-    call.run([&] { self.index.add(view, Ownership::copy, call.resources()); });
+    call.run([&] { self.index.add(view, ids_of(ids), Ownership::copy, call.resources()); });
     return;
   }
   // An exception, Ctrl-C for one, may come after the rows are in: then the index reads them, and they must stay.
@@ -64,7 +106,7 @@ void add(BorrowingIndex& self, const nb::object& x, bool borrow, const CallOptio
   bool added = false;
   try {
     call.run([&] {
-      self.index.add(view, Ownership::borrow, call.resources());
+      self.index.add(view, ids_of(ids), Ownership::borrow, call.resources());
       added = true;
     });
   } catch (...) {
@@ -73,14 +115,40 @@ void add(BorrowingIndex& self, const nb::object& x, bool borrow, const CallOptio
   }
 }
 
+void add_file(BorrowingIndex& self, const nb::bytes& path, const std::optional<ConstIdList>& ids,
+              const CallOptions& options) {
+  const VectorFile file(path_of(path));
+  Call call(options);
+  call.run([&] { self.index.add(file, ids_of(ids), call.resources()); });
+}
+
+int64_t remove(BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
+  Call call(options);
+  const VectorView<const int64_t> view = ids_of(ids);
+  int64_t removed = 0;
+  call.run([&] { removed = self.index.remove(view, call.resources()); });
+  return removed;
+}
+
+nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
+  Call call(options);
+  MatrixBuffer vectors(DType::f32, static_cast<int64_t>(ids.size()), self.index.dimension(),
+                       "the reconstructed vectors", call.resources());
+  const VectorView<const int64_t> view = ids_of(ids);
+  call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), call.resources()); });
+  return vectors_array(std::move(vectors));
+}
+
 std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& self, const VectorArray& queries,
-                                                        int64_t k, const FilterArray* filter,
-                                                        const CallOptions& options, const GivenOutput& out) {
+                                                        int64_t k, int64_t probes, int64_t refine,
+                                                        const FilterArray* filter, const CallOptions& options,
+                                                        const GivenOutput& out) {
   KnnParams params;
   params.k = k;
   params.validate();
   const MatrixView view = view_of(queries, "queries");
-  const SearchParams wanted{.k = k, .filter = filter_over(filter, self.index.size())};
+  const SearchParams wanted{
+      .k = k, .filter = filter_over(filter, self.index.size()), .probes = probes, .refine = refine};
   check_result_size(view.rows(), k);
   Call call(options);
   const SearchShape shape{
@@ -93,14 +161,77 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   });
 }
 
-RangeArrays range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
-                         const FilterArray* filter, const CallOptions& options) {
+std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
+                                        int64_t probes, const FilterArray* filter, const CallOptions& options,
+                                        const RangeRoom& room) {
   const MatrixView view = view_of(queries, "queries");
-  const RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
+  RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
+  wanted.probes = probes;
+  if (room) {
+    wanted.result_space = view.space();
+    wanted.allocate = allocator_of(*room);
+  }
   Call call(options);
   RangeNeighbors found;
   call.run([&] { found = self.index.range_search(view, wanted, call.resources()); });
+  if (room) return std::nullopt;
   return range_arrays_of(std::move(found));
+}
+
+nb::dict info(const BorrowingIndex& self) {
+  const IndexInfo info = self.index.info();
+  nb::dict parts;
+  for (const auto& [name, bytes] : info.parts) parts[name.c_str()] = bytes;
+  nb::dict result;
+  result["factory"] = info.factory;
+  result["metric"] = std::string(name_of(info.metric));
+  result["trained"] = info.trained;
+  result["rows"] = info.rows;
+  result["dimension"] = info.dimension;
+  result["dtype"] = std::string(name_of(info.dtype));
+  result["lists"] = info.lists;
+  result["imbalance"] = info.imbalance;
+  result["longest_list"] = info.longest;
+  result["code_bytes"] = info.code_bytes;
+  result["host_bytes"] = info.bytes.host;
+  result["device_bytes"] = info.bytes.device;
+  result["parts"] = parts;
+  return result;
+}
+
+// What the package has subtracted from float64 vectors before they came here goes into the file with them.
+void save(const BorrowingIndex& self, const nb::bytes& path, const std::optional<DoubleList>& offset,
+          const CallOptions& options) {
+  Call call(options);
+  call.run([&] {
+    IndexParts parts = IndexAccess::parts(self.index, call.resources());
+    if (offset) parts.subtracted.assign(offset->data(), offset->data() + offset->size());
+    save_parts(parts, path_of(path), call.resources());
+  });
+}
+
+std::pair<BorrowingIndex, std::optional<std::vector<double>>> load(const nb::bytes& path, const CallOptions& options) {
+  Call call(options);
+  std::optional<Index> index;
+  std::optional<std::vector<double>> offset;
+  call.run([&] {
+    IndexParts parts = load_parts(path_of(path), call.resources());
+    if (!parts.subtracted.empty()) offset = std::move(parts.subtracted);
+    index = IndexAccess::from_parts(std::move(parts), call.resources());
+  });
+  return {BorrowingIndex{std::move(*index), {}}, std::move(offset)};
+}
+
+BorrowingIndex read_faiss(const nb::bytes& path, const CallOptions& options) {
+  Call call(options);
+  std::optional<Index> index;
+  call.run([&] { index = read_faiss_index(path_of(path), call.resources()); });
+  return {std::move(*index), {}};
+}
+
+void write_faiss(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
+  Call call(options);
+  call.run([&] { write_faiss_index(self.index, path_of(path), call.resources()); });
 }
 
 nb::list borrowed(const BorrowingIndex& self) {
@@ -113,26 +244,58 @@ nb::list borrowed(const BorrowingIndex& self) {
 
 void bind_index(nb::module_& module) {
   nb::class_<BorrowingIndex>(module, "Index", nb::type_slots(index_slots))
-      .def(nb::new_(&make_index), nb::arg("factory"), nb::arg("metric"), nb::arg("check_finite"), nb::arg("prepare"))
-      .def("add", &add, nb::arg("x").noconvert(), nb::arg("borrow"), nb::arg("options"),
-           nb::sig("def add(self, x: " KITH_PY_VECTORS ", borrow: bool, options: CallOptions) -> None"),
+      .def(nb::new_(&make_index), nb::arg("factory"), nb::arg("metric"), nb::arg("check_finite"), nb::arg("prepare"),
+           nb::arg("expected_rows"), nb::arg("seed"))
+      .def("train", &train, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
+      .def("train_file", &train_file, nb::arg("path"), nb::arg("options"))
+      .def("add", &add, nb::arg("x").noconvert(), nb::arg("ids").noconvert().none(), nb::arg("borrow"),
+           nb::arg("options"),
+           nb::sig("def add(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS
+                   " | None, borrow: bool, options: CallOptions) -> None"),
            "With borrow x is read in place and kept alive; it must not change.")
-      .def("search", &search, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("filter").none(),
-           nb::arg("options"), nb::arg("out").noconvert().none(),
-           nb::sig("def search(self, queries: " KITH_PY_VECTORS ", k: int, filter: " KITH_PY_FILTER
+      .def("add_file", &add_file, nb::arg("path"), nb::arg("ids").noconvert().none(), nb::arg("options"),
+           nb::sig("def add_file(self, path: bytes, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
+      .def("remove", &remove, nb::arg("ids").noconvert(), nb::arg("options"),
+           nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
+      .def("reconstruct", &reconstruct, nb::arg("ids").noconvert(), nb::arg("options"),
+           nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_DISTANCES))
+      .def("search", &search, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
+           nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
+           nb::sig("def search(self, queries: " KITH_PY_VECTORS
+                   ", k: int, probes: int, refine: int, filter: " KITH_PY_FILTER
                    ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
            "Returns (ids, distances), or None after filling out.")
-      .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("filter").none(),
-           nb::arg("options"),
-           nb::sig("def range_search(self, queries: " KITH_PY_VECTORS ", radius: float, filter: " KITH_PY_FILTER
-                   ", options: CallOptions) -> " KITH_PY_RANGE))
+      .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
+           nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
+           nb::sig("def range_search(self, queries: " KITH_PY_VECTORS
+                   ", radius: float, probes: int, filter: " KITH_PY_FILTER ", options: CallOptions, room: " KITH_PY_ROOM
+                   ") -> " KITH_PY_RANGE " | None"))
+      .def("save", &save, nb::arg("path"), nb::arg("offset").noconvert().none(), nb::arg("options"),
+           nb::sig("def save(self, path: bytes, offset: numpy.typing.NDArray[numpy.float64] | None, "
+                   "options: CallOptions) -> None"),
+           "The offset is what all vectors have lost before they were added.")
+      .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
+      .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def_prop_ro("borrowed", &borrowed, nb::sig("def borrowed(self) -> list[" KITH_PY_VECTORS "]"),
                    "The arrays that are read in place.")
       .def("__len__", [](const BorrowingIndex& self) { return self.index.size(); })
+      .def_prop_ro("trained", [](const BorrowingIndex& self) { return self.index.trained(); })
+      .def_prop_ro(
+          "place", [](const BorrowingIndex& self) { return name_of(self.index.device()); },
+          "The device in whose memory the vectors lie; auto before there are any.")
       .def_prop_ro("dimension", [](const BorrowingIndex& self) { return self.index.dimension(); })
       .def_prop_ro("factory", [](const BorrowingIndex& self) { return self.index.factory(); })
       .def_prop_ro("metric",
-                   [](const BorrowingIndex& self) { return std::string(name_of(self.index.params().metric)); });
+                   [](const BorrowingIndex& self) { return std::string(name_of(self.index.params().metric)); })
+      .def_prop_ro("check_finite", [](const BorrowingIndex& self) { return self.index.params().check_finite; })
+      .def_prop_ro("prepare", [](const BorrowingIndex& self) { return self.index.params().prepare; })
+      .def_prop_ro("expected_rows", [](const BorrowingIndex& self) { return self.index.params().expected_rows; })
+      .def_prop_ro("seed", [](const BorrowingIndex& self) { return self.index.params().seed; });
+  module.def("load_index", &load, nb::arg("path"), nb::arg("options"),
+             nb::sig("def load_index(path: bytes, options: CallOptions) -> tuple[Index, list[float] | None]"),
+             "The index of a .kith file, and what its vectors have lost.");
+  module.def("read_faiss", &read_faiss, nb::arg("path"), nb::arg("options"));
 }
 
 }  // namespace kith::python

@@ -96,14 +96,35 @@ void partial_fit(KMeans& self, const VectorArray& x, const Weights& weights, con
   call.run([&] { self.partial_fit(rows, input, call.resources()); });
 }
 
-std::pair<nb::object, nb::object> predict(const KMeans& self, const VectorArray& x, const CallOptions& options) {
+// Labels and, where wanted, distances: fresh ones on the host, or into arrays in a GPU's memory.
+using FreshPrediction = std::optional<std::pair<nb::object, std::optional<nb::object>>>;
+using GivenPrediction = std::optional<std::pair<DeviceArray, std::optional<DeviceArray>>>;
+
+FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_distances, const CallOptions& options,
+                        const GivenPrediction& out) {
   const MatrixView rows = view_of(x, "x");
+  const int64_t count = rows.rows();
   Call call(options);
-  HostBuffer labels(rows.rows() * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
-  HostBuffer distances(rows.rows() * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
-  call.run([&] { self.predict(rows, labels.as<int32_t>(), distances.as<float>(), call.resources()); });
-  return {owning_vector<int32_t>(std::move(labels), rows.rows()),
-          owning_vector<float>(std::move(distances), rows.rows())};
+  if (out) {
+    const VectorView<int32_t> labels{out->first.writable<int32_t>("labels", 1, count), count, out->first.space()};
+    VectorView<float> distances;
+    if (out->second) {
+      distances = {out->second->writable<float>("distances", 1, count), count, out->second->space()};
+    }
+    call.run([&] { self.predict(rows, labels, distances, call.resources()); });
+    return std::nullopt;
+  }
+  HostBuffer labels(count * static_cast<int64_t>(sizeof(int32_t)), "the labels", call.resources());
+  HostBuffer distances;
+  if (wants_distances) {
+    distances = HostBuffer(count * static_cast<int64_t>(sizeof(float)), "the distances", call.resources());
+  }
+  call.run([&] {
+    self.predict(rows, labels.as<int32_t>(), wants_distances ? distances.as<float>() : nullptr, call.resources());
+  });
+  std::optional<nb::object> far;
+  if (wants_distances) far = owning_vector<float>(std::move(distances), count);
+  return std::pair{owning_vector<int32_t>(std::move(labels), count), std::move(far)};
 }
 
 std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::bytes& path, const CallOptions& options) {
@@ -186,9 +207,12 @@ void bind_kmeans(nb::module_& module) {
            nb::arg("centres").noconvert().none(), nb::arg("options"),
            nb::sig("def partial_fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS
                    ", centres: " KITH_PY_VECTORS " | None, options: CallOptions) -> None"))
-      .def("predict", &predict, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def predict(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> "
-                   "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))
+      .def("predict", &predict, nb::arg("x").noconvert(), nb::arg("wants_distances"), nb::arg("options"),
+           nb::arg("out").noconvert().none(),
+           nb::sig("def predict(self, x: " KITH_PY_VECTORS ", wants_distances: bool, options: CallOptions, "
+                   "out: tuple[DeviceArray, DeviceArray | None] | None) -> "
+                   "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32] | None] | None"),
+           "Returns (labels, distances), or None after filling out.")
       .def("predict_file", &predict_file, nb::arg("path"), nb::arg("options"),
            nb::sig("def predict_file(self, path: bytes, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float32]]"))

@@ -19,5 +19,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_knn(module);
   kith::python::bind_knn_graph(module);
   kith::python::bind_pairwise_distances(module);
+  kith::python::bind_quantizers(module);
   kith::python::bind_range_search(module);
+  kith::python::bind_transforms(module);
 }

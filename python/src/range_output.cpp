@@ -1,5 +1,7 @@
 #include "range_output.hpp"
 
+#include "gil.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +22,16 @@ RangeArrays range_arrays_of(RangeNeighbors found) {
   };
   return {list(offsets, queries + 1, nb::dtype<int64_t>()), list(ids, size, nb::dtype<int64_t>()),
           list(distances, size, nb::dtype<float>())};
+}
+
+RangeAllocator allocator_of(const nb::callable& room) {
+  return [&room](int64_t count, int64_t bytes_each) -> std::shared_ptr<void> {
+    WithGil gil;
+    const auto array = nb::cast<DeviceArray>(room(count, bytes_each));
+    void* const memory = bytes_each == 8 ? static_cast<void*>(array.writable<int64_t>("the result", 1, count))
+                                         : static_cast<void*>(array.writable<float>("the result", 1, count));
+    return {memory, [](void*) {}};  // the package keeps it
+  };
 }
 
 void RangeParts::append(const RangeView& part) {

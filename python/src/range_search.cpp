@@ -28,14 +28,20 @@ RangeParams make_params(float radius, const std::string& metric, bool check_fini
   return params;
 }
 
-RangeArrays range_arrays(const VectorArray& queries, const VectorArray& base, float radius, const std::string& metric,
-                         bool check_finite, const FilterArray* filter, const CallOptions& options) {
+std::optional<RangeArrays> range_arrays(const VectorArray& queries, const VectorArray& base, float radius,
+                                        const std::string& metric, bool check_finite, const FilterArray* filter,
+                                        const CallOptions& options, const RangeRoom& room) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
-  const RangeParams params = make_params(radius, metric, check_finite, filter_over(filter, base_view.rows()));
+  RangeParams params = make_params(radius, metric, check_finite, filter_over(filter, base_view.rows()));
+  if (room) {
+    params.result_space = query_view.space();
+    params.allocate = allocator_of(*room);
+  }
   Call call(options);
   RangeNeighbors found;
   call.run([&] { found = range_search(query_view, base_view, params, call.resources()); });
+  if (room) return std::nullopt;
   return range_arrays_of(std::move(found));
 }
 
@@ -64,11 +70,12 @@ RangeArrays range_files(const nb::bytes& queries, const nb::bytes& base, float r
 void bind_range_search(nb::module_& module) {
   module.def("range_search", &range_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(),
              nb::arg("radius"), nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(),
-             nb::arg("options"),
+             nb::arg("options"), nb::arg("room").none(),
              nb::sig("def range_search(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
                      ", radius: float, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
-                     ", options: CallOptions) -> " KITH_PY_RANGE),
-             "(offsets, ids, distances) in one block of Kith's memory each.");
+                     ", options: CallOptions, room: " KITH_PY_ROOM ") -> " KITH_PY_RANGE " | None"),
+             "(offsets, ids, distances) in one block of Kith's memory each, or None after filling what room has made, "
+             "in the memory where the queries lie.");
   module.def("range_search_files", &range_files, nb::arg("queries"), nb::arg("base"), nb::arg("radius"),
              nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"),
              nb::sig("def range_search_files(queries: bytes, base: bytes, radius: float, metric: str, "

@@ -25,12 +25,13 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
   const int64_t lane = threadIdx.x % kCanonicalLanes;
   const unsigned threads = 0xFFFFu << (threadIdx.x % 32 / kCanonicalLanes * kCanonicalLanes);
   const double weight = task.weights[centre];
-  float* const out = task.centres + centre * task.cols;
+  const float* const from = task.centres + centre * task.cols;
+  float* const out = task.moved + centre * task.cols;
   const double* const sums = task.sums + centre * task.cols;
   const double count = task.counts == nullptr ? 0.0 : task.counts[centre];
   const auto mean = [&](int64_t col) {
     if (task.counts == nullptr) return sums[col] / weight;
-    const double before = static_cast<double>(out[col]) * count;
+    const double before = static_cast<double>(from[col]) * count;
     return (before + sums[col]) / (count + weight);
   };
   bool moves = weight > 0;
@@ -45,9 +46,10 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
     moves = inverse > 0;
   }
   double squared = 0;
-  for (int64_t col = lane; moves && col < task.cols; col += kCanonicalLanes) {
-    const auto value = static_cast<float>(mean(col) * inverse);
-    squared = canonical_step<KeyKind::squared_l2>(squared, value, out[col], 0, 0);
+  for (int64_t col = lane; col < task.cols; col += kCanonicalLanes) {
+    const float before = from[col];
+    const float value = moves ? static_cast<float>(mean(col) * inverse) : before;
+    if (moves) squared = canonical_step<KeyKind::squared_l2>(squared, value, before, 0, 0);
     out[col] = value;
   }
   squared = tree(squared, threads);

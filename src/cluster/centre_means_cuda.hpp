@@ -11,7 +11,8 @@ struct MoveTask {
   const double* sums = nullptr;     // clusters x cols
   const double* weights = nullptr;  // clusters
   const double* counts = nullptr;   // of mini-batches: the weight that came before; else null
-  float* centres = nullptr;
+  const float* centres = nullptr;   // as they are
+  float* moved = nullptr;           // as they will be, in the same place or another
   double* squared_moves = nullptr;  // of each centre; 0 where it stays
   int64_t clusters = 0;
   int64_t cols = 0;

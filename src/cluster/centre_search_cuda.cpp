@@ -1,5 +1,6 @@
 #include "cluster/centre_search_cuda.hpp"
 
+#include "cluster/few_centres_cuda.hpp"
 #include "cluster/row_lists_cuda.hpp"
 #include "core/host_array.hpp"
 #include "cuda/error.hpp"
@@ -27,6 +28,7 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
       chunks_(operand_chunks(shape.cols, 2)),
       largest_(sample.largest),
       search_(unsettled_search(shape, Device::cuda(context_->device()), plan.unsettled_rows)) {
+  if (!plan.products) return;
   if (shape.kind == KeyKind::inner_product) {  // centres have length 1, rows scales of their own
     std::fill(sample.origin.begin(), sample.origin.end(), 0.0f);
     largest_ = 1;
@@ -87,7 +89,22 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   return schedule.items / schedule.query_tiles;
 }
 
+// One pass; the host looks at the values' check alone.
+void CentreSearchCuda::compare_few(const CentreSearchTask& task) const {
+  uint32_t* const first_bad = task.check_finite ? &at<CentreSearchCounts>(layout_.counts)->first_bad : nullptr;
+  if (first_bad != nullptr) KITH_CUDA_CHECK(cudaMemsetAsync(first_bad, 0xFF, sizeof *first_bad, stream()));
+  launch_few_centres({shape_.kind, task.rows, centres_, centre_count_, shape_.cols, task.labels,
+                      task.wants_keys ? task.keys : nullptr, first_bad},
+                     plan_.multiprocessors, stream());
+  if (first_bad == nullptr) return;
+  uint32_t found = kNoBadRow;
+  context_->copy(&found, first_bad, sizeof found);
+  context_->synchronize();
+  if (found != kNoBadRow) throw_not_finite("data", task.number + found);
+}
+
 void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
+  if (plan_.few) return compare_few(task);
   if (!plan_.products) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at<std::byte>(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
@@ -117,18 +134,39 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.unsettled_count = &counts->unsettled;
   settle.several = at<uint32_t>(layout_.several);
   settle.several_count = &counts->several;
+  settle.thresholds = at<float>(layout_.slacks);  // whose work is done
   launch_settle(settle, stream());
   CentreSearchCounts found{};
   context_->copy(&found, counts, sizeof found);
   context_->synchronize();
-  if (found.first_bad != kNoBadRow) throw_not_finite("data", task.first + found.first_bad);
+  if (found.first_bad != kNoBadRow) throw_not_finite("data", task.number + found.first_bad);
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
-  if (static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols) <= kFewSteps) {
+  constexpr double kFewerSteps = 1e8;
+  const double steps = static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols);
+  if (steps > kFewerSteps && centre_count_ <= kMostMarked) {
+    settle_marked(settle, found.unsettled, operands);
+  } else if (steps <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
   }
   if (task.wants_keys) launch_row_keys(settle, stream());
+}
+
+// Products again, of all rows: now every centre that may be the nearest of an unsettled row is marked.
+void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const {
+  const ProductSchedule schedule = schedule_nearest(settle.rows.count, centre_count_, plan_.multiprocessors);
+  const ProductOperands product{OperandType::half,
+                                operands,
+                                at<std::byte>(layout_.centre_operands),
+                                at<float>(layout_.centre_terms),
+                                settle.rows.count,
+                                centre_count_,
+                                chunks_};
+  static_assert(mark_words(kMostMarked) * sizeof(uint32_t) <= sizeof(NearestRows));
+  auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
+  launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
+  launch_settle_marked(settle, marks, centre_count_, count, stream());
 }
 
 // The nearest centres of `count` rows, those listed or all, by exact search.

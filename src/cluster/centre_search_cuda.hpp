@@ -2,7 +2,9 @@
 //
 // Products of all rows with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their canonical
 // keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for by
-// themselves: few of them directly, many by exact search (exact/knn_backend.hpp).
+// themselves: few of them directly; many by products again, which mark all centres about as near where these are not
+// many, or by exact search (exact/knn_backend.hpp). Few centres of few columns are
+// compared with every row in one pass instead (few_centres_cuda.hpp).
 //
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
@@ -25,7 +27,8 @@ namespace kith {
 // One call. All pointers are to device memory.
 struct CentreSearchTask {
   DeviceRowsView rows;
-  int64_t first = 0;           // the first row's number: among the kept rows, and in messages
+  int64_t first = 0;           // the first row's place among the kept rows
+  int64_t number = 0;          // and its number in messages
   bool operands_kept = false;  // these rows have come before, under the same numbers
   bool check_finite = false;   // where the operands are made: InvalidArgument names a row that is not finite
   int32_t* labels = nullptr;   // one for each row
@@ -55,6 +58,8 @@ class CentreSearchCuda {
   cudaStream_t stream() const { return context_->stream(); }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
   int multiply(const CentreSearchTask& task, const std::byte* operands, const QueryFacts* facts) const;
+  void settle_marked(const SettleTask& settle, int64_t count, const std::byte* operands) const;
+  void compare_few(const CentreSearchTask& task) const;
   void search_exactly(const CentreSearchTask& task, int64_t count, const uint32_t* listed, ProgressMeter& meter);
 
   const CentreSearchShape shape_;

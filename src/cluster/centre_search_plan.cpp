@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "cluster/few_centre_screen.hpp"
 #include "core/divide.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
@@ -33,9 +34,14 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
+  plan.multiprocessors = device.multiprocessors;
+  plan.few = asked == ProductEngine::automatic && suits_few_centres(shape.centres, shape.cols);
+  if (plan.few) {
+    plan.products = false;
+    return plan;
+  }
   plan.products = device.compute_capability >= 80 && shape.cols <= kWindowMostCols;
   if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
-  plan.multiprocessors = device.multiprocessors;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
   PlanBudget left = budget;

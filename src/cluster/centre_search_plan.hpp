@@ -25,7 +25,8 @@ struct CentreSearchShape {
 };
 
 struct CentreSearchPlan {
-  bool products = true;  // matrix units choose candidates; else every row goes to exact search
+  bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
+  bool products = true;  // else: matrix units choose candidates; or every row goes to exact search
   ProductEngine engine = ProductEngine::automatic;
   int multiprocessors = 0;
   int64_t unsettled_rows = 0;  // that go to exact search at a time: those with many centres about as near

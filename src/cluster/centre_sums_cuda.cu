@@ -99,6 +99,23 @@ __global__ void __launch_bounds__(kThreads) count_labels_kernel(const int32_t* l
   if (i < rows) atomicAdd(&counts[labels[i]], 1u);
 }
 
+// Few labels, which many rows share: a block counts its rows before it adds them to the others'.
+constexpr int64_t kFewLabels = 4096;
+constexpr int64_t kRowsCounted = 16384;
+__global__ void __launch_bounds__(kThreads)
+    count_few_labels_kernel(const int32_t* labels, int64_t rows, int clusters, uint32_t* counts) {
+  __shared__ uint32_t own[kFewLabels];
+  for (int c = static_cast<int>(threadIdx.x); c < clusters; c += kThreads) own[c] = 0;
+  __syncthreads();
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kRowsCounted;
+  const int64_t end = first + kRowsCounted < rows ? first + kRowsCounted : rows;
+  for (int64_t i = first + threadIdx.x; i < end; i += kThreads) atomicAdd(&own[labels[i]], 1u);
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < clusters; c += kThreads) {
+    if (own[c] > 0) atomicAdd(&counts[c], own[c]);
+  }
+}
+
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
@@ -128,9 +145,8 @@ int64_t centre_sort_bytes_needed(int64_t rows, int bits) {
   return static_cast<int64_t>(bytes);
 }
 
-void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+SumBlocks sum_blocks_of(const SumsTask& task) {
   const int64_t rows = task.rows.count;
-  if (rows == 0) return;
   SumBlocks blocks;
   blocks.first = task.first;
   blocks.size = sum_block(task.clusters);
@@ -138,6 +154,13 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
   blocks.count = (task.first + rows - 1) / blocks.size - task.first / blocks.size + 1;
   blocks.continues = task.first % blocks.size != 0;
   blocks.stays_open = !task.last && (task.first + rows) % blocks.size != 0;
+  return blocks;
+}
+
+void launch_add_rows(const SumsTask& task, cudaStream_t stream) {
+  const int64_t rows = task.rows.count;
+  if (rows == 0) return;
+  const SumBlocks blocks = sum_blocks_of(task);
   const int64_t run_count = blocks.count * task.clusters;
 
   sort_keys_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(task.labels, rows, blocks, task.runs.keys[0],
@@ -166,8 +189,14 @@ void launch_block_objectives(const float* keys, const float* weights, int64_t ro
   KITH_CUDA_CHECK_LAUNCH("objectives_kernel");
 }
 
-void launch_count_labels(const int32_t* labels, int64_t rows, uint32_t* counts, cudaStream_t stream) {
+void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream) {
   if (rows == 0) return;
+  if (clusters <= kFewLabels) {
+    count_few_labels_kernel<<<static_cast<unsigned>(divide_up(rows, kRowsCounted)), kThreads, 0, stream>>>(
+        labels, rows, static_cast<int>(clusters), counts);
+    KITH_CUDA_CHECK_LAUNCH("count_few_labels_kernel");
+    return;
+  }
   count_labels_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(labels, rows, counts);
   KITH_CUDA_CHECK_LAUNCH("count_labels_kernel");
 }

@@ -16,6 +16,9 @@ namespace kith {
 
 void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 
+// The same for few centres (suits_few_centres): nothing is sorted, and of the runs' memory the sums and weights are used.
+void launch_add_few(const SumsTask& task, int multiprocessors, cudaStream_t stream);
+
 // The bytes that sorting so many rows by so many bits of (block, centre) takes on the current device: no more than the
 // centre_sort_bytes of kmeans_workspace_cuda.hpp.
 int64_t centre_sort_bytes_needed(int64_t rows, int bits);
@@ -24,7 +27,7 @@ int64_t centre_sort_bytes_needed(int64_t rows, int bits);
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream);
 
-// How many rows have each label; `counts` are zeroed before.
-void launch_count_labels(const int32_t* labels, int64_t rows, uint32_t* counts, cudaStream_t stream);
+// How many rows have each of `clusters` labels; `counts` are zeroed before.
+void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream);
 
 }  // namespace kith

@@ -4,6 +4,7 @@
 #include "rows/sample_mean.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace kith {
@@ -20,11 +21,27 @@ DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources
   ViewSource gathered(MatrixView(values.data(), samples, cols));
   DataSample sample;
   sample.origin = sample_mean(gathered, cols);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const float magnitude = std::fabs(values[i] - sample.origin[i % static_cast<size_t>(cols)]);
-    if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
+  for (int64_t s = 0; s < samples; ++s) {
+    const float* const row = values.data() + s * cols;
+    const float* const origin = sample.origin.data();
+    const float all = farthest_apart(row, origin, cols);
+    if (std::isfinite(all)) sample.largest = std::max(sample.largest, all);
+    for (int64_t c = 0; !std::isfinite(all) && c < cols; ++c) {
+      const float magnitude = std::fabs(row[c] - origin[c]);
+      if (std::isfinite(magnitude)) sample.largest = std::max(sample.largest, magnitude);
+    }
   }
   return sample;
+}
+
+// Magnitudes are in the order of their bits, and maxima of integers are taken several at a time.
+float farthest_apart(const float* a, const float* b, int64_t count) {
+  int32_t largest = 0;
+  for (int64_t c = 0; c < count; ++c) {
+    const auto bits = std::bit_cast<int32_t>(std::fabs(a[c] - b[c]));
+    largest = bits > largest ? bits : largest;
+  }
+  return std::bit_cast<float>(largest);
 }
 
 }  // namespace kith

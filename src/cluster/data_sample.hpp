@@ -19,4 +19,7 @@ struct DataSample {
 // Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
 
+// The largest |a[c] - b[c]|; not finite where one is not.
+float farthest_apart(const float* a, const float* b, int64_t count);
+
 }  // namespace kith

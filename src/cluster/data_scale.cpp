@@ -1,6 +1,5 @@
 #include "cluster/data_scale.hpp"
 
-#include "cluster/data_sample.hpp"
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "rows/row_source.hpp"
@@ -28,7 +27,7 @@ class ScaledSource final : public RowSource {
   ScaledSource(const KMeansRows& from, int exponent, int64_t most, const Resources& outer, const Resources& resources)
       : exponent_(exponent),
         part_(std::max<int64_t>(kReadBytes / from.info.row_bytes(), 1)),
-        resources_(resources),
+        outer_(outer),
         from_(from.open(part_, outer)),
         buffer_(DType::f32, std::min(most, from.info.rows), from.info.cols, "scaled rows", resources) {}
 
@@ -48,15 +47,15 @@ class ScaledSource final : public RowSource {
       } else {
         std::vector<uint32_t> numbers(static_cast<size_t>(some));
         std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first + done));
-        gather_as_floats(*from_, numbers, reinterpret_cast<float*>(out.row(done)), resources_);
+        gather_as_floats(*from_, numbers, reinterpret_cast<float*>(out.row(done)), outer_);
       }
     }
     scale_values(out, exponent_);
     return out;
   }
 
-  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
-    gather_as_floats(*from_, {rows, rows + count}, static_cast<float*>(out.data()), resources);
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
+    gather_as_floats(*from_, {rows, rows + count}, static_cast<float*>(out.data()), outer_);
     scale_values(out, exponent_);
   }
 
@@ -67,7 +66,7 @@ class ScaledSource final : public RowSource {
 
   const int exponent_;
   const int64_t part_;  // rows of the source at a time
-  const Resources resources_;
+  const Resources outer_;
   std::unique_ptr<RowSource> from_;
   MatrixBuffer buffer_;
 };
@@ -104,16 +103,26 @@ struct Reach {
   float far = 0;   // from any centre
 };
 
+// Of the finite values of a centre; values whose difference is not are as far apart as can be.
+float farthest_from(const float* centre, const std::vector<float>& origin) {
+  const auto cols = static_cast<int64_t>(origin.size());
+  const float all = farthest_apart(centre, origin.data(), cols);
+  if (std::isfinite(all)) return all;
+  float farthest = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const float value = origin[static_cast<size_t>(c)];
+    if (!std::isfinite(centre[c]) || !std::isfinite(value)) continue;
+    farthest = std::max(farthest, std::min(std::fabs(centre[c] - value), kLargestFinite));
+  }
+  return farthest;
+}
+
 Reach reach_of(const DataSample& sample, const MatrixView& centres) {
   float nearest = kLargestFinite;
   float farthest = 0;
   for (int64_t i = 0; i < centres.rows(); ++i) {
     const auto* const centre = reinterpret_cast<const float*>(centres.row(i));
-    float apart = 0;
-    for (size_t c = 0; c < sample.origin.size(); ++c) {
-      if (!std::isfinite(centre[c]) || !std::isfinite(sample.origin[c])) continue;
-      apart = std::max(apart, std::min(std::fabs(centre[c] - sample.origin[c]), kLargestFinite));
-    }
+    const float apart = farthest_from(centre, sample.origin);
     nearest = std::min(nearest, apart);
     farthest = std::max(farthest, apart);
   }
@@ -128,6 +137,11 @@ Reach reach_of(const DataSample& sample, const MatrixView& centres) {
 
 int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources) {
   const DataSample sample = sample_data(*rows.open(1, resources), rows.info.cols, resources);
+  return scale_exponent(rows, sample, centres, resources);
+}
+
+int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
+                   const Resources& resources) {
   const Reach reach = reach_of(sample, centres);
   if (reach.far == 0) return 0;
   const int near = std::ilogb(reach.near);

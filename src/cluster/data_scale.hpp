@@ -8,6 +8,7 @@
 
 #include <kith/matrix_buffer.hpp>
 
+#include "cluster/data_sample.hpp"
 #include "cluster/kmeans_rows.hpp"
 
 #include <cstdint>
@@ -15,8 +16,13 @@
 namespace kith {
 
 // The exponent of the power of two for rows that are compared with these centres: f32 on the host, or none. 0 unless
-// they are extreme.
+// they are extreme. `sample` is of the rows.
+int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
+                   const Resources& resources);
 int scale_exponent(const KMeansRows& rows, const MatrixView& centres, const Resources& resources);
+// With what sample_data() says of the rows.
+int scale_exponent(const KMeansRows& rows, const DataSample& sample, const MatrixView& centres,
+                   const Resources& resources);
 
 // The rows times 2^exponent; as they are where that is 1.
 KMeansRows scaled_rows(const KMeansRows& rows, int exponent, const Resources& resources);

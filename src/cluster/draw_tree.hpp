@@ -93,6 +93,17 @@ KITH_HOST_DEVICE inline double tree_total(const DrawTree& tree, const double* su
   return sum_children([&](int i) { return top[i]; }, DrawTree::children_of(0, tree.sizes[tree.top()]));
 }
 
+// A row that can be drawn: this one, which a draw came to in the block. Rounding may have led to one that cannot: then
+// the last of the block that can, or the block's first.
+template <typename Step>
+KITH_HOST_DEVICE inline uint32_t drawable_row(const DrawTree& tree, int64_t block, int64_t row, const Step& step) {
+  if (step(row) > 0) return static_cast<uint32_t>(row);
+  const int64_t end = (block + 1) * kDrawBlock < tree.rows ? (block + 1) * kDrawBlock : tree.rows;
+  int64_t last = end - 1;
+  while (last > block * kDrawBlock && !(step(last) > 0)) --last;
+  return static_cast<uint32_t>(last);
+}
+
 // The row at `target` of the total. segment(block, i) is the sum of a block's segment, step(i) what a row adds to it.
 template <typename Segment, typename Step>
 KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* sums, double target,
@@ -110,12 +121,7 @@ KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* su
   const int64_t first = node * kDrawFan;
   const int64_t row = first + pass_children([&](int i) { return step(first + i); },
                                             DrawTree::children_of(node, tree.rows), target, before);
-  if (step(row) > 0) return static_cast<uint32_t>(row);
-  // Rounding has led to a row that cannot be drawn: the last of the block that can, or the block's first.
-  const int64_t end = (block + 1) * kDrawBlock < tree.rows ? (block + 1) * kDrawBlock : tree.rows;
-  int64_t last = end - 1;
-  while (last > block * kDrawBlock && !(step(last) > 0)) --last;
-  return static_cast<uint32_t>(last);
+  return drawable_row(tree, block, row, step);
 }
 
 }  // namespace kith

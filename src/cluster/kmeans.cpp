@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <string_view>
 
 namespace kith {
 
@@ -64,6 +65,11 @@ void check_same_columns(int64_t rows, int64_t centres) {
   if (rows == centres) return;
   throw InvalidArgument(
       fmt::format("the rows have {} columns and the centres {}; they must be the same", rows, centres));
+}
+
+void check_prediction(std::string_view what, const void* data, int64_t size, int64_t rows) {
+  if (data == nullptr || size == rows) return;
+  throw InvalidArgument(fmt::format("the {} have room for {} rows; there are {}", what, size, rows));
 }
 
 void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
@@ -219,16 +225,29 @@ void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input
   state_->publish(std::move(next));
 }
 
-void KMeans::predict(const MatrixView& rows, int32_t* labels, float* distances, const Resources& resources) const {
+void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, const VectorView<float>& distances,
+                     const Resources& resources) const {
   const DefaultFloatMode mode;
   check_kmeans_rows("rows", RowsInfo(rows));
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
+  check_prediction("labels", labels.data, labels.size, rows.rows());
+  check_prediction("distances", distances.data, distances.size, rows.rows());
+  const bool labels_there = labels.data != nullptr && !labels.space.host_readable();
+  const bool distances_there = distances.data != nullptr && !distances.space.host_readable();
+  if (labels_there || distances_there) {
+    const MemorySpace space = labels_there ? labels.space : distances.space;
+    if ((labels.data != nullptr && labels.space != space) || (distances.data != nullptr && distances.space != space)) {
+      throw InvalidArgument("labels and distances lie in different memories; give both on the host or on one device");
+    }
+    return assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
+                         AssignedOnDevice{labels.data, distances.data, space}, resources);
+  }
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
       [&](const AssignedRows& some) {
-        if (labels != nullptr) std::copy_n(some.labels, some.count, labels + some.first);
-        for (int64_t i = 0; distances != nullptr && i < some.count; ++i) {
+        if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
+        for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
           distances[some.first + i] = distance_of(some.keys[i], some.exponent, params().spherical);
         }
       },
@@ -244,7 +263,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const ReadMemory memory = rows.reserve_memory(resources);
   std::vector<float> distances;
   assign_kmeans(
-      params(), model->centres.view(), rows_of(rows),
+      {params(), model->centres.view(), rows_of(rows)},
       [&](const AssignedRows& some) {
         constexpr int64_t kAtOnce = 4096;
         for (int64_t at = 0; at < some.count; at += kAtOnce) {

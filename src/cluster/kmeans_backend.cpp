@@ -1,5 +1,7 @@
 #include "cluster/kmeans_backend.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/dispatch.hpp"
 
 #include <algorithm>
@@ -11,6 +13,12 @@ void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMete
     scan(source.fetch(first, std::min(piece_rows, source.rows() - first)), first, meter);
     meter.poll();
   }
+}
+
+void KMeansBackend::finish_on_device(int) { throw InvalidState("this backend has no device memory to write to"); }
+
+std::unique_ptr<CandidateDraws> KMeansBackend::make_draws(const KMeansRowArrays& rows, const Resources& resources) {
+  return make_draws_on_host({rows.count, rows.labels, rows.keys, rows.weights, [this] { get_rows(); }}, resources);
 }
 
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts) {

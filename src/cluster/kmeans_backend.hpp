@@ -13,6 +13,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "cluster/candidate_draws.hpp"
 #include "cluster/centre_sums.hpp"
 #include "cluster/data_sample.hpp"
 #include "cluster/kmeans_plan.hpp"
@@ -25,12 +26,15 @@
 
 namespace kith {
 
-// In host memory, one value for each row. Labels and keys are those of the last pass once get_rows() was called.
+// One value for each row, in host memory: labels and keys are those of the last pass once get_rows() was called. Or,
+// where rows are only assigned, in the memory of the device that does it: a pass writes there, and null is not wanted.
 struct KMeansRowArrays {
   int64_t count = 0;
   int32_t* labels = nullptr;
-  float* keys = nullptr;
+  float* keys = nullptr;           // or null on the CPU, for a pass whose objective is not asked for
   const float* weights = nullptr;  // or null
+  int64_t first = 0;               // the number of the first one, in messages
+  bool on_device = false;          // labels and keys are
 };
 
 class KMeansBackend {
@@ -62,8 +66,14 @@ class KMeansBackend {
 
   virtual void get_centres(const MutableMatrixView& centres) = 0;
   virtual void get_rows() = 0;
-  // After get_rows(): the weight of each centre's rows, added up in the order of the rows.
+  virtual void get_labels() = 0;  // without the keys
+  // Keys on the device, of rows and centres times 2^exponent, become distances, or inner products.
+  virtual void finish_on_device(int exponent);
+  // After either: the weight of each centre's rows, added up in the order of the rows.
   virtual void get_counts(double* counts) = 0;
+
+  // For drawing candidates among these rows, whose labels and keys the passes write; as long as the backend lives.
+  virtual std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources);
 
   // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;

@@ -3,6 +3,7 @@
 #include "cluster/centre_means.hpp"
 #include "cluster/few_centre_sums.hpp"
 #include "cluster/kmeans_backend.hpp"
+#include "cluster/kmeans_checks.hpp"
 #include "cluster/kmeans_run.hpp"
 #include "cluster/nearest_centre.hpp"
 #include "cluster/row_sample.hpp"
@@ -10,6 +11,7 @@
 #include "kernels/distance/nearest_of_few_cpu.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <optional>
 
@@ -22,6 +24,7 @@ class KMeansCpu final : public KMeansBackend {
             const Resources& resources)
       : resources_(resources),
         spherical_(wish.spherical),
+        checks_finite_(plan.cpu.checks_finite),
         block_(plan.cpu.few ? kFewBlock : NearestCentre::block_rows(plan.cpu.format, shape.cols)) {
     if (wish.moves_centres) {
       batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
@@ -62,10 +65,12 @@ class KMeansCpu final : public KMeansBackend {
     int32_t* const labels = rows_.labels + first_row;
     const float* const weights = rows_.weights == nullptr ? nullptr : rows_.weights + first_row;
     if (!packed_) pack(meter);
+    std::atomic<bool> finite = true;
     const auto assign = [&](int64_t first, int64_t count, int slot) {
-      float* const keys = rows_.keys + first_row + first;
+      float* const keys = rows_.keys == nullptr ? nullptr : rows_.keys + first_row + first;
       if (few_) {
-        few_->nearest(rows.slice(first, count), labels + first, keys, scratch_.data() + slot * scratch_floats_);
+        float* const scratch = scratch_.data() + slot * scratch_floats_;
+        if (!few_->nearest(rows.slice(first, count), labels + first, keys, scratch)) finite = false;
       } else {
         nearest_[static_cast<size_t>(slot)].assign(*packed_centres_, centres_, rows.slice(first, count), labels + first,
                                                    keys);
@@ -76,6 +81,7 @@ class KMeansCpu final : public KMeansBackend {
     parallel_for(divide_up(rows.rows(), block_), meter, resources_, [&](int64_t task, int slot) {
       assign(task * block_, std::min(block_, rows.rows() - task * block_), slot);
     });
+    if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, meter, resources_);
     if (adds_up_) sums_->add(rows, first_row, labels, weights, meter, resources_);
   }
 
@@ -99,6 +105,7 @@ class KMeansCpu final : public KMeansBackend {
 
   void get_centres(const MutableMatrixView&) override {}
   void get_rows() override {}
+  void get_labels() override {}
   void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
@@ -117,6 +124,7 @@ class KMeansCpu final : public KMeansBackend {
 
   const Resources resources_;
   const bool spherical_;
+  const bool checks_finite_;
   const int64_t block_;  // rows of a task
   // Either few centres,
   std::optional<FewRows> few_;

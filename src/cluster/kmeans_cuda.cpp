@@ -1,9 +1,11 @@
 // k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
-// sees in every pass is the objective, the centres' weights and how far they moved.
+// sees in every pass is the objective, the centres' weights and how far they moved. It waits for these once: the
+// centres are moved before anyone has asked for it, in another place, and again where sums have changed since.
 //
 // A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
 // before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
-// rows are sorted by centre and added up (centre_sums_cuda.hpp).
+// rows are added up by centre (centre_sums_cuda.hpp).
+#include "cluster/candidate_draws_cuda.hpp"
 #include "cluster/centre_means_cuda.hpp"
 #include "cluster/centre_search_cuda.hpp"
 #include "cluster/centre_sums_cuda.hpp"
@@ -40,8 +42,7 @@ class KMeansCuda final : public KMeansBackend {
         upload_(plan.cuda.pinned_bytes > 0, resources),
         search_(layout_.search_shape, plan.cuda.search, std::move(sample), at<std::byte>(layout_.search), context_,
                 resources),
-        host_weights_(static_cast<size_t>(shape.clusters)),
-        host_moves_(static_cast<size_t>(shape.clusters)) {
+        host_weights_(static_cast<size_t>(shape.clusters)) {
     if (!plan.cuda.rows_ahead) return;
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -57,17 +58,18 @@ class KMeansCuda final : public KMeansBackend {
   void set_centres(const MatrixView& centres) override {
     const DeviceGuard guard(context_->device());
     centre_count_ = centres.rows();
-    context_->copy(at<float>(layout_.centres), centres.data(), centres.rows() * centres.cols() * 4);
-    centres_ready_ = labelled_ = guesses_ = false;
+    context_->copy(centres_now(), centres.data(), centres.rows() * centres.cols() * 4);
+    centres_ready_ = labelled_ = guesses_ = moved_ahead_ = false;
   }
 
   void begin_pass(bool adds_up) override {
     const DeviceGuard guard(context_->device());
     adds_up_ = adds_up;
+    moved_ahead_ = false;
     if (adds_up) {
       KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(sums_bytes()), stream()));
     }
-    if (!centres_ready_) search_.set_centres(at<float>(layout_.centres), centre_count_);
+    if (!centres_ready_) search_.set_centres(centres_now(), centre_count_);
     centres_ready_ = true;
   }
 
@@ -100,12 +102,18 @@ class KMeansCuda final : public KMeansBackend {
     launch_block_objectives(at<float>(layout_.keys), weights_on_device(), rows_.count, at<double>(layout_.objectives),
                             stream());
     const int64_t blocks = divide_up(rows_.count, kSumBlock);
-    block_objectives_.resize(static_cast<size_t>(blocks));
-    context_->copy(block_objectives_.data(), at<double>(layout_.objectives), array_bytes<double>(blocks));
-    if (adds_up_) context_->copy(host_weights_.data(), weight_sums(), shape_.clusters * 8);
+    if (adds_up_) launch_move(nullptr, centres_next());
+    moved_ahead_ = adds_up_;
+    // The weights, the moves and the objective's blocks follow each other.
+    const std::byte* const first =
+        adds_up_ ? reinterpret_cast<std::byte*>(weight_sums()) : at<std::byte>(layout_.objectives);
+    const std::byte* const objectives = at<std::byte>(layout_.objectives);
+    report_.resize(static_cast<size_t>((objectives - first) / 8 + blocks));
+    context_->copy(report_.data(), first, static_cast<int64_t>(report_.size()) * 8);
     context_->synchronize();
+    if (adds_up_) std::copy_n(report_.begin(), shape_.clusters, host_weights_.begin());
     double total = 0;
-    for (const double block : block_objectives_) total += block;
+    for (size_t i = report_.size() - static_cast<size_t>(blocks); i < report_.size(); ++i) total += report_[i];
     return total;
   }
 
@@ -124,22 +132,31 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     context_->copy(at<double>(layout_.sums), host_sums_.data(), sums_bytes());
     context_->synchronize();
+    moved_ahead_ = false;
   }
 
   double move_to_means(const MutableMatrixView&) override {
     const DeviceGuard guard(context_->device());
-    move(nullptr);
-    context_->copy(host_moves_.data(), at<double>(layout_.moves), shape_.clusters * 8);
-    context_->synchronize();
+    const auto moves_place =
+        static_cast<size_t>((at<std::byte>(layout_.moves) - reinterpret_cast<std::byte*>(weight_sums())) / 8);
+    if (!moved_ahead_) {
+      launch_move(nullptr, centres_next());
+      report_.resize(moves_place + static_cast<size_t>(shape_.clusters));
+      context_->copy(report_.data() + moves_place, at<double>(layout_.moves), shape_.clusters * 8);
+      context_->synchronize();
+    }
+    turn_centres_ ^= 1;
+    have_moved();
     double moves = 0;
-    for (const double move : host_moves_) moves += move;
+    for (int64_t c = 0; c < shape_.clusters; ++c) moves += report_[moves_place + static_cast<size_t>(c)];
     return moves;
   }
 
   void move_by_batch(const MutableMatrixView&, double* counts) override {
     const DeviceGuard guard(context_->device());
     context_->copy(at<double>(layout_.counts), counts, shape_.clusters * 8);
-    move(at<double>(layout_.counts));
+    launch_move(at<double>(layout_.counts), centres_now());
+    have_moved();
     context_->synchronize();
     for (int64_t c = 0; c < shape_.clusters; ++c) {
       if (host_weights_[static_cast<size_t>(c)] > 0) counts[c] += host_weights_[static_cast<size_t>(c)];
@@ -148,15 +165,25 @@ class KMeansCuda final : public KMeansBackend {
 
   void get_centres(const MutableMatrixView& centres) override {
     const DeviceGuard guard(context_->device());
-    context_->copy(centres.data(), at<float>(layout_.centres), shape_.clusters * shape_.cols * 4);
+    context_->copy(centres.data(), centres_now(), shape_.clusters * shape_.cols * 4);
     context_->synchronize();
   }
 
   void get_rows() override {
     const DeviceGuard guard(context_->device());
-    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
     context_->copy(rows_.keys, at<float>(layout_.keys), rows_.count * 4);
+    get_labels();
+  }
+  void get_labels() override {
+    const DeviceGuard guard(context_->device());
+    context_->copy(rows_.labels, at<int32_t>(layout_.labels), rows_.count * 4);
     context_->synchronize();
+  }
+
+  void finish_on_device(int exponent) override {
+    if (rows_.keys == nullptr) return;
+    const DeviceGuard guard(context_->device());
+    launch_distances_of_keys(rows_.keys, rows_.count, wish_.spherical, exponent, stream());
   }
 
   void get_counts(double* counts) override {
@@ -165,10 +192,14 @@ class KMeansCuda final : public KMeansBackend {
     auto* const found = at<uint32_t>(layout_.counts);
     std::vector<uint32_t> whole(static_cast<size_t>(shape_.clusters));
     KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, whole.size() * 4, stream()));
-    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, found, stream());
+    launch_count_labels(at<int32_t>(layout_.labels), rows_.count, shape_.clusters, found, stream());
     context_->copy(whole.data(), found, shape_.clusters * 4);
     context_->synchronize();
     std::copy(whole.begin(), whole.end(), counts);
+  }
+
+  std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources&) override {
+    return std::make_unique<Draws>(*this, rows);
   }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
@@ -192,11 +223,90 @@ class KMeansCuda final : public KMeansBackend {
   }
 
  private:
+  // Candidates drawn where the rows' distances are.
+  class Draws final : public CandidateDraws {
+   public:
+    Draws(const KMeansCuda& own, const KMeansRowArrays& rows) : own_(own), rows_(rows) {
+      const DeviceGuard guard(own.context_->device());
+      const KMeansWorkspace& layout = own.layout_;
+      task_.tree = DrawTree(rows.count);
+      task_.nearest = own.at<float>(layout.nearest);
+      task_.owner = own.at<int32_t>(layout.owners);
+      task_.sums = own.at<double>(layout.draw_sums);
+      if (rows.weights != nullptr) {
+        own.context_->copy(own.at<float>(layout.weights), rows.weights, rows.count * 4);
+        task_.weights = own.at<float>(layout.weights);
+      }
+      launch_no_candidates(task_, own.stream());
+    }
+
+    void take_nearer(int64_t first, ProgressMeter&) override {
+      const DeviceGuard guard(own_.context_->device());
+      launch_take_nearer(task_, own_.keys(), own_.labels(), first, own_.stream());
+    }
+
+    double add_up(ProgressMeter&) override {
+      const DeviceGuard guard(own_.context_->device());
+      launch_add_up(task_, own_.stream());
+      const int level = task_.tree.top();
+      std::vector<double> top(static_cast<size_t>(task_.tree.sizes[level]));
+      own_.context_->copy(top.data(), task_.sums + task_.tree.offsets[level], array_bytes<double>(std::ssize(top)));
+      own_.context_->synchronize();
+      return sum_children([&](int i) { return top[static_cast<size_t>(i)]; }, static_cast<int>(top.size()));
+    }
+
+    std::vector<uint32_t> draw(const std::vector<double>& shares) override {
+      const DeviceGuard guard(own_.context_->device());
+      const auto count = static_cast<int64_t>(shares.size());
+      auto* const on_device = own_.at<uint32_t>(own_.layout_.drawn);
+      own_.context_->copy(own_.at<double>(own_.layout_.shares), shares.data(), array_bytes<double>(count));
+      launch_draw(task_, own_.at<double>(own_.layout_.shares), count, on_device, own_.stream());
+      std::vector<uint32_t> drawn(shares.size());
+      own_.context_->copy(drawn.data(), on_device, array_bytes<uint32_t>(count));
+      own_.context_->synchronize();
+      return drawn;
+    }
+
+    // Whole numbers are exact in any order; others are added up on the host.
+    std::vector<float> weights(int64_t candidates) override {
+      const DeviceGuard guard(own_.context_->device());
+      if (rows_.weights == nullptr) {
+        auto* const found = own_.at<uint32_t>(own_.layout_.candidate_rows);
+        std::vector<uint32_t> counts(static_cast<size_t>(candidates));
+        KITH_CUDA_CHECK(cudaMemsetAsync(found, 0, counts.size() * 4, own_.stream()));
+        launch_count_labels(task_.owner, rows_.count, candidates, found, own_.stream());
+        own_.context_->copy(counts.data(), found, array_bytes<uint32_t>(candidates));
+        own_.context_->synchronize();
+        return {counts.begin(), counts.end()};
+      }
+      own_.context_->copy(rows_.labels, task_.owner, rows_.count * 4);
+      own_.context_->synchronize();
+      std::vector<double> sums(static_cast<size_t>(candidates), 0.0);
+      for (int64_t i = 0; i < rows_.count; ++i) {
+        sums[static_cast<size_t>(rows_.labels[i])] += static_cast<double>(rows_.weights[i]);
+      }
+      return {sums.begin(), sums.end()};
+    }
+
+   private:
+    const KMeansCuda& own_;
+    const KMeansRowArrays rows_;
+    DrawTask task_;
+  };
+
   template <typename T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(workspace_.data() + offset);
   }
   cudaStream_t stream() const { return context_->stream(); }
+  // Where a pass writes to.
+  int32_t* labels() const {
+    return rows_.on_device && rows_.labels != nullptr ? rows_.labels : at<int32_t>(layout_.labels);
+  }
+  float* keys() const { return rows_.on_device && rows_.keys != nullptr ? rows_.keys : at<float>(layout_.keys); }
+
+  float* centres_now() const { return at<float>(layout_.centres[turn_centres_]); }
+  float* centres_next() const { return at<float>(layout_.centres[turn_centres_ ^ 1]); }
   int64_t sums_bytes() const { return array_bytes<double>(shape_.clusters * (shape_.cols + 1)); }
   double* weight_sums() const { return at<double>(layout_.sums) + shape_.clusters * shape_.cols; }
   const float* weights_on_device() const { return rows_.weights == nullptr ? nullptr : at<float>(layout_.weights); }
@@ -246,25 +356,31 @@ class KMeansCuda final : public KMeansBackend {
     CentreSearchTask task;
     task.rows = piece;
     task.first = first;
+    task.number = rows_.first + first;
     task.operands_kept = operands_kept_;
-    task.check_finite = plan_.cuda.checks_finite;
-    task.labels = at<int32_t>(layout_.labels) + first;
-    task.keys = at<float>(layout_.keys) + first;
-    task.wants_keys = !keys_with_sums();
+    task.check_finite = plan_.cuda.checks_finite && !checked_;
+    task.labels = labels() + first;
+    task.keys = keys() + first;
+    task.wants_keys = !keys_with_sums() && !(rows_.on_device && rows_.keys == nullptr);
     if (guesses_) task.squared_moves = at<double>(layout_.moves);
     search_.run(task, meter);
     if (adds_up_) add(piece, first);
     if (first + piece.count == rows_.count) {  // the same rows come in the next pass
       rows_kept_ = plan_.cuda.rows_stay;
       operands_kept_ = plan_.cuda.operands_stay;
+      checked_ = can_stay();
     }
     meter.add(piece.count);
   }
 
-  // Keys come with the sums, for which every row is read.
+  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads of
+  // each run would leave the machine idle.
   bool keys_with_sums() const {
+    constexpr int64_t kWideCols = 512;
+    constexpr int64_t kFewRuns = 8192;
+    const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
     return adds_up_ && plan_.cuda.search.products && !wish_.spherical && rows_.weights == nullptr &&
-           shape_.cols <= kMostKeyCols;
+           shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
   void add(const DeviceRowsView& rows, int64_t first) const {
@@ -288,19 +404,24 @@ class KMeansCuda final : public KMeansBackend {
     task.sums = {at<double>(layout_.sums), at<double>(layout_.open_sums)};
     if (keys_with_sums()) {
       task.keys = at<float>(layout_.keys) + first;
-      task.centres = at<float>(layout_.centres);
+      task.centres = centres_now();
     }
+    if (plan_.cuda.search.few) return launch_add_few(task, plan_.cuda.search.multiprocessors, stream());
     launch_add_rows(task, stream());
   }
 
-  void move(const double* counts) {
-    launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, at<float>(layout_.centres),
+  void launch_move(const double* counts, float* moved) const {
+    launch_move_centres({at<double>(layout_.sums), weight_sums(), counts, centres_now(), moved,
                          at<double>(layout_.moves), shape_.clusters, shape_.cols, wish_.spherical},
                         stream());
-    centres_ready_ = false;
+  }
+  void have_moved() {
+    centres_ready_ = moved_ahead_ = false;
     guesses_ = labelled_;
     labelled_ = false;
   }
+  // Whether the same rows come in every pass.
+  bool can_stay() const { return wish_.moves_centres && wish_.batch_rows == 0; }
 
   const KMeansShape shape_;
   const KMeansWish wish_;
@@ -316,9 +437,11 @@ class KMeansCuda final : public KMeansBackend {
   MatrixBuffer batch_;  // rows of a mini-batch, gathered from the host
   HostArray<double> host_sums_;
   std::vector<double> host_weights_;
-  std::vector<double> host_moves_;
-  std::vector<double> block_objectives_;
+  std::vector<double> report_;  // of a pass: the centres' weights and moves, the objective's blocks
+  int turn_centres_ = 0;        // where the centres are
+  bool moved_ahead_ = false;    // where they will be is known
   bool adds_up_ = false;
+  bool checked_ = false;        // all rows were found to be finite
   bool centres_ready_ = false;  // for the search
   bool labelled_ = false;       // labels and keys are those of the centres as they are
   bool guesses_ = false;        // labels and keys are those before the centres' last move

@@ -77,8 +77,9 @@ KMeansModel empty_model(const KMeansParams& params, int64_t rows, int64_t cols, 
   return model;
 }
 
+// `known` is a sample of these rows, or of none.
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                         const Resources& outer) {
+                         const DataSample& known, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
   KMeansModel best = empty_model(params, shape.rows, shape.cols, outer);
@@ -89,7 +90,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
   const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
-  const DataSample sample = sample_data(*source, shape.cols, resources);
+  const DataSample sample = known.origin.empty() ? sample_data(*source, shape.cols, resources) : known;
   const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, resources);
   const HostArray<float> keys(shape.rows, "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
@@ -138,13 +139,13 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   if (input.weights.data != nullptr) sampled.weights = {weights.data(), count, {}};
   KMeansParams training = params;
   training.compute_labels = false;
-  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, resources);
+  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
   model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
   model.objective = 0;
   assign_kmeans(
-      params, model.centres.view(), rows,
+      {params, model.centres.view(), rows},
       [&](const AssignedRows& some) {
         std::copy_n(some.labels, some.count, model.labels.data() + some.first);
         const float* const w = input.weights.data == nullptr ? nullptr : input.weights.data + some.first;
@@ -175,7 +176,7 @@ KMeansRows rows_of(const VectorFile& file) {
 Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
   DeviceRequest request;
   request.job = "k-means";
-  request.spaces = {shape.space};
+  request.spaces = {shape.space, wish.result_space};
   request.work = work_of(shape, wish);
   request.fits = [&](Device device) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
@@ -200,10 +201,12 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
   KMeansInput scaled = input;
   MatrixBuffer centres;
+  DataSample sample;
   int exponent = 0;
   if (!params.spherical) {  // directions have no scale
     if (params.init == KMeansInit::given) centres = scaled_copy(input.centres, 0, resources);
-    exponent = scale_exponent(given, centres.view(), resources);
+    sample = sample_data(*given.open(1, resources), given.info.cols, resources);
+    exponent = scale_exponent(given, sample, centres.view(), resources);
     scale_values(centres.mutable_view(), exponent);
     if (exponent != 0) {
       scaled.centres = centres.view();
@@ -213,7 +216,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   }
   const KMeansRows rows = scaled_rows(given, exponent, resources);
   KMeansModel model = samples ? fit_sample(params, rows, scaled, most * params.clusters, resources)
-                              : fit_all_rows(params, rows, scaled, resources);
+                              : fit_all_rows(params, rows, scaled, exponent == 0 ? sample : DataSample(), resources);
   scale_back(model, exponent);
   if (!std::isfinite(model.objective)) {
     resources.log(
@@ -256,16 +259,24 @@ void scale_back(KMeansModel& model, int exponent) {
   for (double& objective : model.history) objective = std::ldexp(objective, -2 * exponent);
 }
 
-void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, const KMeansRows& given,
-                   const KeySink& sink, const Resources& outer) {
+namespace {
+
+// Calls begin(rows of a piece at most, device, resources), then assign(backend, rows, first, exponent, meter) for piece
+// after piece.
+template <typename Begin, typename Assign>
+void for_assigned_pieces(const AssignTask& task, MemorySpace result_space, const Resources& outer, const Begin& begin,
+                         const Assign& assign) {
+  const KMeansParams& params = task.params;
+  const KMeansRows& given = task.rows;
   if (given.info.rows == 0) return;
   int exponent = 0;
   MatrixBuffer scaled;
-  MatrixView centres = given_centres;
+  MatrixView centres = task.centres;
+  DataSample sample = sample_data(*given.open(1, outer), given.info.cols, outer);
   if (!params.spherical) {
-    exponent = scale_exponent(given, given_centres, outer);
+    exponent = scale_exponent(given, sample, centres, outer);
     if (exponent != 0) {
-      scaled = scaled_copy(given_centres, exponent, outer);
+      scaled = scaled_copy(centres, exponent, outer);
       centres = scaled.view();
     }
   }
@@ -274,6 +285,8 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   KMeansWish wish;
   wish.spherical = params.spherical;
   wish.moves_centres = false;
+  wish.check_finite = wants_check(params, shape.dtype);
+  wish.result_space = result_space;
   const Device device = resolve_kmeans_device(KMeansShape(given.info, centres.rows()), wish, outer);
   const PlannedKMeans planned = plan_kmeans(shape, wish, outer.with_device(device));
   const Resources& resources = planned.resources();
@@ -282,24 +295,53 @@ void assign_kmeans(const KMeansParams& params, const MatrixView& given_centres, 
   if (device.kind == DeviceKind::cpu && shape.in_memory) {  // looked at and assigned while they are in the cache
     piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
   }
+  if (exponent != 0) sample = sample_data(*source, shape.cols, resources);
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, sample_data(*source, shape.cols, resources), resources);
-  const HostArray<int32_t> labels(piece, "labels", resources);
-  const HostArray<float> keys(piece, "distances", resources);
+      make_kmeans_backend(shape, wish, planned.plan, std::move(sample), resources);
+  begin(piece, device, resources);
+  const bool checks = params.check_finite && !planned.plan.cpu.checks_finite && !planned.plan.cuda.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
   backend->set_centres(centres);
   for (int64_t first = 0; first < shape.rows; first += piece) {
-    const int64_t count = std::min(piece, shape.rows - first);
-    const MatrixView part = source->fetch(first, count);
-    if (params.check_finite) check_rows_finite(part, first, meter, resources);
-    backend->set_rows({count, labels.data(), keys.data(), nullptr});
-    backend->begin_pass(false);
-    backend->scan(part, 0, meter);
-    backend->get_rows();
-    sink({first, count, labels.data(), keys.data(), exponent});
+    const MatrixView part = source->fetch(first, std::min(piece, shape.rows - first));
+    if (checks) check_rows_finite(part, first, meter, resources);
+    assign(*backend, part, first, exponent, meter);
     meter.poll();
   }
   meter.finish();
+}
+
+}  // namespace
+
+void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& resources) {
+  HostArray<int32_t> labels;
+  HostArray<float> keys;
+  for_assigned_pieces(
+      task, MemorySpace::host(), resources,
+      [&](int64_t piece, Device device, const Resources& planned) {
+        labels = HostArray<int32_t>(piece, "labels", planned);
+        if (task.wants_keys || device.kind != DeviceKind::cpu) keys = HostArray<float>(piece, "distances", planned);
+      },
+      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
+        float* const to = keys.size() > 0 ? keys.data() : nullptr;
+        backend.set_rows({part.rows(), labels.data(), to, nullptr, first});
+        backend.begin_pass(false);
+        backend.scan(part, 0, meter);
+        backend.get_rows();
+        sink({first, part.rows(), labels.data(), to, exponent});
+      });
+}
+
+void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources) {
+  for_assigned_pieces(
+      task, out.space, resources, [](int64_t, Device, const Resources&) {},
+      [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
+        backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
+                          out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
+        backend.begin_pass(false);
+        backend.scan(part, 0, meter);
+        backend.finish_on_device(exponent);
+      });
 }
 
 }  // namespace kith

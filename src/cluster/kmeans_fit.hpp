@@ -46,18 +46,32 @@ int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, con
 // What was found of rows times 2^exponent, as it is for the rows themselves.
 void scale_back(KMeansModel& model, int exponent);
 
+struct AssignTask {
+  const KMeansParams& params;
+  MatrixView centres;
+  KMeansRows rows;
+  bool wants_keys = true;  // else only labels
+};
+
 // Labels and keys of consecutive rows, which are those of rows and centres times 2^exponent (data_scale.hpp).
 struct AssignedRows {
   int64_t first = 0;
   int64_t count = 0;
   const int32_t* labels = nullptr;
-  const float* keys = nullptr;
+  const float* keys = nullptr;  // null where they were not wanted
   int exponent = 0;
 };
 
+// The same into arrays on a GPU, of the rows as they are: distances, or inner products for spherical. Either may be null.
+struct AssignedOnDevice {
+  int32_t* labels = nullptr;
+  float* distances = nullptr;
+  MemorySpace space;
+};
+void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources);
+
 // Hands out all rows in their order. The values are checked where `check_finite`.
 using KeySink = std::function<void(const AssignedRows& rows)>;
-void assign_kmeans(const KMeansParams& params, const MatrixView& centres, const KMeansRows& rows, const KeySink& sink,
-                   const Resources& resources);
+void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& resources);
 
 }  // namespace kith

@@ -85,6 +85,7 @@ KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, con
   KMeansPlan plan;
   plan.cpu.format = centre_format(shape.cols, budget.cpu);
   plan.cpu.few = shape.clusters <= kMostFewRows;
+  plan.cpu.checks_finite = plan.cpu.few && wish.check_finite && !wish.moves_centres;
   plan.piece_rows = shape.in_memory ? std::max<int64_t>(shape.rows, 1)
                                     : std::min(whole_sum_blocks(kReadBytes / std::max<int64_t>(shape.row_bytes(), 1)),
                                                whole_sum_blocks(shape.rows + kSumBlock - 1));

@@ -26,12 +26,13 @@ struct KMeansShape : RowsInfo {
 // What is wanted.
 struct KMeansWish {
   bool spherical = false;
-  bool moves_centres = true;  // else rows are only assigned
-  int64_t passes = 1;         // over all rows, at most
-  int64_t sampled_rows = 0;   // k-means++ chooses the first centres from, all or a sample
-  int64_t candidates = 0;     // drawn in rounds, for the first centres
-  int64_t batch_rows = 0;     // of a mini-batch, gathered; 0 for whole passes
-  bool check_finite = false;  // rows that are not finite are refused in the first pass, where that costs nothing
+  bool moves_centres = true;      // else rows are only assigned
+  int64_t passes = 1;             // over all rows, at most
+  int64_t sampled_rows = 0;       // k-means++ chooses the first centres from, all or a sample
+  int64_t candidates = 0;         // drawn in rounds, for the first centres
+  int64_t batch_rows = 0;         // of a mini-batch, gathered; 0 for whole passes
+  bool check_finite = false;      // rows that are not finite are refused in the first pass, where that costs nothing
+  MemorySpace result_space = {};  // of labels and distances, where rows are only assigned
 
   KeyKind kind() const { return spherical ? KeyKind::inner_product : KeyKind::squared_l2; }
 };
@@ -39,6 +40,7 @@ struct KMeansWish {
 struct KMeansCpuPlan {
   PanelFormat format = PanelFormat::f32;  // of rows and centres; a GPU's k-means++ may need it too
   bool few = false;                       // so few centres that nothing is packed (nearest_of_few_cpu.hpp)
+  bool checks_finite = false;             // a pass that only assigns refuses rows that are not finite
 };
 
 // What k-means++ keeps on the host. Where there is no room, rows are read and packed anew for each centre.

@@ -90,7 +90,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     some.device = bytes;
     plan.cuda.search = plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind()}, device, some,
                                           unsettled, asked);
-    plan.cuda.checks_finite = wish.check_finite && plan.cuda.search.products;
+    plan.cuda.checks_finite = wish.check_finite && (plan.cuda.search.products || plan.cuda.search.few);
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));

@@ -52,7 +52,7 @@ void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
   backend.get_centres(outcome.centres);
   if (!run.params.compute_labels) return;
   if (!settled) run_pass(run, false, outcome);
-  backend.get_rows();
+  backend.get_labels();
   if (!settled) backend.get_counts(outcome.counts);
 }
 

@@ -51,7 +51,7 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
   if (!run.params.compute_labels) return;
   backend.set_rows({n, outcome.labels, outcome.keys, run.weights});
   run_pass(run, false, outcome);
-  backend.get_rows();
+  backend.get_labels();
 }
 
 }  // namespace kith

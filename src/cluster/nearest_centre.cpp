@@ -62,12 +62,14 @@ class NearestCentre::Block final : public PanelHits {
 
   void run(const MatrixView& rows, int32_t* labels, float* keys) {
     pack(rows);
-    for (int64_t i = 0; i < count_; ++i) begin(i, labels[i] == kNoLabel ? 0u : static_cast<uint32_t>(labels[i]));
+    for (int64_t i = 0; i < count_; ++i) begin(i, labels[i]);
     product_.scan(*this);
     for (int64_t i = 0; i < count_; ++i) {
+      if (keys == nullptr && own_.best_[i] == kPadding && only_candidate(i, labels + i)) continue;
       settle(i);
+      if (own_.best_[i] == kPadding) compare_with_all(i);  // values that no product told anything of
       labels[i] = static_cast<int32_t>(row_of(own_.best_[i]));
-      keys[i] = key_of_ordered(ordered_of(own_.best_[i]));
+      if (keys != nullptr) keys[i] = key_of_ordered(ordered_of(own_.best_[i]));
     }
   }
 
@@ -104,11 +106,24 @@ class NearestCentre::Block final : public PanelHits {
     std::fill(limits_ + count_, limits_ + round_up(count_, width), -kInfinity);
   }
 
-  // The guess's distance is where row i starts from.
-  void begin(int64_t i, uint32_t guess) {
+  // The guess's distance is where row i starts from. Without one, everything passes at first.
+  void begin(int64_t i, int32_t label) {
     own_.candidate_count_[i] = 0;
     own_.best_[i] = kPadding;
+    if (label == kNoLabel) return;
+    const auto guess = static_cast<uint32_t>(label);
     score(i, &guess, 1);
+  }
+
+  // Whether one candidate of row i is possible, and which.
+  bool only_candidate(int64_t i, int32_t* label) const {
+    const Candidate* const first = candidates(i);
+    const Candidate* const end = first + own_.candidate_count_[i];
+    const auto is_possible = [&](const Candidate& candidate) { return possible(i, candidate); };
+    const Candidate* const found = std::find_if(first, end, is_possible);
+    if (found == end || std::find_if(found + 1, end, is_possible) != end) return false;
+    *label = static_cast<int32_t>(found->centre);
+    return true;
   }
 
   void score(int64_t i, const uint32_t* centres, int64_t count) {
@@ -131,6 +146,15 @@ class NearestCentre::Block final : public PanelHits {
     }
     own_.candidate_count_[i] = 0;
     if (count > 0) score(i, centres, count);
+  }
+
+  void compare_with_all(int64_t i) {
+    for (int64_t first = 0; first < centres_.rows(); first += kCandidates) {
+      uint32_t centres[kCandidates];
+      const int64_t count = std::min<int64_t>(kCandidates, centres_.rows() - first);
+      for (int64_t c = 0; c < count; ++c) centres[c] = static_cast<uint32_t>(first + c);
+      score(i, centres, count);
+    }
   }
 
   void make_room(int64_t i) {

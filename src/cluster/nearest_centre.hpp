@@ -34,7 +34,7 @@ class NearestCentre {
   static int64_t block_rows(PanelFormat format, int64_t cols);
 
   // For any number of rows. `packed` holds the `centres`, which are f32. `labels` holds guesses or kNoLabel, and the
-  // centres afterwards; `keys` the canonical keys.
+  // centres afterwards; `keys` the canonical keys, null where only labels are wanted.
   void assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
               float* keys);
 

@@ -9,6 +9,7 @@
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/operand_layout.hpp"
 
 #include <algorithm>
 
@@ -137,6 +138,8 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     for (int i = 0; i < kKept; ++i) {
       candidates += best.values[i] <= window.threshold && best.rows[i] != kNoNearest ? 1 : 0;
     }
+    const bool known = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest;
+    task.thresholds[row] = sure ? -HUGE_VALF : known ? window.threshold : HUGE_VALF;
     if (sure) task.labels[row] = static_cast<int32_t>(best.rows[0]);
     best.rows[kKept] = static_cast<uint32_t>(candidates);
     if (sure && candidates > 1) task.found[row] = best;
@@ -169,6 +172,52 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
       nearest = third < nearest ? third : nearest;
     }
     if (threadIdx.x % kRowThreads == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  }
+}
+
+// A warp for each unsettled row, four threads for each centre that is marked for it.
+template <bool kProduct, typename X>
+__global__ void __launch_bounds__(kThreads)
+    settle_marked_kernel(SettleTask task, const uint32_t* marks, int64_t clusters, int64_t count) {
+  constexpr int kGroups = 32 / kRowThreads;
+  __shared__ uint16_t lists[kThreads / 32][kMostMarked];
+  const int64_t words = mark_words(clusters);
+  const unsigned threads = row_threads();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  uint16_t* const list = lists[threadIdx.x / 32];
+  const bool row_aligned = rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride);
+  const bool centre_aligned = rows_aligned(task.centres, task.cols);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kThreads / 32);
+  for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32; i < count; i += step) {
+    const int64_t row = task.unsettled[i];
+    const bool all = task.thresholds[row] == HUGE_VALF;
+    int listed = 0;
+    for (int64_t word = 0; word < words; ++word) {  // a bit for each lane
+      const bool marked = all || (marks[row * words + word] >> lane & 1) != 0;
+      const int64_t centre = marked_row(word, lane);
+      const unsigned lanes = __ballot_sync(0xFFFFFFFFu, marked && centre < clusters);
+      if (marked && centre < clusters) {
+        list[listed + __popc(lanes & ((1u << lane) - 1))] = static_cast<uint16_t>(centre);
+      }
+      listed += __popc(lanes);
+    }
+    __syncwarp();
+    const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
+    uint64_t nearest = kPadding;
+    for (int at = lane / kRowThreads; at < listed; at += kGroups) {
+      const uint32_t centre = list[at];
+      const double sum = pair_sum<kProduct>(values, task.centres + centre * task.cols, task.cols, row_aligned,
+                                            centre_aligned, threads);
+      const uint64_t found = packed<kProduct>(sum, centre);
+      if (lane % kRowThreads == 0 && found < nearest) nearest = found;
+    }
+    __syncwarp();
+    KITH_UNROLL
+    for (int apart = 16; apart > 0; apart /= 2) {
+      const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
+      nearest = other < nearest ? other : nearest;
+    }
+    if (lane == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
   }
 }
 
@@ -223,6 +272,19 @@ void launch_row_slacks(const SlacksTask& task, cudaStream_t stream) {
   if (task.rows == 0) return;
   slacks_kernel<<<blocks_for(task.rows), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("slacks_kernel");
+}
+
+void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
+                          cudaStream_t stream) {
+  if (count == 0) return;
+  const bool product = task.kind == KeyKind::inner_product;
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(count * 32, kThreads), kMostBlocks));
+  visit_dtype(task.rows.dtype, [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    const auto kernel = product ? settle_marked_kernel<true, X> : settle_marked_kernel<false, X>;
+    kernel<<<blocks, kThreads, 0, stream>>>(task, marks, clusters, count);
+  });
+  KITH_CUDA_CHECK_LAUNCH("settle_marked_kernel");
 }
 
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream) {

@@ -48,11 +48,19 @@ struct SettleTask {
   uint32_t* unsettled_count = nullptr;
   uint32_t* several = nullptr;  // rows with more than one candidate, on the way
   uint32_t* several_count = nullptr;
+  float* thresholds = nullptr;  // of each row: which products its candidates have; -inf where it is settled, +inf where
+                                // nothing is sure
 };
 // Labels, but of the unsettled rows. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
 // The keys of all rows, which have labels.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
+
+// The labels of the unsettled rows, by the canonical keys of the centres that products at or below the thresholds have
+// marked (ProductMarks): up to kMostMarked centres.
+inline constexpr int64_t kMostMarked = 256;
+void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
+                          cudaStream_t stream);
 
 // The labels of the unsettled rows, by the canonical keys of all centres: for few rows.
 void launch_search_few(const SettleTask& task, int64_t clusters, int64_t count, cudaStream_t stream);

@@ -1,13 +1,12 @@
 #include "cluster/oversampled_start.hpp"
 
+#include "cluster/candidate_draws.hpp"
 #include "cluster/kmeans_plus_plus.hpp"
 #include "cluster/row_sample.hpp"
-#include "cluster/weighted_draw.hpp"
-#include "core/divide.hpp"
-#include "core/host_array.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 namespace kith {
@@ -15,7 +14,6 @@ namespace {
 
 constexpr int64_t kGrowth = 3;   // of the candidates, in a round
 constexpr int kMostRounds = 40;  // of data with few rows that differ
-constexpr int64_t kTaskRows = 8192;
 
 // Candidates drawn in rounds, and for each row the nearest.
 class Rounds {
@@ -24,24 +22,18 @@ class Rounds {
       : input_(input),
         resources_(resources),
         values_(DType::f32, input.candidates, input.source.info().cols, "the candidates", resources),
-        nearest_(input.rows.count, "drawing candidates", resources),
-        owner_(input.rows.count, "drawing candidates", resources) {
-    std::fill(nearest_.begin(), nearest_.end(), INFINITY);
-    std::fill(owner_.begin(), owner_.end(), 0);
-  }
+        draws_(input.backend.make_draws(input.rows, resources)) {}
 
   void run(const CounterRng& rng, ProgressMeter& meter) {
-    const DrawSteps steps{nearest_.data(), input_.rows.weights};
-    WeightedDraw tree(input_.rows.count);
     uint64_t number = 1;
     add({first_plus_plus_row(input_.rows.count, input_.rows.weights, rng)}, meter);
     for (int round = 1; round < kMostRounds && count_ < input_.candidates; ++round) {
-      tree.add_up(steps, meter, resources_);
-      const double total = tree.total();
+      const double total = draws_->add_up(meter);
       if (!(total > 0) || !std::isfinite(total)) return;  // every row is a candidate's equal
       const int64_t wanted = std::min({kGrowth * count_, input_.clusters, input_.candidates - count_});
-      std::vector<uint32_t> drawn(static_cast<size_t>(wanted));
-      for (uint32_t& row : drawn) row = tree.draw(steps, plus_plus_share(rng, number++));
+      std::vector<double> shares(static_cast<size_t>(wanted));
+      for (double& share : shares) share = plus_plus_share(rng, number++);
+      std::vector<uint32_t> drawn = draws_->draw(shares);
       std::sort(drawn.begin(), drawn.end());
       drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
       add(drawn, meter);
@@ -50,16 +42,7 @@ class Rounds {
 
   int64_t count() const { return count_; }
   MatrixView values() const { return values_.view().slice(0, count_); }
-
-  // The weight of the rows nearest to each, added up in their order.
-  std::vector<float> weights() const {
-    std::vector<double> sums(static_cast<size_t>(count_), 0.0);
-    for (int64_t i = 0; i < input_.rows.count; ++i) {
-      sums[static_cast<size_t>(owner_[i])] +=
-          input_.rows.weights == nullptr ? 1.0 : static_cast<double>(input_.rows.weights[i]);
-    }
-    return {sums.begin(), sums.end()};
-  }
+  std::vector<float> weights() const { return draws_->weights(count_); }
 
  private:
   void add(const std::vector<uint32_t>& drawn, ProgressMeter& meter) {
@@ -71,22 +54,14 @@ class Rounds {
     backend.set_centres(some);
     backend.begin_pass(false);
     backend.scan_all(input_.source, input_.piece_rows, meter);
-    backend.get_rows();
-    parallel_for(divide_up(input_.rows.count, kTaskRows), meter, resources_, [&](int64_t task, int) {
-      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, input_.rows.count); ++i) {
-        if (!(input_.rows.keys[i] < nearest_[i])) continue;
-        nearest_[i] = input_.rows.keys[i];
-        owner_[i] = static_cast<int32_t>(count_) + input_.rows.labels[i];
-      }
-    });
+    draws_->take_nearer(count_, meter);
     count_ += added;
   }
 
   const OversampledInput& input_;
   const Resources& resources_;
   MatrixBuffer values_;
-  HostArray<float> nearest_;  // each row's squared distance to the nearest candidate
-  HostArray<int32_t> owner_;  // which one
+  const std::unique_ptr<CandidateDraws> draws_;  // for each row the nearest
   int64_t count_ = 0;
 };
 

@@ -2,8 +2,10 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <cuda_pipeline_primitives.h>
@@ -58,11 +60,10 @@ struct TryShared {
   double steps[kTrials][kTileRows + 1];  // what each row adds to its segment
 };
 
-// Begins to copy a chunk of a tile's columns and, with the first, what the rows' distances are. Past the last row the
-// last one is read again, and nothing of it is kept.
+// Begins to copy a chunk of a tile's columns. Past the last row the last one is read again, and nothing of it is kept.
 template <int kTrials, int kRows>
-__device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int buffer, int tile_buffer,
-                      TryShared<kTrials, kRows>& shared) {
+__device__ void fetch_rows(const PlusPlusRound& round, int64_t tile, int64_t col, int buffer,
+                           TryShared<kTrials, kRows>& shared) {
   constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
   const int64_t first = tile * kTileRows;
   const int last =
@@ -79,7 +80,17 @@ __device__ void fetch(const PlusPlusRound& round, int64_t tile, int64_t col, int
       for (int c = lane; c < width; c += 32) __pipeline_memcpy_async(to + c, from + c, sizeof(float));
     }
   }
-  if (col != 0 || round.first) return;
+}
+
+// The same of what a tile's distances are.
+template <int kTrials, int kRows>
+__device__ void fetch_nearest(const PlusPlusRound& round, int64_t tile, int tile_buffer,
+                              TryShared<kTrials, kRows>& shared) {
+  constexpr int kTileRows = TryShared<kTrials, kRows>::kTileRows;
+  if (round.first) return;
+  const int64_t first = tile * kTileRows;
+  const int last =
+      static_cast<int>(round.tree.rows - 1 - first < kTileRows - 1 ? round.tree.rows - 1 - first : kTileRows - 1);
   const float* const nearest = round.distances + round.state->best * round.stride + first;
   for (int i = static_cast<int>(threadIdx.x); i <= last; i += kThreads) {
     __pipeline_memcpy_async(&shared.nearest[tile_buffer][i], nearest + i, sizeof(float));
@@ -129,15 +140,18 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   int buffer = 0;
   int tile_buffer = 0;
   bool has_trials = false;
-  fetch(round, blockIdx.x, 0, buffer, tile_buffer, shared);
+  fetch_rows(round, blockIdx.x, 0, buffer, shared);  // which nobody writes
+  ptx::wait_for_kernel_before();
+  fetch_nearest(round, blockIdx.x, tile_buffer, shared);
   __pipeline_commit();
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x, tile_buffer ^= 1) {
     double sums[kTrials * kRows] = {};
     for (int64_t col = 0; col < round.cols; col += kChunk, buffer ^= 1) {
       if (col + kChunk < round.cols) {
-        fetch(round, tile, col + kChunk, buffer ^ 1, tile_buffer, shared);
+        fetch_rows(round, tile, col + kChunk, buffer ^ 1, shared);
       } else if (tile + gridDim.x < tiles) {
-        fetch(round, tile + gridDim.x, 0, buffer ^ 1, tile_buffer ^ 1, shared);
+        fetch_rows(round, tile + gridDim.x, 0, buffer ^ 1, shared);
+        fetch_nearest(round, tile + gridDim.x, tile_buffer ^ 1, shared);
       }
       __pipeline_commit();
       const int width = static_cast<int>(round.cols - col < kChunk ? round.cols - col : kChunk);
@@ -177,11 +191,91 @@ __global__ void __launch_bounds__(kThreads, 2) try_rows_kernel(PlusPlusRound rou
   }
 }
 
+// canonical_tree of lanes in registers; those past the last column are zero, and are not added.
+template <int kCols, int kApart = kCanonicalLanes / 2>
+__device__ __forceinline__ double add_lanes(double (&lanes)[kCols]) {
+  KITH_UNROLL
+  for (int j = 0; j < kApart; ++j) {
+    if (j + kApart < kCols) lanes[j] += lanes[j + kApart];
+  }
+  if constexpr (kApart > 1) add_lanes<kCols, kApart / 2>(lanes);
+  return lanes[0];
+}
+
+// Rows of up to sixteen columns: a thread for each, which has a lane of the sum for each column. A block takes every
+// gridDim.x-th tile of kThreads rows.
+template <int kCols>
+__global__ void __launch_bounds__(kThreads) try_narrow_rows_kernel(PlusPlusRound round) {
+  constexpr int kSegments = kThreads / kDrawFan;
+  static_assert(kMostTrials * kSegments <= kThreads && kCols <= kCanonicalLanes);
+  __shared__ double trials[kMostTrials][kCols];
+  __shared__ double steps[kMostTrials][kThreads + 1];
+  const int thread = static_cast<int>(threadIdx.x);
+  ptx::wait_for_kernel_before();
+  for (int i = thread; i < round.trials * kCols; i += kThreads) {
+    const int t = i / kCols;
+    const int c = i % kCols;
+    trials[t][c] =
+        c < round.cols ? static_cast<double>(round.rows[round.state->trials[t] * round.row_stride + c]) : 0.0;
+  }
+  const uint32_t best = round.first ? 0 : round.state->best;
+  const int64_t tiles = divide_up(round.tree.rows, kThreads);
+  __syncthreads();
+  for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const int64_t row = tile * kThreads + thread;
+    const bool real = row < round.tree.rows;
+    float values[kCols] = {};
+    float before = HUGE_VALF;
+    double weight = 1;
+    if (real) {
+      const float* const from = round.rows + row * round.row_stride;
+      if (round.whole_vectors) {
+        KITH_UNROLL
+        for (int c = 0; c < kCols; c += 4) {
+          if (c >= round.cols) continue;
+          const float4 four = *reinterpret_cast<const float4*>(from + c);
+          values[c] = four.x;
+          values[c + 1] = four.y;
+          values[c + 2] = four.z;
+          values[c + 3] = four.w;
+        }
+      } else {
+        KITH_UNROLL
+        for (int c = 0; c < kCols; ++c) values[c] = c < round.cols ? from[c] : 0.0f;
+      }
+      if (!round.first) before = round.distances[best * round.stride + row];  // which may be written below
+      if (round.weights != nullptr) weight = static_cast<double>(round.weights[row]);
+    }
+#pragma unroll 2
+    for (int t = 0; t < round.trials; ++t) {
+      double lanes[kCols];
+      KITH_UNROLL
+      for (int c = 0; c < kCols; ++c) {
+        lanes[c] = canonical_step<KeyKind::squared_l2>(0.0, static_cast<double>(values[c]), trials[t][c], 0, 0);
+      }
+      const float key = key_of_ordered(ordered_key(canonical_key<KeyKind::squared_l2>(add_lanes<kCols>(lanes), 0, 0)));
+      const float distance = key < before ? key : before;
+      if (real) round.distances[t * round.stride + row] = distance;
+      const auto step = static_cast<double>(distance);
+      steps[t][thread] = !real ? 0.0 : round.weights == nullptr ? step : step * weight;
+    }
+    __syncthreads();
+    const int64_t segment = tile * kSegments + thread % kSegments;
+    if (thread < round.trials * kSegments && segment < round.tree.segments) {
+      const double* const mine = steps[thread / kSegments] + thread % kSegments * kDrawFan;
+      round.segments[(thread / kSegments * kDrawFan + segment % kDrawFan) * round.tree.blocks() + segment / kDrawFan] =
+          sum_children([&](int j) { return mine[j]; }, kDrawFan);
+    }
+    __syncthreads();
+  }
+}
+
 // One block.
 template <bool kWeighted>
 __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound round) {
   __shared__ double totals[kMostTrials];
   __shared__ int best;
+  ptx::wait_for_kernel_before();
   const DrawTree& tree = round.tree;
   const int64_t blocks = tree.blocks();
   for (int64_t i = threadIdx.x; i < round.trials * blocks; i += kTakeThreads) {
@@ -235,15 +329,23 @@ __global__ void __launch_bounds__(kTakeThreads) take_best_kernel(PlusPlusRound r
       [&](int64_t block, int i) { return segments[i * blocks + block]; }, step);
 }
 
+template <int kCols>
+void launch_try_narrow(const PlusPlusRound& round, cudaStream_t stream) {
+  constexpr int64_t kMostBlocks = 132 * 6;
+  const int64_t tiles = divide_up(round.tree.rows, kThreads);
+  launch_chained({std::min(tiles, kMostBlocks), dim3(kThreads), 0, stream}, "try_narrow_rows_kernel",
+                 try_narrow_rows_kernel<kCols>, round);
+}
+
 template <int kTrials, int kRows>
 void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
   constexpr int kMostBlocks = 132 * 2;  // they take tiles until none are left
-  constexpr size_t kBytes = sizeof(TryShared<kTrials, kRows>);
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(TryShared<kTrials, kRows>));
   const int64_t tiles = divide_up(round.tree.rows, kGroups * kRows);
   const auto kernel = try_rows_kernel<kTrials, kRows>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes)));
-  kernel<<<static_cast<unsigned>(std::min<int64_t>(tiles, kMostBlocks)), kThreads, kBytes, stream>>>(round);
-  KITH_CUDA_CHECK_LAUNCH("try_rows_kernel");
+  launch_chained({std::min<int64_t>(tiles, kMostBlocks), dim3(kThreads), kBytes, stream}, "try_rows_kernel", kernel,
+                 round);
 }
 
 }  // namespace
@@ -251,6 +353,9 @@ void launch_try(const PlusPlusRound& round, cudaStream_t stream) {
 void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
   round.whole_vectors =
       reinterpret_cast<uintptr_t>(round.rows) % 16 == 0 && round.row_stride % 4 == 0 && round.cols % 4 == 0;
+  if (round.cols <= 4) return launch_try_narrow<4>(round, stream);
+  if (round.cols <= 8) return launch_try_narrow<8>(round, stream);
+  if (round.cols <= 16) return launch_try_narrow<16>(round, stream);
   if (round.trials <= 4) return launch_try<4, 4>(round, stream);
   if (round.trials <= 8) return launch_try<8, 4>(round, stream);
   if (round.trials <= 10) return launch_try<10, 4>(round, stream);
@@ -260,8 +365,7 @@ void launch_try_rows(PlusPlusRound round, cudaStream_t stream) {
 
 void launch_take_best(const PlusPlusRound& round, cudaStream_t stream) {
   const auto kernel = round.weights != nullptr ? take_best_kernel<true> : take_best_kernel<false>;
-  kernel<<<1, kTakeThreads, 0, stream>>>(round);
-  KITH_CUDA_CHECK_LAUNCH("take_best_kernel");
+  launch_chained({1, dim3(kTakeThreads), 0, stream}, "take_best_kernel", kernel, round);
 }
 
 }  // namespace kith

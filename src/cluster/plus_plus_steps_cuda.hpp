@@ -2,8 +2,9 @@
 // rows to try next. Both enqueue and return; rounds follow each other without the host.
 //
 // Sixteen threads share some rows, a lane of the canonical sum each, and keep the sums of these rows and all trials in
-// registers; the next rows are on their way to shared memory meanwhile. Sums and draws have the order of draw_tree.hpp.
-// Cost of a round: one read of the rows, 2 rows x columns x trials double operations, and some ten microseconds.
+// registers; the next rows are on their way to shared memory meanwhile. Narrow rows have a thread each. Sums and draws
+// have the order of draw_tree.hpp. Cost of a round: one read of the rows, 2 rows x columns x trials double operations,
+// and some ten microseconds.
 #pragma once
 
 #include "cluster/draw_tree.hpp"

@@ -5,6 +5,8 @@
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 
+#include <cmath>
+
 namespace kith {
 namespace {
 
@@ -45,6 +47,15 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t col = threadIdx.x % 32; col < cols; col += 32) out[i * cols + col] = static_cast<float>(row[col]);
 }
 
+// A power of two in double is exact: what is rounded is rounded once.
+__global__ void __launch_bounds__(kThreads)
+    distances_of_keys_kernel(float* keys, int64_t count, bool spherical, double scale) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float key = keys[i];
+  keys[i] = spherical ? 0.0f - key : static_cast<float>(static_cast<double>(__fsqrt_rn(key)) * scale);
+}
+
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 }  // namespace
@@ -54,6 +65,13 @@ void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* row
   if (count == 0) return;
   take_found_kernel<<<blocks_for(count), kThreads, 0, stream>>>(found, count, rows, labels, keys);
   KITH_CUDA_CHECK_LAUNCH("take_found_kernel");
+}
+
+void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream) {
+  if (count == 0) return;
+  distances_of_keys_kernel<<<blocks_for(count), kThreads, 0, stream>>>(keys, count, spherical,
+                                                                       std::ldexp(1.0, -exponent));
+  KITH_CUDA_CHECK_LAUNCH("distances_of_keys_kernel");
 }
 
 void launch_gather_rows(const DeviceRowsView& from, int64_t cols, const uint32_t* rows, int64_t count, std::byte* out,

@@ -23,4 +23,7 @@ void launch_gather_floats(const DeviceRowsView& from, int64_t cols, const uint32
 void launch_take_found(const uint64_t* found, int64_t count, const uint32_t* rows, int32_t* labels, float* keys,
                        cudaStream_t stream);
 
+// Keys of rows and centres times 2^exponent become, in place, the distances of those as they are, or inner products.
+void launch_distances_of_keys(float* keys, int64_t count, bool spherical, int exponent, cudaStream_t stream);
+
 }  // namespace kith

@@ -53,6 +53,8 @@ struct SumBlocks {
   bool stays_open = false;  // the last goes on in the next
 };
 
+SumBlocks sum_blocks_of(const SumsTask& task);
+
 // `order` has the rows sorted by run.
 void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order, cudaStream_t stream);
 void launch_run_sums_and_keys(const SumsTask& task, const SumBlocks& blocks, const uint32_t* order,

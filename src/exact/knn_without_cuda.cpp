@@ -15,6 +15,8 @@ std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask&, const PlannedKn
   throw_no_cuda();
 }
 
+void write_range_cuda(const RangeView&, const RangeOnDevice&, int, const Resources&) { throw_no_cuda(); }
+
 void write_nothing_cuda(Metric, const NeighborsView&, const Resources&) { throw_no_cuda(); }
 
 std::shared_ptr<PreparedBase> prepare_base_cuda(int, const MatrixView&, const PrepareOptions&, const Resources&) {

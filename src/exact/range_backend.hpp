@@ -7,6 +7,8 @@
 // Where the memory limit has no room for what is found, it is only counted from then on.
 #pragma once
 
+#include <kith/range_search.hpp>
+
 #include "exact/knn_loop.hpp"
 #include "exact/range_hits.hpp"
 
@@ -15,12 +17,23 @@
 
 namespace kith {
 
+// Where results that stay on a device go: offsets of all queries, and room for what was counted.
+struct RangeOnDevice {
+  int64_t* offsets = nullptr;
+  int64_t* ids = nullptr;
+  float* distances = nullptr;
+};
+
 class RangeBackend {
  public:
   virtual ~RangeBackend() = default;
   virtual void begin(const MatrixView& queries, int64_t first_query) = 0;
   virtual void scan(const MatrixView& base, int64_t first_row, const PreparedBase* ready, ProgressMeter& meter) = 0;
   virtual CollectedHits finish(ProgressMeter& meter) = 0;
+
+  // The same into a device's memory, where that was wished for: all queries' at once. False where there is no memory to
+  // put them together.
+  virtual bool finish_on_device(const RangeOnDevice& out);
 
   // Whether some rows were only counted.
   virtual bool overflowed() const = 0;
@@ -36,5 +49,8 @@ std::unique_ptr<RangeBackend> make_range_cpu(const SearchTask& task, const Plann
                                              float most, const Resources& results);
 std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const PlannedKnn& planned, const KnnInput& input,
                                               float most, const Resources& results);
+
+// A result from the host to a device's memory; waits.
+void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources);
 
 }  // namespace kith

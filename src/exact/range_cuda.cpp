@@ -1,33 +1,36 @@
 // Range search on a GPU.
 //
 // Products collect the rows below a threshold that follows from the radius and the error bound (range_window), their
-// canonical keys decide, and what is found is sorted and brought to the host. A query with more candidates than fit is
-// gone over again in slices of the piece; what still has too many there, or has no sure window, goes through the direct
-// engine, as all queries do by metrics without products: every canonical key of a tile, of which those in range are
-// collected. Time grows with what is found; memory is the plan's workspace.
+// canonical keys decide, and what is found is sorted and brought to the host, or stays (range_runs_cuda.hpp). A query
+// with more candidates than fit is gone over again in slices of the piece; what still has too many there, or has no
+// sure window, goes through the direct engine, as all queries do by metrics without products: every canonical key of a
+// tile, of which those in range are collected. Time grows with what is found; memory is the plan's workspace.
 #include "core/ordered_key.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
 #include "exact/product_step_cuda.hpp"
 #include "exact/range_backend.hpp"
 #include "exact/range_runs.hpp"
+#include "exact/range_runs_cuda.hpp"
 #include "exact/range_workspace_cuda.hpp"
 #include "exact/search_rows_cuda.hpp"
 #include "kernels/matrix/range_windows_cuda.hpp"
 #include "kernels/rerank/range_tile_cuda.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 namespace kith {
 namespace {
 
-// What was found for some queries, from the device to the store.
+// What was found for some queries, to the store: on the host, or on the device where there is one.
 class RangeDelivery {
  public:
-  RangeDelivery(const RangeWorkspace& layout, const KnnCudaPlan& plan, const SearchRows& rows, RangeRuns& runs)
-      : layout_(layout), plan_(plan), rows_(rows), runs_(runs) {}
+  RangeDelivery(const RangeWorkspace& layout, const KnnCudaPlan& plan, const SearchRows& rows, RangeRuns& runs,
+                DeviceRangeRuns* staying)
+      : layout_(layout), plan_(plan), rows_(rows), runs_(runs), staying_(staying) {}
 
   RangeTarget target() const {
     return {rows_.at<uint64_t>(layout_.hits), static_cast<uint32_t>(plan_.hits), &rows_.status()->hits,
@@ -62,10 +65,18 @@ class RangeDelivery {
       found += counts[i];
       order.push_back(static_cast<uint32_t>(i));
     }
-    RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
-    if (part == nullptr) return missing;
     // The runs lie one after the other, in the order in which their places were taken.
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
+    if (staying_ != nullptr) {
+      uint64_t* const room = staying_->add(found, DeviceRangeRuns::Order::by_key);
+      if (room == nullptr) return missing;
+      for (const uint32_t i : order) staying_->add_run(numbers[i], counts[i]);
+      copy(room, target().hits, static_cast<size_t>(found) * 8);
+      launch_key_extremes(room, found, staying_->extremes(), rows_.stream());
+      return missing;
+    }
+    RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
+    if (part == nullptr) return missing;
     auto* run = part->runs.data();
     for (const uint32_t i : order) *run++ = {numbers[i], counts[i]};
     copy(part->neighbors.data(), target().hits, static_cast<size_t>(found) * 8);
@@ -73,15 +84,50 @@ class RangeDelivery {
     return missing;
   }
 
+  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits.
+  bool stays() const { return staying_ != nullptr; }
+  void take_tile(const RangeTileTask& tile, const std::vector<uint32_t>& numbers) {
+    const auto queries = static_cast<size_t>(tile.queries);
+    auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
+    auto* const starts = rows_.at<int64_t>(layout_.tile_starts);
+    const std::vector<uint32_t> counted = read_counts(tile);
+    std::vector<int64_t> places(queries + 1, 0);
+    for (size_t q = 0; q < queries; ++q) {
+      places[q + 1] = places[q];
+      for (size_t part = 0; part < kRangeTileParts; ++part) places[q + 1] += counted[part * queries + q];
+    }
+    uint64_t* const room = staying_->add(places[queries], DeviceRangeRuns::Order::by_row);
+    if (room == nullptr) return;
+    for (size_t q = 0; q < queries; ++q) {
+      staying_->add_run(numbers[q], static_cast<uint32_t>(places[q + 1] - places[q]));
+    }
+    copy(starts, places.data(), queries * 8);
+    launch_write_tile(tile, counts, starts, room, rows_.stream());
+  }
+  // How many rows of a tile are in range, for all queries together. Waits.
+  int64_t count_tile(const RangeTileTask& tile) const {
+    const std::vector<uint32_t> counted = read_counts(tile);
+    return std::accumulate(counted.begin(), counted.end(), int64_t{0});
+  }
+
  private:
+  std::vector<uint32_t> read_counts(const RangeTileTask& tile) const {
+    auto* const counts = rows_.at<uint32_t>(layout_.tile_counts);
+    launch_count_tile(tile, counts, staying_->extremes(), rows_.stream());
+    std::vector<uint32_t> counted(static_cast<size_t>(tile.queries * kRangeTileParts));
+    copy(counted.data(), counts, counted.size() * 4);
+    rows_.context().synchronize();
+    return counted;
+  }
   void copy(void* to, const void* from, size_t bytes) const {
-    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, rows_.stream()));
+    KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, rows_.stream()));
   }
 
   const RangeWorkspace& layout_;
   const KnnCudaPlan& plan_;
   const SearchRows& rows_;
   RangeRuns& runs_;
+  DeviceRangeRuns* const staying_;
 };
 
 class RangeSearch : private ProductStep {
@@ -100,6 +146,10 @@ class RangeSearch : private ProductStep {
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
     round_queries(queries, first, shape_.check_finite, piece);
+    if (many_in_range(queries, piece)) {
+      (void)rows_.read_status(&piece);
+      return search_all_directly(queries, first, piece);
+    }
     RangeWindowTask window;
     window.kind = shape_.kind;
     window.type = shape_.product.operands;
@@ -132,6 +182,7 @@ class RangeSearch : private ProductStep {
       task.first_row = static_cast<uint32_t>(tile.first_row);
       task.numbers = tile.numbers;
       task.limit = ordered_key(most_);
+      if (delivery_.stays()) return delivery_.take_tile(task, numbers);
       task.target = delivery_.target();
       delivery_.begin(queries.count);
       std::vector<bool> taken(numbers.size());
@@ -144,6 +195,36 @@ class RangeSearch : private ProductStep {
   }
 
  private:
+  void search_all_directly(const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
+    for (int64_t first = 0; first < queries.count; first += shape_.query_tile) {
+      const DeviceRowsView tile = slice_rows(queries, first, std::min(shape_.query_tile, queries.count - first));
+      std::vector<uint32_t> numbers(static_cast<size_t>(tile.count));
+      std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first_query + first));
+      search_directly(tile, numbers, piece);
+    }
+  }
+
+  // Whether products would find more than there is room for, going by a sample of the rows: asked only where results
+  // stay, so that the answer is not lost in the time that their copy takes, and every key is soon computed. Waits.
+  bool many_in_range(const DeviceRowsView& queries, const ProductBase& piece) {
+    constexpr int64_t kSample = 256;
+    const int64_t step = piece.rows.count / kSample;
+    if (!delivery_.stays() || step < 32 || !failed_are_quick_directly(queries.count, piece.rows.count)) return false;
+    if (piece.rows.list != nullptr || piece.rows.inverse_norms != nullptr) return false;
+    DeviceRowsView sample = piece.rows;
+    sample.stride *= step;
+    sample.count = kSample;
+    const DeviceRowsView some = slice_rows(queries, 0, std::min(shape_.query_tile, queries.count));
+    launch_distance(metric_, some, sample, shape_.cols, keys_, row_tile_, stream_);
+    RangeTileTask task;
+    task.keys = keys_;
+    task.stride = row_tile_;
+    task.queries = some.count;
+    task.rows = kSample;
+    task.limit = ordered_key(most_);
+    return delivery_.count_tile(task) * step > some.count * shape_.product.capacity;
+  }
+
   void find(const DeviceRowsView& queries, const float* thresholds, const uint32_t* limits, const ProductBase& base,
             const FailedQueries& not_found) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(not_found.count, 0, sizeof(uint32_t), stream_));
@@ -217,7 +298,10 @@ class RangeCuda final : public RangeBackend {
         layout_(task_, plan_),
         rows_(task_, plan_, kept, layout_, planned.resources()),
         runs_(results),
-        delivery_(layout_, plan_, rows_, runs_),
+        staying_(task.wish.result_space.host_readable()
+                     ? nullptr
+                     : std::make_unique<DeviceRangeRuns>(task.shape.rows, rows_.shared_context(), results)),
+        delivery_(layout_, plan_, rows_, runs_, staying_.get()),
         search_(task_, plan_, layout_, rows_, most, delivery_) {}
 
   void begin(const MatrixView& queries, int64_t first_query) override {
@@ -247,10 +331,14 @@ class RangeCuda final : public RangeBackend {
   }
 
   CollectedHits finish(ProgressMeter& meter) override { return runs_.collect(queries_.count, meter); }
-  bool overflowed() const override { return runs_.overflowed(); }
-  int64_t counted() const override { return runs_.counted(); }
-  void clear() override { runs_.clear(); }
-  void only_count() override { runs_.only_count(); }
+  bool finish_on_device(const RangeOnDevice& out) override {
+    const DeviceGuard guard(plan_.device.index);
+    return staying_->write(queries_.count, out.offsets, {task_.shape.metric, out.ids, out.distances});
+  }
+  bool overflowed() const override { return staying_ != nullptr ? staying_->overflowed() : runs_.overflowed(); }
+  int64_t counted() const override { return staying_ != nullptr ? staying_->counted() : runs_.counted(); }
+  void clear() override { staying_ != nullptr ? staying_->clear() : runs_.clear(); }
+  void only_count() override { staying_ != nullptr ? staying_->only_count() : runs_.only_count(); }
 
  private:
   const SearchTask task_;
@@ -258,6 +346,7 @@ class RangeCuda final : public RangeBackend {
   const RangeWorkspace layout_;
   SearchRows rows_;
   RangeRuns runs_;
+  std::unique_ptr<DeviceRangeRuns> staying_;
   RangeDelivery delivery_;
   RangeSearch search_;
   DeviceRowsView queries_;
@@ -269,6 +358,15 @@ std::unique_ptr<RangeBackend> make_range_cuda(const SearchTask& task, const Plan
                                               float most, const Resources& results) {
   const DeviceGuard guard(batches_of(planned.plan).device.index);
   return std::make_unique<RangeCuda>(task, planned, input.kept, most, results);
+}
+
+void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources) {
+  const DeviceGuard guard(device);
+  const DeviceContext context(device, resources.options().stream);
+  context.copy(out.offsets, found.offsets, (found.queries + 1) * 8);
+  context.copy(out.ids, found.ids, found.size() * 8);
+  context.copy(out.distances, found.distances, found.size() * 4);
+  context.synchronize();
 }
 
 }  // namespace kith

@@ -16,6 +16,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -73,7 +76,26 @@ SettledSearch settled(const SearchShape& shape, const SearchWish& wish, const Se
   }
 }
 
-SearchWish wish_of(const RangeParams& params) { return {.what = Wanted::within, .check_finite = params.check_finite}; }
+SearchWish wish_of(const RangeParams& params) {
+  return {.what = Wanted::within, .check_finite = params.check_finite, .result_space = params.result_space};
+}
+
+std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params, const KnnInput& rows,
+                                           const Resources& resources) {
+  const float most = key_of(params.metric, params.radius);
+  return dispatch(
+      batches_of(search.planned().plan).device,
+      [&] { return make_range_cpu(search.task(), search.planned(), rows, most, resources); },
+      [&](int) { return make_range_cuda(search.task(), search.planned(), rows, most, resources); });
+}
+
+void scan_batch(RangeBackend& backend, const KnnInput& rows, int64_t first, int64_t count, ProgressMeter& meter) {
+  backend.begin(rows.queries.fetch(first, count), first);
+  rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
+    backend.scan(base, first_row, ready, meter);
+    meter.poll();
+  });
+}
 
 // Calls done(first query, hits) for batch after batch.
 template <typename Done>
@@ -85,22 +107,14 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   const bool prepares = search.prepares();
   const KnnInput rows = search.input();
   int64_t batch = batches_of(search.planned().plan).query_batch;
-  const float most = key_of(params.metric, params.radius);
-  const std::unique_ptr<RangeBackend> backend = dispatch(
-      batches_of(search.planned().plan).device,
-      [&] { return make_range_cpu(task, search.planned(), rows, most, resources); },
-      [&](int) { return make_range_cuda(task, search.planned(), rows, most, resources); });
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
   rows.queries.open(batch, search.planned().resources());
   ProgressMeter meter("search", task.shape.queries * task.scope.rows, resources);
   int64_t found = 0;
   bool counts_only = false;
   for (int64_t first = 0; first < task.shape.queries;) {
     const int64_t count = std::min(batch, task.shape.queries - first);
-    backend->begin(rows.queries.fetch(first, count), first);
-    rows.walk([&](const MatrixView& base, int64_t first_row, const PreparedBase* ready) {
-      backend->scan(base, first_row, ready, meter);
-      meter.poll();
-    });
+    scan_batch(*backend, rows, first, count, meter);
     found += backend->counted();
     const bool fits = !backend->overflowed() && room_for(backend->counted(), count, when_full, resources);
     if (fits) done(first, backend->finish(meter));
@@ -134,7 +148,43 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
   });
 }
 
+RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(), result.ids(), result.distances()}; }
+
+// The result where it was found: all queries at once. None where they do not fit in one batch, or what was found not in
+// the device's memory.
+std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const RangeParams& params,
+                                              const SearchInput& input, const Resources& resources) {
+  const SettledSearch search = settled(shape, wish_of(params), input, resources);
+  if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
+  if (batches_of(search.planned().plan).query_batch < shape.queries) return std::nullopt;
+  const KnnInput rows = search.input();
+  const std::unique_ptr<RangeBackend> backend = make_backend(search, params, rows, resources);
+  rows.queries.open(shape.queries, search.planned().resources());
+  ProgressMeter meter("search", shape.queries * search.task().scope.rows, resources);
+  scan_batch(*backend, rows, 0, shape.queries, meter);
+  meter.finish();
+  if (backend->overflowed()) return std::nullopt;
+  RangeNeighbors result(shape.queries, backend->counted(), params.result_space, params.allocate, resources);
+  if (!backend->finish_on_device(parts_of(result))) return std::nullopt;
+  return result;
+}
+
+RangeNeighbors search_to_device(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
+                                const Resources& resources) {
+  if (std::optional<RangeNeighbors> there = found_on_device(shape, params, input, resources)) return *std::move(there);
+  RangeParams to_host = params;
+  to_host.result_space = MemorySpace::host();
+  const RangeNeighbors found = search_range(shape, to_host, input, resources);
+  RangeNeighbors result(shape.queries, found.size(), params.result_space, params.allocate, resources);
+  write_range_cuda(found.view(), parts_of(result), params.result_space.device, resources);
+  return result;
+}
+
 }  // namespace
+
+bool RangeBackend::finish_on_device(const RangeOnDevice&) {
+  throw InvalidState("this backend has no device memory to write to");
+}
 
 SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params) {
   params.validate();
@@ -144,6 +194,7 @@ SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const Ran
 RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
                             const Resources& resources) {
   const DefaultFloatMode mode;
+  if (!params.result_space.host_readable()) return search_to_device(shape, params, input, resources);
   SettledSearch search = settled(shape, wish_of(params), input, resources);
   std::vector<CollectedHits> parts;
   int64_t found = 0;

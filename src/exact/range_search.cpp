@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
 
@@ -16,6 +17,18 @@ void RangeParams::validate() const {
   if (std::isnan(radius)) throw InvalidArgument("the radius is not a number; nothing would be within it");
 }
 
+RangeNeighbors::RangeNeighbors(int64_t queries, int64_t found, MemorySpace space, const RangeAllocator& allocate,
+                               const Resources& resources)
+    : queries_(queries), found_(found), space_(space) {
+  const auto take = [&](int64_t count, int64_t bytes_each) -> std::shared_ptr<void> {
+    if (allocate) return allocate(count, bytes_each);
+    return allocate_on_device(count * bytes_each, "the rows in range", space.device, resources);
+  };
+  on_device_[0] = take(queries + 1, 8);
+  on_device_[1] = take(found, 8);
+  on_device_[2] = take(found, 4);
+}
+
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
   const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
@@ -28,6 +41,9 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
                   const Resources& resources) {
   const SearchShape shape = check_range(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
+  if (!params.result_space.host_readable()) {
+    throw InvalidArgument("the results of files go to a sink, in host memory; leave result_space as it is");
+  }
   const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
   const int64_t reading = queries.memory_bytes() + base.memory_bytes();
   naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {

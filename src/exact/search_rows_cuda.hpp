@@ -45,6 +45,7 @@ class SearchRows {
              const Resources& resources, RowNames names = {});
 
   const DeviceContext& context() const { return *context_; }
+  std::shared_ptr<const DeviceContext> shared_context() const { return context_; }
   cudaStream_t stream() const { return context_->stream(); }
   std::byte* workspace() const { return workspace_.data(); }
   template <typename T>

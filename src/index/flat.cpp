@@ -32,6 +32,18 @@ std::shared_ptr<const FlatBlock> merge(const MatrixView& rows, FlatState::Blocks
   return merged;
 }
 
+// The rows of a block that are kept, the first of which is number first_row, in runs.
+std::vector<MatrixView> kept_runs(const MatrixView& block, int64_t first_row, const uint64_t* bits) {
+  std::vector<MatrixView> runs;
+  int64_t start = 0;  // of the run that row i would end
+  for (int64_t i = 0; i <= block.rows(); ++i) {
+    if (i < block.rows() && keeps(bits, first_row + i)) continue;
+    if (i > start) runs.push_back(block.slice(start, i - start));
+    start = i + 1;
+  }
+  return runs;
+}
+
 class FlatKind final : public IndexKind {
  public:
   explicit FlatKind(const IndexParams& params) : params_(params) {}
@@ -42,11 +54,43 @@ class FlatKind final : public IndexKind {
     FlatState::Blocks blocks = before == nullptr ? FlatState::Blocks() : before->blocks();
     const std::shared_ptr<const FlatBlock> block =
         ownership == Ownership::borrow ? std::make_shared<FlatBlock>(rows) : merge(rows, blocks, resources);
-    const int64_t total = (before == nullptr ? 0 : before->content().rows) + rows.rows();
-    const bool checked = prepare(*block, total - block->view().rows(), resources);
+    const IndexContent content = content_after(before, rows);
+    const bool checked = prepare(*block, content.rows - block->view().rows(), resources);
     blocks.push_back(block);
-    return std::make_shared<FlatState>(before, rows, params_, std::move(blocks),
+    return std::make_shared<FlatState>(content, params_, std::move(blocks),
                                        checked && (before == nullptr || before->checked()));
+  }
+
+  std::shared_ptr<const IndexState> removed(const IndexState& state, const KeptRows& kept,
+                                            const Resources& resources) const override {
+    const auto& before = static_cast<const FlatState&>(state);
+    FlatState::Blocks blocks;
+    bool checked = before.checked();
+    int64_t first_row = 0;
+    int64_t left = 0;
+    for (const auto& block : before.blocks()) {
+      const std::vector<MatrixView> runs = kept_runs(block->view(), first_row, kept.bits());
+      first_row += block->view().rows();
+      if (runs.empty()) continue;
+      const bool whole = runs.size() == 1 && runs[0].rows() == block->view().rows();
+      blocks.push_back(whole ? block : FlatBlock::join(runs, resources));
+      if (!whole) checked = prepare(*blocks.back(), left, resources) && checked;
+      left += blocks.back()->view().rows();
+    }
+    return std::make_shared<FlatState>(before.content().with_rows(kept.count()), params_, std::move(blocks), checked);
+  }
+
+  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+    FlatState::Blocks blocks;
+    IndexContent content{0, parts.stored_cols(), parts.transforms.empty() ? parts.dtype : DType::f32, {}};
+    bool checked = true;
+    for (PartMatrix& rows : parts.flat) {
+      if (rows.rows() == 0) continue;
+      blocks.push_back(std::make_shared<FlatBlock>(std::move(rows).take("the index's rows", resources)));
+      checked = prepare(*blocks.back(), content.rows, resources) && checked;
+      content.rows += blocks.back()->view().rows();
+    }
+    return std::make_shared<FlatState>(content, params_, std::move(blocks), checked);
   }
 
  private:
@@ -68,8 +112,6 @@ class FlatKind final : public IndexKind {
 
 }  // namespace
 
-std::shared_ptr<const IndexKind> make_flat(const std::vector<int64_t>&, const IndexParams& params) {
-  return std::make_shared<FlatKind>(params);
-}
+std::shared_ptr<const IndexKind> make_flat(const IndexParams& params) { return std::make_shared<FlatKind>(params); }
 
 }  // namespace kith

@@ -1,10 +1,12 @@
 // How a Flat index is searched: exactly, over its blocks, with the layouts that they have or get.
 #include "index/flat_state.hpp"
 
+#include "cuda/device_memory.hpp"
 #include "exact/exact_search.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
+#include "rows/stored_row.hpp"
 
 namespace kith {
 namespace {
@@ -76,13 +78,52 @@ void FlatState::search(const MatrixView& queries, const NeighborsView& out, cons
 
 RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                        const Resources& resources) const {
-  const RangeParams range{params.radius, params_.metric, params_.check_finite};
+  RangeParams range{params.radius, params_.metric, params_.check_finite};
+  range.result_space = params.result_space;
+  range.allocate = params.allocate;
   BlockSource base = rows_of(*this);
   SearchShape shape = check_range(RowsInfo(queries), base.info(), range);
   shape.base_checked = checked_;
   ViewSource query_rows(queries);
   FlatLayouts layouts(*this, resources);
   return search_range(shape, range, {query_rows, {base, &layouts}, params.filter}, resources);
+}
+
+void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources&) const {
+  std::vector<std::byte> row;  // of a device
+  for (int64_t i = 0; i < out.rows(); ++i) {
+    size_t block = 0;
+    int64_t at = rows[i];
+    while (at >= blocks_[block]->view().rows()) at -= blocks_[block++]->view().rows();
+    MatrixView view = blocks_[block]->view();
+    if (!view.space().host_readable()) {
+      row.resize(static_cast<size_t>(view.cols() * size_of(view.dtype())));
+      copy_to_host(view.row(at), static_cast<int64_t>(row.size()), view.space().device, row.data());
+      view = {row.data(), view.dtype(), {1, view.cols(), view.cols()}};
+      at = 0;
+    }
+    widen_row(view, at, reinterpret_cast<float*>(out.row(i)));
+  }
+}
+
+void FlatState::give_parts(IndexParts& parts, const Resources& resources) const {
+  for (const auto& block : blocks_) {
+    const MatrixView& view = block->view();
+    if (view.space().host_readable()) {
+      parts.flat.emplace_back(view, block);
+      continue;
+    }
+    MatrixBuffer copy(view.dtype(), view.rows(), view.cols(), "rows to be saved", resources);
+    for (int64_t i = 0; i < view.rows(); ++i) {
+      copy_to_host(view.row(i), view.cols() * size_of(view.dtype()), view.space().device, copy.mutable_view().row(i));
+    }
+    parts.flat.emplace_back(std::move(copy));
+  }
+}
+
+void FlatState::describe(IndexInfo& info) const {
+  const IndexBytes held = bytes();
+  info.parts.emplace_back("vectors", held.host + held.device);
 }
 
 IndexBytes FlatState::bytes() const {

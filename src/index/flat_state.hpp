@@ -13,15 +13,18 @@ class FlatState final : public IndexState {
  public:
   using Blocks = std::vector<std::shared_ptr<const FlatBlock>>;
 
-  // `before` with the `added` rows, now in `blocks`. `checked`: the values of all rows have been looked at.
-  FlatState(const FlatState* before, const MatrixView& added, const IndexParams& params, Blocks blocks, bool checked)
-      : IndexState(before, added), params_(params), blocks_(std::move(blocks)), checked_(checked) {}
+  // `checked`: the values of all rows have been looked at.
+  FlatState(const IndexContent& content, const IndexParams& params, Blocks blocks, bool checked)
+      : IndexState(content), params_(params), blocks_(std::move(blocks)), checked_(checked) {}
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override;
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override;
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
+  void describe(IndexInfo& info) const override;
+  void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const IndexParams& params() const { return params_; }
   const Blocks& blocks() const { return blocks_; }

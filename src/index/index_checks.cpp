@@ -3,11 +3,13 @@
 #include <kith/error.hpp>
 
 #include "core/dispatch.hpp"
+#include "core/memory_budget.hpp"
 #include "exact/knn_checks.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -20,12 +22,12 @@ std::string place(const MemorySpace& space) {
   return space.host_readable() ? "host memory" : fmt::format("the memory of cuda:{}", space.device);
 }
 
-void check_device_rows(const MatrixView& rows, Device asked) {
-  if (rows.space().host_readable()) return;
-  if (asked.kind != DeviceKind::automatic && asked != Device::cuda(rows.space().device)) {
+void check_device_rows(const RowsInfo& rows, Device asked) {
+  if (rows.space.host_readable()) return;
+  if (asked.kind != DeviceKind::automatic && asked != Device::cuda(rows.space.device)) {
     throw InvalidArgument(
         fmt::format("the added vectors are in {} and the index searches on {}; add them from there, or from the host",
-                    place(rows.space()), name_of(asked)));
+                    place(rows.space), name_of(asked)));
   }
   if (!built_with_cuda()) throw_no_cuda();
 }
@@ -34,30 +36,63 @@ bool same_place(const MemorySpace& a, const MemorySpace& b) { return a.host_read
 
 }  // namespace
 
-void check_added(const IndexState* current, const MatrixView& rows, Metric metric, Device asked) {
+void check_trained_on(const RowsInfo& rows, Metric metric) {
+  check_rows_dtype("training vectors", rows.dtype, metric);
+  if (rows.cols < 1) throw InvalidArgument("vectors without columns cannot be searched");
+  if (rows.rows < 1) throw InvalidArgument("an index cannot be trained without vectors");
+}
+
+void check_added(const IndexState* current, const RowsInfo& rows, Metric metric, Device asked) {
   check_device_rows(rows, asked);
-  check_rows_dtype("added vectors", rows.dtype(), metric);
-  if (rows.cols() < 1) throw InvalidArgument("vectors without columns cannot be searched");
+  check_rows_dtype("added vectors", rows.dtype, metric);
+  if (rows.cols < 1) throw InvalidArgument("vectors without columns cannot be searched");
   const IndexContent before = current == nullptr ? IndexContent() : current->content();
-  if (current != nullptr && (rows.cols() != before.cols || rows.dtype() != before.dtype)) {
+  if (current != nullptr && (rows.cols != before.cols || (!before.any_dtype && rows.dtype != before.dtype))) {
     throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
-                                      name_of(before.dtype), before.cols, name_of(rows.dtype()), rows.cols()));
+                                      name_of(before.dtype), before.cols, name_of(rows.dtype), rows.cols));
   }
-  if (current != nullptr && !same_place(before.space, rows.space())) {
+  if (current != nullptr && !same_place(before.space, rows.space)) {
     throw InvalidArgument(
         fmt::format("the index holds vectors in {}, the added ones are in {}; an index keeps all in one place",
-                    place(before.space), place(rows.space())));
+                    place(before.space), place(rows.space)));
   }
-  if (rows.rows() > kMostRows - before.rows) {
+  if (rows.rows > kMostRows - before.rows) {
     throw Unsupported(
-        fmt::format("an index of {} + {} rows; one index takes up to {}", before.rows, rows.rows(), kMostRows));
+        fmt::format("an index of {} + {} rows; one index takes up to {}", before.rows, rows.rows, kMostRows));
   }
 }
 
-void check_added_values(const MatrixView& rows, const IndexParams& params, const Resources& resources) {
+void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params,
+                        const Resources& resources) {
   if (!rows.space().host_readable()) return;
-  if (params.check_finite) refuse_not_finite("added", rows, {0}, resources);
-  if (params.metric == Metric::chi_square) refuse_negative("added", rows, {0}, resources);
+  if (params.check_finite) refuse_not_finite("added", rows, {first_row}, resources);
+  if (params.metric == Metric::chi_square) refuse_negative("added", rows, {first_row}, resources);
+}
+
+int64_t rows_of_a_piece(const RowsInfo& rows, const Resources& resources) {
+  constexpr int64_t kPieceBytes = 64 << 20;
+  constexpr int64_t kShare = 16;  // of what is left, for the piece, the one read ahead, and what is made of them
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
+  return std::clamp<int64_t>(bytes / rows.row_bytes(), 1, std::max<int64_t>(rows.rows, 1));
+}
+
+void check_ids(VectorView<const int64_t> ids, int64_t rows) {
+  if (ids.data == nullptr && ids.size == 0) return;
+  if (ids.size != rows) throw InvalidArgument(fmt::format("{} ids were given for {} vectors", ids.size, rows));
+  if (!ids.space.host_readable()) throw InvalidArgument("ids are taken from host memory");
+}
+
+void check_search_params(int64_t probes, int64_t refine) {
+  if (probes < 0) throw InvalidArgument(fmt::format("probes is {}; it is at least 1, or 0 for the default", probes));
+  if (refine < 0) throw InvalidArgument(fmt::format("refine is {}; it is at least 1, or 0 for the default", refine));
+}
+
+void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out) {
+  const int64_t cols = state == nullptr ? out.cols() : state->content().cols;
+  if (out.rows() == count && out.cols() == cols && out.dtype() == DType::f32 && out.space().host_readable()) return;
+  throw InvalidArgument(
+      fmt::format("{} vectors of {} columns are reconstructed to f32 in host memory; out is {} of {} x {}", count, cols,
+                  name_of(out.dtype()), out.rows(), out.cols()));
 }
 
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric) {

@@ -2,17 +2,33 @@
 #pragma once
 
 #include "index/index_state.hpp"
+#include "rows/rows_info.hpp"
 
 namespace kith {
 
+// That an index can be trained on these for searches by that metric.
+void check_trained_on(const RowsInfo& rows, Metric metric);
+
 // That `rows` can come to `current`, null where the index is empty, for searches on the device asked for: by their
 // dtype, their columns, their number and where they lie.
-void check_added(const IndexState* current, const MatrixView& rows, Metric metric, Device asked);
+void check_added(const IndexState* current, const RowsInfo& rows, Metric metric, Device asked);
 
-// That all values can be searched by the metric. Passes over rows in host memory; others are left to their kind.
-void check_added_values(const MatrixView& rows, const IndexParams& params, const Resources& resources);
+// That all values can be searched by the metric; the first row is number first_row. Passes over rows in host memory;
+// others are left to their kind.
+void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params,
+                        const Resources& resources);
+
+// How many rows of a file are added at a time: a few megabytes, or a part of what the limit has left.
+int64_t rows_of_a_piece(const RowsInfo& rows, const Resources& resources);
+
+// That there is an id for each row, or none at all, in host memory.
+void check_ids(VectorView<const int64_t> ids, int64_t rows);
 
 // That these can be searched for.
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric);
+void check_search_params(int64_t probes, int64_t refine);
+
+// That `out` has room for so many vectors of the state, which may be null.
+void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out);
 
 }  // namespace kith

@@ -1,8 +1,12 @@
 // A kind of index: how a new state is made from an old one. It is immutable and has no lock: versions, one writer at a
-// time, and the checks that all kinds share are the Index's.
+// time, ids, and the checks that all kinds share are the Index's.
 #pragma once
 
+#include <kith/error.hpp>
+
 #include "index/index_state.hpp"
+#include "rows/kept_rows.hpp"
+#include "rows/row_source.hpp"
 
 #include <memory>
 
@@ -12,11 +16,26 @@ class IndexKind {
  public:
   virtual ~IndexKind() = default;
 
-  // The state `before`, null where there is none, with `rows` behind its own. `before` is of this kind and stays as it
-  // is. There is at least one row; shape, dtype and place fit those before. Values have been checked in host memory,
-  // and are to be checked here, or at the search, in a device's.
+  // Whether there must be a trained state before rows are added.
+  virtual bool needs_training() const { return false; }
+  // A state without rows. Values are checked here.
+  virtual std::shared_ptr<const IndexState> trained(RowSource&, const Resources&) const {
+    throw InvalidState("this kind of index needs no training");
+  }
+
+  // The state `before` with `rows` behind its own. `before` is of this kind and stays as it is; it is null where there
+  // is none, which a kind that needs training never sees. There is at least one row; shape, dtype and place fit those
+  // before. Values have been checked in host memory, and are to be checked here, or at the search, in a device's.
   virtual std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership ownership,
                                                   const Resources& resources) const = 0;
+
+  // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
+  // bits.
+  virtual std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
+                                                    const Resources& resources) const = 0;
+
+  // From what give_parts() has put there, which was checked.
+  virtual std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const = 0;
 };
 
 }  // namespace kith

@@ -2,11 +2,11 @@
 // parts; whoever reads or writes files knows nothing of states and kinds.
 #pragma once
 
-#include <kith/matrix_buffer.hpp>
 #include <kith/metric.hpp>
 
-#include "core/host_array.hpp"
+#include "index/part_data.hpp"
 #include "quantize/code_format.hpp"
+#include "quantize/transform_parts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -14,17 +14,6 @@
 #include <vector>
 
 namespace kith {
-
-// y = matrix * x + offset (linear), x + offset (shift), x / |x| (unit_length), zeros behind x (padding).
-struct TransformParts {
-  enum class Kind : uint8_t { linear, shift, unit_length, padding };
-  Kind kind = Kind::linear;
-  std::string name;  // what made it: "OPQ", "PCA", "RR", ...
-  int64_t in = 0;
-  int64_t out = 0;
-  std::vector<float> matrix;  // out x in
-  std::vector<float> offset;  // out
-};
 
 // Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each.
 struct CodecParts {
@@ -34,34 +23,42 @@ struct CodecParts {
 
 struct ListParts {
   int64_t lists = 1;
-  MatrixBuffer centres;   // lists x cols, f32; none for a single list without one
+  PartMatrix centres;     // lists x cols, f32; none for a single list without one
   bool residual = false;  // codes are of vectors less their centre
   CodecParts codec;
-  HostArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
-  HostArray<uint8_t> codes;    // in the order of lists
-  HostArray<uint32_t> rows;    // likewise: the row of each; ascending within a list
+  PartArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
+  PartArray<uint8_t> codes;    // in the order of lists
+  PartArray<uint32_t> rows;    // likewise: the row of each; ascending within a list
 };
 
-// Codes of all vectors in the order of rows, for a second look at candidates.
+// Codes of all vectors, as the caller gave them, before the transforms, in the order of rows: for a second look at
+// candidates.
 struct RefineParts {
   CodecParts codec;
-  HostArray<uint8_t> codes;
+  PartArray<uint8_t> codes;
+  float factor = 0;  // candidates for each neighbour by default; 0: chosen by the index
 };
 
 struct IndexParts {
   std::string factory;
   Metric metric = Metric::l2;
   bool check_finite = true;
-  int64_t cols = 0;  // of the caller's vectors
+  int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add
   std::vector<TransformParts> transforms;  // first to last
   std::optional<ListParts> lists;          // else `flat`
-  MatrixBuffer flat;                       // rows as they were added, after the transforms
-  HostArray<int64_t> ids;                  // of rows; none where they are 0, 1, 2, ...
+  std::vector<PartMatrix> flat;            // rows as they were added, after the transforms, in blocks; a file gives one
+  PartArray<int64_t> ids;                  // of rows; none where they are 0, 1, 2, ...
   int64_t next_id = 0;                     // what the next vector without an id gets
   int64_t probes = 0;                      // the default of a search; 0: chosen by the index
   std::optional<RefineParts> refine;
+  // What the caller has taken from every vector before it came to the index, as Python does with float64, and takes
+  // from queries: `cols` values, or none. The index knows nothing of it.
+  std::vector<double> subtracted;
+
+  // Of what the lists or the flat rows hold.
+  int64_t stored_cols() const { return transforms.empty() ? cols : transforms.back().out; }
 };
 
 }  // namespace kith

@@ -52,18 +52,18 @@ class IndexPublisher::Turn {
   IndexPublisher& publisher_;
 };
 
-std::shared_ptr<const IndexState> IndexPublisher::state() const {
+std::shared_ptr<const IndexVersion> IndexPublisher::current() const {
   const std::lock_guard lock(mutex_);
-  return state_;
+  return current_;
 }
 
 void IndexPublisher::publish(const Writer&, const Next& next, const Resources& resources) {
   const Turn turn(*this, resources);
-  const std::shared_ptr<const IndexState> before = state();
-  std::shared_ptr<const IndexState> after = next(before.get());
+  const std::shared_ptr<const IndexVersion> before = current();
+  auto after = std::make_shared<const IndexVersion>(next(before.get()));
   resources.check_cancelled();  // also by a sink in its last report
   const std::lock_guard lock(mutex_);
-  state_.swap(after);  // the old one lives until `before` goes, after the lock
+  current_.swap(after);  // the old one lives until `before` goes, after the lock
 }
 
 }  // namespace kith

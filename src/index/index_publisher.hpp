@@ -1,11 +1,11 @@
-// The versions of an index: which state is the current one, and who may make the next.
+// The versions of an index: which is the current one, and who may make the next.
 //
-// Readers take the current state and never wait. Writers take turns: each begins from the state that the one before has
-// published, so that no work is done twice. What a writer calls on its way (sinks of progress and log) may read the
+// Readers take the current version and never wait. Writers take turns: each begins from the version that the one before
+// has published, so that no work is done twice. What a writer calls on its way (sinks of progress and log) may read the
 // index; writing to it from there is InvalidState, since it would wait for itself.
 #pragma once
 
-#include "index/index_state.hpp"
+#include "index/index_version.hpp"
 
 #include <condition_variable>
 #include <functional>
@@ -18,11 +18,11 @@ namespace kith {
 
 class IndexPublisher {
  public:
-  // Makes the next state from the current one, which is null at first.
-  using Next = std::function<std::shared_ptr<const IndexState>(const IndexState* current)>;
+  // Makes the next version from the current one, which is null at first.
+  using Next = std::function<IndexVersion(const IndexVersion* current)>;
 
   // Null before the first is published.
-  std::shared_ptr<const IndexState> state() const;
+  std::shared_ptr<const IndexVersion> current() const;
 
   // Of a thread that is about to write, from before its first sink is called: InvalidState where it writes already.
   class Writer {
@@ -43,12 +43,12 @@ class IndexPublisher {
  private:
   class Turn;
 
-  mutable std::mutex mutex_;  // held for moments only: never while a state is made or destroyed
+  mutable std::mutex mutex_;  // held for moments only: never while a version is made or destroyed
   std::condition_variable turn_over_;
   std::vector<std::thread::id> writers_;
   int turn_of_ =
       0;  // the process that a writer has its turn in, else 0: a forked child has none of its parent's threads
-  std::shared_ptr<const IndexState> state_;
+  std::shared_ptr<const IndexVersion> current_;
 };
 
 }  // namespace kith

@@ -1,20 +1,29 @@
-// One version of an index, of whatever kind: what it holds and how it is searched. It never changes, so any number of
-// threads may read it; a search keeps the state that it began with alive. A kind of index derives its state from this
-// and brings search, range_search and bytes.
+// The vectors of one version of an index, of whatever kind: what they are and how they are searched. A state never
+// changes, so any number of threads may read it; a search keeps the state that it began with alive. It speaks of rows:
+// 0, 1, 2, ... in the order of add. The ids that callers know them by are not its concern.
 #pragma once
 
 #include <kith/index.hpp>
+
+#include "index/index_parts.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-// What every kind holds. The first add fixes all but the number of rows.
+// What every kind holds. Training or the first add fixes all but the number of rows.
 struct IndexContent {
   int64_t rows = 0;
-  int64_t cols = 0;
+  int64_t cols = 0;  // of the caller's vectors
   DType dtype = DType::f32;
-  MemorySpace space;  // where the rows lie: on the host or in the memory of one device
+  MemorySpace space;       // where the rows lie: on the host or in the memory of one device
+  bool any_dtype = false;  // vectors of every dtype may be added, else of that one
+
+  IndexContent with_rows(int64_t count) const {
+    IndexContent other = *this;
+    other.rows = count;
+    return other;
+  }
 };
 
 class IndexState {
@@ -25,22 +34,34 @@ class IndexState {
 
   const IndexContent& content() const { return content_; }
 
-  // `queries` have the content's columns and `out` has a place for params.k neighbours of each.
+  // Of at least one row. `queries` have the content's columns and `out` has a place for params.k neighbours of each.
+  // What is found, and what a filter lists, are rows.
   virtual void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                                       const Resources& resources) const = 0;
+
+  // The listed vectors as they are found, in the caller's columns, f32 in host memory.
+  virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;
+
   // What it holds in memory of Kith's own; states that share memory count it each.
   virtual IndexBytes bytes() const = 0;
+  // Adds what there is to say beside its bytes.
+  virtual void describe(IndexInfo&) const {}
+  // What a file must hold of it, beside ids and the factory string.
+  virtual void give_parts(IndexParts& parts, const Resources& resources) const = 0;
 
  protected:
-  // The content after `added` rows came to `before`, which is null where they are the first.
-  IndexState(const IndexState* before, const MatrixView& added)
-      : content_{(before == nullptr ? 0 : before->content_.rows) + added.rows(), added.cols(), added.dtype(),
-                 added.space()} {}
+  explicit IndexState(const IndexContent& content) : content_(content) {}
 
  private:
   const IndexContent content_;
 };
+
+// The content after `added` rows came to `before`, which is null where they are the first.
+inline IndexContent content_after(const IndexState* before, const MatrixView& added) {
+  if (before != nullptr) return before->content().with_rows(before->content().rows + added.rows());
+  return {added.rows(), added.cols(), added.dtype(), added.space()};
+}
 
 }  // namespace kith

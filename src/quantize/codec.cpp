@@ -2,131 +2,37 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
 #include "core/float_mode.hpp"
-#include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
-#include "io/dtype_conversion.hpp"
-#include "quantize/product_nearest_cpu.hpp"
+#include "cuda/resolve_device.hpp"
+#include "quantize/codec_cpu.hpp"
+#include "quantize/codec_cuda.hpp"
 #include "quantize/product_training.hpp"
-#include "quantize/scalar_code.hpp"
-#include "quantize/scalar_codes_cpu.hpp"
 #include "quantize/scalar_training.hpp"
-#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <string>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kTaskRows = 512;
-
-void check_bits(const CodeSpec& spec) {
-  const bool scalar = spec.kind == CodeKind::scalar;
-  const bool known = scalar ? spec.bits == 4 || spec.bits == 6 || spec.bits == 8 : spec.bits >= 4 && spec.bits <= 8;
-  if (known) return;
-  throw InvalidArgument(scalar ? fmt::format("bits = {}; a scalar code has 4, 6 or 8 bits a value", spec.bits)
-                               : fmt::format("bits = {}; a product code has 4 to 8 bits a sub-vector", spec.bits));
-}
-
-// The divisors of cols on either side of what was asked for.
-std::string near_divisors(int64_t cols, int64_t parts) {
-  int64_t below = std::min(parts, cols);
-  while (below > 1 && cols % below != 0) --below;
-  int64_t above = std::clamp<int64_t>(parts, 1, cols);
-  while (cols % above != 0) ++above;
-  return below == above || below < 1 ? std::to_string(above) : fmt::format("{} or {}", below, above);
-}
-
-void check_parts(int64_t parts, int64_t cols) {
-  if (parts >= 1 && parts <= cols && cols % parts == 0) return;
-  throw InvalidArgument(
-      fmt::format("{} sub-vectors do not divide {} columns; take {}, or a transform to other columns (OPQ, PCA)", parts,
-                  cols, near_divisors(cols, parts)));
-}
-
-int64_t value_count(const CodeFormat& format) {
-  switch (format.kind) {
-    case CodeKind::stored: return 0;
-    case CodeKind::scalar: return 2 * format.cols;
-    default: return format.codewords() * format.cols;
-  }
+// Where rows are encoded or codes decoded: two matrices, of which one is small.
+Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, MemorySpace other,
+                            const Resources& resources) {
+  const bool searches = format.kind == CodeKind::product;
+  DeviceRequest request;
+  request.job = "a codec";
+  request.spaces = {rows.space(), other};
+  request.work.bytes = static_cast<double>(rows.rows() * rows.cols() * size_of(rows.dtype()));
+  request.work.flops = 2.0 * static_cast<double>(rows.rows() * format.cols * (searches ? format.codewords() : 1));
+  request.work.gpu_flops = 2e13;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), format.cols); };
+  return resolve_device(request, resources);
 }
 
 }  // namespace
 
-CodeFormat CodeSpec::format_for(int64_t cols) const {
-  if (cols < 1) throw InvalidArgument("the rows have no columns");
-  CodeFormat format;
-  format.kind = kind;
-  format.cols = cols;
-  if (kind == CodeKind::stored) {
-    format.dtype = dtype;
-    return format;
-  }
-  check_bits(*this);
-  format.bits = bits;
-  if (kind == CodeKind::product) {
-    check_parts(parts, cols);
-    format.parts = parts;
-  }
-  return format;
-}
-
-struct Codec::State {
-  CodeFormat format;
-  std::vector<float> values;
-  std::vector<float> bases;  // of scalar codes
-  std::vector<float> steps;
-  std::vector<NearestCodeword> nearest;  // of product codes: one for each part
-
-  const float* leasts() const { return values.data(); }
-  const float* spans() const { return values.data() + format.cols; }
-  CodecView view() const {
-    const bool product = format.kind == CodeKind::product;
-    return {format, bases.data(), steps.data(), product ? values.data() : nullptr};
-  }
-
-  void encode_rows(const MatrixView& rows, uint8_t* codes, float* floats, uint8_t* bytes) const;
-  void decode_rows(const uint8_t* codes, const MutableMatrixView& out, uint8_t* bytes) const;
-  int64_t scratch_floats(DType dtype, int64_t rows) const;
-};
-
-Codec::Codec(std::unique_ptr<const State> state) : state_(std::move(state)) {}
-Codec::~Codec() = default;
-
-std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& given, std::vector<float> values) {
-  const CodeFormat format = CodeSpec{given.kind, given.dtype, given.bits, given.parts}.format_for(given.cols);
-  const int64_t wanted = value_count(format);
-  if (static_cast<int64_t>(values.size()) != wanted) {
-    throw InvalidArgument(
-        fmt::format("{} trained values; codes of {} columns need {}", values.size(), format.cols, wanted));
-  }
-  const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
-  if (bad != values.end()) {
-    throw InvalidArgument(fmt::format("trained value {} is {}; it must be finite", bad - values.begin(), *bad));
-  }
-  auto state = std::make_unique<State>();
-  state->format = format;
-  state->values = std::move(values);
-  if (format.kind == CodeKind::scalar) {
-    for (int64_t c = 0; c < format.cols; ++c) {
-      state->bases.push_back(scalar_base(state->leasts()[c], state->spans()[c], format.bits));
-      state->steps.push_back(scalar_step(state->spans()[c], format.bits));
-    }
-  } else if (format.kind == CodeKind::product) {
-    state->nearest.resize(static_cast<size_t>(format.parts));
-    for (int64_t p = 0; p < format.parts; ++p) {
-      state->nearest[static_cast<size_t>(p)].set(state->values.data() + p * format.codewords() * format.part_cols(),
-                                                 format.codewords(), format.part_cols());
-    }
-  }
-  return std::shared_ptr<const Codec>(new Codec(std::move(state)));
+std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values) {
+  return std::make_shared<const Codec>(format, std::move(values));
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
@@ -146,112 +52,42 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView
   return train(spec, source, seed, resources);
 }
 
-const CodeFormat& Codec::format() const { return state_->format; }
-const std::vector<float>& Codec::values() const { return state_->values; }
-CodecView Codec::view() const { return state_->view(); }
-
-int64_t Codec::bytes() const {
-  int64_t total = array_bytes<float>(static_cast<int64_t>(state_->values.size() + 2 * state_->bases.size()));
-  for (const NearestCodeword& nearest : state_->nearest) total += nearest.bytes();
-  return total;
-}
-
-int64_t Codec::State::scratch_floats(DType dtype, int64_t rows) const {
-  const int64_t widened = dtype == DType::f32 || format.kind == CodeKind::stored ? 0 : rows * format.cols;
-  return widened + (format.kind == CodeKind::product ? NearestCodeword::scratch_floats(format.part_cols()) : 0);
-}
-
-// Up to kTaskRows rows. `bytes`: one for each sub-code of these.
-void Codec::State::encode_rows(const MatrixView& rows, uint8_t* codes, float* floats, uint8_t* bytes) const {
-  const auto* from = static_cast<const float*>(rows.data());
-  int64_t stride = rows.row_stride();
-  if (rows.dtype() != DType::f32) {
-    for (int64_t i = 0; i < rows.rows(); ++i) widen_row(rows, i, floats + i * format.cols);
-    from = floats;
-    stride = format.cols;
-    floats += rows.rows() * format.cols;
-  }
-  if (format.kind == CodeKind::scalar) {
-    return encode_scalar_cpu(format, leasts(), spans(), from, stride, rows.rows(), codes, bytes);
-  }
-  const bool whole_bytes = format.bits == 8;
-  uint8_t* const labels = whole_bytes ? codes : bytes;
-  for (int64_t p = 0; p < format.parts; ++p) {
-    nearest[static_cast<size_t>(p)].nearest(from + p * format.part_cols(), stride, rows.rows(), labels + p,
-                                            format.parts, floats);
-  }
-  for (int64_t i = 0; !whole_bytes && i < rows.rows(); ++i) {
-    pack_sub_codes(bytes + i * format.parts, format.parts, format.bits, codes + i * format.bytes());
-  }
-}
-
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
-  const DefaultFloatMode mode;
-  const CodeFormat& format = state_->format;
-  if (rows.cols() != format.cols) {
-    throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), format.cols));
-  }
-  const int64_t floats = state_->scratch_floats(rows.dtype(), std::min(kTaskRows, rows.rows()));
-  const int64_t bytes = std::min(kTaskRows, rows.rows()) * std::max(format.parts, format.cols);
-  const HostArray<float> float_scratch(resources.threads() * floats, "a block of rows", resources);
-  const HostArray<uint8_t> byte_scratch(format.bits == 8 ? 0 : resources.threads() * bytes, "a block of codes",
-                                        resources);
-  ProgressMeter meter("encode", rows.rows(), resources);
-  parallel_for(divide_up(rows.rows(), kTaskRows), meter, resources, [&](int64_t task, int slot) {
-    const int64_t first = task * kTaskRows;
-    const MatrixView some = rows.slice(first, std::min(kTaskRows, rows.rows() - first));
-    uint8_t* const to = codes + first * format.bytes();
-    if (format.kind == CodeKind::stored) {
-      const std::string name = "rows";
-      for (int64_t i = 0; i < some.rows(); ++i) {
-        convert_values(some.row(i), some.dtype(), to + i * format.bytes(), format.dtype, format.cols,
-                       {name, (first + i) * format.cols, format.cols});
-      }
-    } else {
-      state_->encode_rows(some, to, float_scratch.data() + slot * floats, byte_scratch.data() + slot * bytes);
-    }
-    meter.add(some.rows());
-  });
-  meter.finish();
-}
-
-void Codec::State::decode_rows(const uint8_t* codes, const MutableMatrixView& out, uint8_t* bytes) const {
-  auto* const to = static_cast<float*>(out.data());
-  if (format.kind == CodeKind::stored) {
-    const MatrixView stored(codes, format.dtype, {out.rows(), format.cols, format.cols});
-    for (int64_t i = 0; i < out.rows(); ++i) widen_row(stored, i, to + i * out.row_stride());
-  } else if (format.kind == CodeKind::scalar) {
-    decode_scalar_cpu(view(), codes, out.rows(), to, out.row_stride(), bytes);
-  } else {
-    const int64_t cols = format.part_cols();
-    for (int64_t i = 0; i < out.rows(); ++i) {
-      const uint8_t* const code = codes + i * format.bytes();
-      float* row = to + i * out.row_stride();
-      const float* words = values.data();
-      for (int64_t p = 0; p < format.parts; ++p, row += cols, words += format.codewords() * cols) {
-        std::copy_n(words + sub_code(code, p, format.bits) * cols, cols, row);
-      }
-    }
-  }
+  encode(rows, MutableMatrixView(codes, rows.rows(), format().bytes()), resources);
 }
 
 void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out,
                    const Resources& resources) const {
+  decode(MatrixView(codes, count, format().bytes()), out, resources);
+}
+
+void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
   const DefaultFloatMode mode;
-  const CodeFormat& format = state_->format;
-  if (out.dtype() != DType::f32 || out.rows() != count || out.cols() != format.cols) {
-    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
-                                      name_of(out.dtype()), count, format.cols));
+  if (rows.cols() != format().cols) {
+    throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), format().cols));
   }
-  const HostArray<uint8_t> scratch(format.bits == 8 ? 0 : resources.threads() * format.cols, "a code", resources);
-  ProgressMeter meter("decode", count, resources);
-  parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
-    const int64_t first = task * kTaskRows;
-    const int64_t some = std::min(kTaskRows, count - first);
-    state_->decode_rows(codes + first * format.bytes(), out.slice(first, some), scratch.data() + slot * format.cols);
-    meter.add(some);
-  });
-  meter.finish();
+  if (rows.rows() == 0) return;
+  dispatch(
+      resolve_codec_device(format(), rows, codes.space(), resources),
+      [&] { encode_cpu(tables_, rows, codes, resources); },
+      [&](int device) { encode_cuda(tables_, rows, codes, device, resources); });
+}
+
+void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
+  const DefaultFloatMode mode;
+  if (out.dtype() != DType::f32 || out.rows() != codes.rows() || out.cols() != format().cols) {
+    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
+                                      name_of(out.dtype()), codes.rows(), format().cols));
+  }
+  if (codes.rows() == 0) return;
+  // To decode is to copy: no GPU is woken for it.
+  const bool on_host = out.space().host_readable() && codes.space().host_readable();
+  const bool chosen = resources.device().kind != DeviceKind::automatic;
+  const Device device =
+      on_host && !chosen ? Device::cpu() : resolve_codec_device(format(), out, codes.space(), resources);
+  dispatch(
+      device, [&] { decode_cpu(tables_, codes, out, resources); },
+      [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
 }
 
 }  // namespace kith

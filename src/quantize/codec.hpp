@@ -16,23 +16,15 @@
 #include <kith/view.hpp>
 
 #include "quantize/code_format.hpp"
+#include "quantize/codec_tables.hpp"
 #include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace kith {
-
-struct CodeSpec {
-  CodeKind kind = CodeKind::stored;
-  DType dtype = DType::f32;  // of stored values
-  int bits = 8;              // of a value (4, 6, 8) or a sub-vector (4 to 8)
-  int64_t parts = 0;         // sub-vectors
-
-  // InvalidArgument for what makes no codes of so many columns; near divisors are named.
-  CodeFormat format_for(int64_t cols) const;
-};
 
 class Codec {
  public:
@@ -44,26 +36,28 @@ class Codec {
   // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
   static std::shared_ptr<const Codec> from_parts(const CodeFormat& format, std::vector<float> values);
 
-  ~Codec();
+  Codec(const CodeFormat& format, std::vector<float> values) : tables_(format, std::move(values)) {}
   Codec(const Codec&) = delete;
   Codec& operator=(const Codec&) = delete;
 
-  const CodeFormat& format() const;
+  const CodeFormat& format() const { return tables_.format; }
   // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none.
-  const std::vector<float>& values() const;
-  CodecView view() const;  // in host memory, valid as long as the codec
-  int64_t bytes() const;   // of host memory
+  const std::vector<float>& values() const { return tables_.values; }
+  CodecView view() const { return tables_.view(); }  // in host memory, valid as long as the codec
+  const CodecTables& tables() const { return tables_; }
+  int64_t bytes() const { return tables_.bytes(); }  // of host memory
 
-  // Codes of the rows one after the other, format().bytes() each. A value that is no number has the first scalar code;
+  // Codes of the rows one after the other, format().bytes() each, on the device of `resources` or, where that is
+  // automatic, where the rows lie. A value that is no number has the first scalar code;
   // a sub-vector with such a value the first codeword.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
+  // The same with codes as a matrix of bytes; encoded ones follow each other without gaps.
+  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
+  void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const;
 
  private:
-  struct State;
-  explicit Codec(std::unique_ptr<const State> state);
-
-  std::unique_ptr<const State> state_;
+  const CodecTables tables_;
 };
 
 }  // namespace kith

@@ -50,6 +50,9 @@ class NearestCodeword {
                float* scratch) const;
   static int64_t scratch_floats(int64_t cols);
 
+  // For those who compare on another device.
+  const NearestCodewordTask& task() const { return task_; }
+
   int64_t bytes() const { return static_cast<int64_t>(values_.size() * sizeof(float) + number_.size()); }
 
  private:

@@ -22,8 +22,8 @@ struct ProductSample {
   const float* part(int64_t p) const { return values.data() + p * rows * format.part_cols(); }
 };
 
-// On a device. Codewords, sums and counts are for all parts, in host memory; only those of
-// the parts that are `active` are read and written.
+// On a device. Codewords, sums and counts are for all parts, in host memory; what becomes of the parts that are not
+// `active` is of no interest.
 class ProductPass {
  public:
   virtual ~ProductPass() = default;
@@ -33,5 +33,8 @@ class ProductPass {
 };
 
 std::unique_ptr<ProductPass> make_product_pass_cpu(const ProductSample& sample, const Resources& resources);
+// Unsupported without CUDA.
+std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample, int device,
+                                                    const Resources& resources);
 
 }  // namespace kith

@@ -6,6 +6,7 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "cuda/resolve_device.hpp"
 #include "kernels/distance/canonical.hpp"
 
 #include <fmt/format.h>
@@ -133,6 +134,19 @@ void check_rows(const CodeFormat& format, int64_t rows, const Resources& resourc
   }
 }
 
+Device resolve_training_device(const CodeFormat& format, const RowSource& source, const Resources& resources) {
+  const int64_t rows = std::min(source.rows(), kMostRowsPerCodeword * format.codewords());
+  DeviceRequest request;
+  request.job = "product training";
+  request.spaces = {source.space()};
+  request.work.bytes = static_cast<double>(rows * format.cols * 4);
+  request.work.flops = 2.0 * static_cast<double>(kProductIterations * rows * format.cols * format.codewords());
+  request.work.gpu_flops = 1e13;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("codewords of {} x {} vectors", source.rows(), format.cols); };
+  return resolve_device(request, resources);
+}
+
 }  // namespace
 
 ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, uint64_t seed,
@@ -187,7 +201,9 @@ std::vector<float> train_product(const CodeFormat& format, RowSource& source, ui
     choose_first_codewords(sample, p, CounterRng(seed, kSampleStream + 1 + static_cast<uint64_t>(p)),
                            codewords.data() + p * count * cols);
   });
-  const std::unique_ptr<ProductPass> pass = make_product_pass_cpu(sample, resources);
+  const std::unique_ptr<ProductPass> pass = dispatch(
+      resolve_training_device(format, source, resources), [&] { return make_product_pass_cpu(sample, resources); },
+      [&](int device) { return make_product_pass_cuda(sample, device, resources); });
   for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
     pass->run(codewords.data(), active, sums.data(), counts.data());
     for (int64_t p = 0; p < format.parts; ++p) {

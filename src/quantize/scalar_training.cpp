@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "quantize/codec_cuda.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -34,6 +35,12 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   for (int64_t first = 0; first < info.rows;) {
     const int64_t count = std::min({piece, info.rows - first, source.together(first)});
     const MatrixView rows = source.fetch(first, count);
+    first += count;
+    if (!rows.space().host_readable()) {
+      widen_ranges_cuda(rows, of_slot(0), of_slot(0) + cols, resources);
+      meter.add(count);
+      continue;
+    }
     parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
       const int64_t begin = task * kTaskRows;
       const int64_t end = std::min(count, begin + kTaskRows);
@@ -50,7 +57,6 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
       }
       meter.add(end - begin);
     });
-    first += count;
   }
   meter.finish();
   std::vector<float> values(static_cast<size_t>(2 * cols));

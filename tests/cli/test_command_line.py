@@ -25,7 +25,7 @@ def test_version(kith):
 
 def test_help_names_every_command(kith):
     text = kith.ok("--help").out
-    assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in COMMANDS)
+    assert all(re.search(rf"^  {command} ", text, re.MULTILINE) for command in [*COMMANDS, "index"])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,7 +50,7 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval, index"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidean"], "it is called l2 here"),
         (["range", "--base", "b", "--queries", "q", "--radius", "1e9999", "--out-ids", "i"], "1e9999 is beyond what"),

@@ -145,6 +145,22 @@ TEST(KMeansErrors, BeforeTheFirstFit) {
               HasSubstr("4 columns"));
 }
 
+TEST(KMeansErrors, PredictionsNameTheFirstRowThatIsNotFinite) {
+  for (const int64_t clusters : {3, 20, 600}) {  // three kernels; pieces have fewer rows than there are
+    auto rows = make_floats(Shape::gaussian, 30000, 20, 8);
+    KMeansParams params = with_clusters(clusters);
+    params.iterations = 1;
+    params.init = KMeansInit::random;
+    KMeans model(params);
+    model.fit(rows.view().slice(0, 1000));
+    rows.row(29123)[19] = NAN;
+    rows.row(29900)[0] = INFINITY;
+    std::vector<int32_t> labels(30000);
+    EXPECT_THAT(message_of<InvalidArgument>([&] { model.predict(rows.view(), labels.data(), nullptr); }),
+                HasSubstr("29123"));
+  }
+}
+
 TEST(KMeansErrors, AFailedFitLeavesTheFormerState) {
   auto rows = make_floats(Shape::gaussian, 50, 3, 7);
   KMeans model(with_clusters(3));

@@ -107,6 +107,9 @@ TEST(KMeans, ScalesExtremeData) {
       std::vector<float> distances(2000);
       model.predict(rows.view(), labels.data(), distances.data(), cpu_resources(2));
       EXPECT_EQ(labels, expected.labels);
+      std::vector<int32_t> labels_alone(2000);
+      model.predict(rows.view(), labels_alone.data(), nullptr, cpu_resources(2));
+      EXPECT_EQ(labels_alone, expected.labels);
       EXPECT_TRUE(std::all_of(distances.begin(), distances.end(),
                               [](float distance) { return distance > 0 && std::isfinite(distance); }));
       write_vectors(directory.path("x.fbin"), rows.view());
@@ -329,6 +332,31 @@ TEST(KMeans, ASampleTrainsAndAllRowsAreLabelled) {
   double counted = 0;
   for (int64_t c = 0; c < 10; ++c) counted += model.counts()[c];
   EXPECT_EQ(counted, 500);
+}
+
+TEST(KMeans, ManyCentresAreComparedAsFewAre) {  // packed, where few are not
+  for (const int64_t cols : {10, 24}) {
+    const auto rows = make_floats(Shape::gaussian, 2000, cols, 13);
+    KMeansParams params;
+    params.clusters = 600;
+    params.init = KMeansInit::random;
+    params.iterations = 2;
+    KMeans model(params);
+    model.fit(rows.view(), {}, cpu_resources(2));
+    std::vector<int32_t> labels(2000);
+    std::vector<int32_t> labels_alone(2000);
+    std::vector<float> nearest(2000);
+    model.predict(rows.view(), labels.data(), nearest.data(), cpu_resources(2));
+    model.predict(rows.view(), labels_alone.data(), nullptr, cpu_resources(2));
+    EXPECT_EQ(taken(model).labels, labels);
+    EXPECT_EQ(labels_alone, labels);
+    reference::Matrix<float> all(2000, 600);
+    model.transform(rows.view(), {all.values.data(), 2000, 600}, cpu_resources(2));
+    for (int64_t i = 0; i < 2000; ++i) {
+      const float best = *std::min_element(all.row(i), all.row(i) + 600);
+      ASSERT_EQ(all.row(i)[labels[static_cast<size_t>(i)]], best);
+    }
+  }
 }
 
 TEST(KMeans, PredictAndTransformAgree) {

@@ -5,6 +5,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 namespace kith {
 namespace {
 
@@ -71,6 +77,32 @@ TEST_F(CudaKMeansOnDevice, ScalesExtremeRowsAndStopsForDirectionsTheSame) {
   }
 }
 
+// Sums of few centres: blocks of rows of every size, of which one goes on in the next piece, with weights and without.
+TEST_F(CudaKMeansOnDevice, FitsFewCentresInOneOrder) {
+  for (const auto& [rows, cols, clusters] : {std::tuple<int64_t, int64_t, int64_t>{5000, 8, 8},
+                                             {40000, 3, 16},
+                                             {20000, 33, 40},
+                                             {70000, 5, 200},
+                                             {3000, 64, 64}}) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << cols << " to " << clusters);
+    const auto data = make_floats(Shape::gaussian, rows, cols, 11);
+    const DeviceMatrix on_device(data.view());
+    std::vector<float> weights(static_cast<size_t>(rows));
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 7) * 0.31f;
+    KMeansInput weighted;
+    weighted.weights = {weights.data(), rows, {}};
+    for (const bool spherical : {false, true}) {
+      KMeansParams params = random_start(clusters, 4);
+      params.spherical = spherical;
+      for (const KMeansInput& input : {KMeansInput(), weighted}) {
+        const Fitted expected = fit(data.view(), params, input);
+        expect_same_fit(expected, fit(on_device.view(), params, input, on_cuda()));
+        expect_same_fit(expected, fit(data.view(), params, input, with_device_limit(1 << 20)));
+      }
+    }
+  }
+}
+
 TEST_F(CudaKMeansOnDevice, PredictsTransformsAndPartiallyFitsTheSame) {
   const auto data = make_floats(Shape::gaussian, 700, 9, 2);
   const DeviceMatrix on_device(data.view());
@@ -126,6 +158,113 @@ TEST_F(CudaKMeansSmallOnDevice, NamesTheFirstRowThatIsNotFiniteOfAnyWidth) {
       }
     }
   }
+}
+
+// Labels and distances in device memory, both or one, of rows that lie there or not: by every width of the few centres'
+// pass, by products, and by exact search.
+TEST_F(CudaKMeansSmallOnDevice, PredictsIntoDeviceMemory) {
+  for (const auto& [cols, clusters] : {std::pair<int64_t, int64_t>{1, 1},
+                                       {3, 7},
+                                       {8, 8},
+                                       {9, 256},
+                                       {20, 31},
+                                       {32, 50},
+                                       {41, 9},
+                                       {64, 64},
+                                       {65, 5},
+                                       {30, 300},
+                                       {8100, 2}}) {
+    const int64_t rows = cols > 1000 ? 20 : 1500;
+    for (const bool spherical : {false, true}) {
+      SCOPED_TRACE(testing::Message() << cols << " columns to " << clusters << (spherical ? ", spherical" : ""));
+      const auto data = make_floats(Shape::gaussian, rows, cols, 7);
+      const DeviceMatrix on_device(data.view());
+      KMeansParams params = random_start(clusters, 1);
+      params.clusters = std::min(clusters, rows);
+      params.spherical = spherical;
+      KMeans model(params);
+      model.fit(data.view(), {}, on_cpu());
+      std::vector<int32_t> labels(static_cast<size_t>(rows));
+      std::vector<float> far(static_cast<size_t>(rows));
+      model.predict(data.view(), labels.data(), far.data(), on_cpu());
+      const MemorySpace space = MemorySpace::cuda(0);
+      for (const MatrixView& from : {on_device.view(), data.view()}) {
+        for (const int wanted : {1, 2, 3}) {
+          const DeviceArray found(labels.size() * 4);
+          const DeviceArray found_far(labels.size() * 4);
+          VectorView<int32_t> to{static_cast<int32_t*>(found.data()), rows, space};
+          VectorView<float> far_to{static_cast<float*>(found_far.data()), rows, space};
+          if ((wanted & 1) == 0) to = {};
+          if ((wanted & 2) == 0) far_to = {};
+          model.predict(from, to, far_to, on_cuda());
+          std::vector<int32_t> mine(labels.size());
+          std::vector<float> my_far(labels.size());
+          found.read(mine.data());
+          found_far.read(my_far.data());
+          EXPECT_TRUE((wanted & 1) == 0 || mine == labels);
+          EXPECT_TRUE((wanted & 2) == 0 || my_far == far);
+        }
+      }
+    }
+  }
+}
+
+// Rows about as near to many centres, equal centres, and values whose squares leave f32.
+TEST_F(CudaKMeansSmallOnDevice, PredictsTiesAndExtremesOfFewCentresAsTheCpuDoes) {
+  for (const float unit : {1.0f, 1e-23f, 1e-21f, 1e19f, 3e38f}) {
+    auto data = make_floats(Shape::gaussian, 900, 12, 8);
+    for (int64_t i = 0; i < 900; ++i) {
+      for (int64_t c = 0; c < 12; ++c) data.row(i)[c] = unit * std::clamp(std::round(data.row(i)[c]), -1.0f, 1.0f);
+    }
+    auto centres = make_floats(Shape::gaussian, 30, 12, 9);
+    for (int64_t i = 0; i < 30; ++i) std::copy_n(data.row(i % 13), 12, centres.row(i));
+    KMeans model(random_start(30, 1));
+    model.set_centres(centres.view());
+    std::vector<int32_t> labels[2] = {std::vector<int32_t>(900), std::vector<int32_t>(900)};
+    std::vector<float> far[2] = {std::vector<float>(900), std::vector<float>(900)};
+    model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
+    model.predict(DeviceMatrix(data.view()).view(), labels[1].data(), far[1].data(), on_cuda());
+    EXPECT_EQ(labels[0], labels[1]) << unit;
+    EXPECT_EQ(far[0], far[1]) << unit;
+  }
+}
+
+// So many rows with so many centres about as near that products are asked again, which mark them.
+TEST_F(CudaKMeansOnDevice, PredictsRowsWithManyCentresAboutAsNear) {
+  for (const Shape shape : {Shape::near_duplicates, Shape::gaussian}) {
+    for (const bool spherical : {false, true}) {
+      for (const int64_t clusters : {100, 250}) {
+        const auto data = make_floats(shape, 6500, 170, 12);
+        auto centres = make_floats(shape, clusters, 170, 13);
+        for (int64_t c = 0; c < clusters; ++c) {
+          // Means of rows without clusters are near each other; some are equal.
+          for (int64_t i = 0; i < 170; ++i) centres.row(c)[i] = data.row(c / 2)[i] * 0.02f + data.row(5)[i];
+        }
+        KMeansParams params = random_start(clusters, 1);
+        params.spherical = spherical;
+        KMeans model(params);
+        model.set_centres(centres.view());
+        std::vector<int32_t> labels[2] = {std::vector<int32_t>(6500), std::vector<int32_t>(6500)};
+        std::vector<float> far[2] = {std::vector<float>(6500), std::vector<float>(6500)};
+        model.predict(data.view(), labels[0].data(), far[0].data(), on_cpu());
+        model.predict(DeviceMatrix(data.view()).view(), labels[1].data(), far[1].data(), on_cuda());
+        EXPECT_EQ(labels[0], labels[1]) << clusters << (spherical ? ", spherical" : "");
+        EXPECT_EQ(far[0], far[1]);
+      }
+    }
+  }
+}
+
+TEST_F(CudaKMeansSmallOnDevice, RefusesOutputsThatDoNotFit) {
+  const auto data = make_floats(Shape::gaussian, 50, 6, 4);
+  KMeans model(random_start(4, 1));
+  model.fit(data.view(), {}, on_cpu());
+  const DeviceArray room(50 * 4);
+  std::vector<float> far(50);
+  const VectorView<int32_t> labels{static_cast<int32_t*>(room.data()), 50, MemorySpace::cuda(0)};
+  EXPECT_THROW(model.predict(data.view(), labels, {}, on_cpu()), Unsupported);
+  EXPECT_THROW(model.predict(data.view(), labels, {far.data(), 50, {}}, on_cuda()), InvalidArgument);
+  EXPECT_THROW(model.predict(data.view().slice(0, 49), labels, {}, on_cuda()), InvalidArgument);
 }
 
 TEST_F(CudaKMeansOnDevice, IsNotFittedOnTheCpu) {

@@ -7,7 +7,9 @@
 
 #include "io/temporary_directory.hpp"
 
+#include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kith {
@@ -16,12 +18,37 @@ namespace {
 class CudaRangeSmall : public OnCuda {};
 class CudaRange : public OnCuda {};
 
+// A result in the device's memory, brought to the host.
+RangeNeighbors on_host(const RangeNeighbors& found) {
+  EXPECT_EQ(found.space(), MemorySpace::cuda(0));
+  RangeNeighbors copy(found.queries(), found.size(), Resources());
+  const auto bring = [](void* to, const void* from, int64_t bytes) {
+    if (bytes > 0) KITH_CUDA_CHECK(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost));
+  };
+  bring(copy.offsets(), found.offsets(), (found.queries() + 1) * 8);
+  bring(copy.ids(), found.ids(), found.size() * 8);
+  bring(copy.distances(), found.distances(), found.size() * 4);
+  return copy;
+}
+
+// Of memory that no limit counts.
+std::shared_ptr<void> device_memory(int64_t count, int64_t bytes_each) {
+  const auto memory = std::make_shared<DeviceArray>(static_cast<size_t>(count * bytes_each));
+  return {memory, memory->data()};
+}
+
+// On the host, and in the device's memory, which is the caller's.
 void expect_range_parity(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                          const Resources& cuda = on_cuda()) {
   SCOPED_TRACE(::testing::Message() << queries.rows() << " queries (" << name_of(queries.dtype()) << "), "
                                     << base.rows() << " rows (" << name_of(base.dtype()) << "), " << base.cols()
                                     << " columns, radius " << params.radius << ", " << name_of(params.metric));
-  expect_same_bytes(range_search(queries, base, params, on_cpu()), range_search(queries, base, params, cuda));
+  const RangeNeighbors expected = range_search(queries, base, params, on_cpu());
+  expect_same_bytes(expected, range_search(queries, base, params, cuda));
+  RangeParams staying = params;
+  staying.result_space = MemorySpace::cuda(0);
+  staying.allocate = device_memory;
+  expect_same_bytes(expected, on_host(range_search(queries, base, staying, cuda)));
 }
 
 // The distance of the first query's n-th neighbour: a radius with something on its edge.
@@ -54,6 +81,46 @@ TEST_F(CudaRange, RadiiAtTheEnds) {
       expect_range_parity(base.view().slice(7, 9), base.view(), {radius, metric});  // at distance 0 of themselves
     }
   }
+}
+
+// All rows of queries that are more than a word tells apart, for some of which products have found fewer.
+TEST_F(CudaRange, StaysOnTheDeviceHoweverManyThereAre) {
+  for (const auto& [query_count, rows, cols] :
+       {std::tuple<int64_t, int64_t, int64_t>{70, 30000, 8}, {300, 6000, 40}, {2, 200000, 3}}) {
+    const Vectors queries = random_vectors(DType::f32, query_count, cols, 31);
+    const Vectors base = random_vectors(DType::f32, rows, cols, 32);
+    const DeviceMatrix there(base);
+    const DeviceMatrix queries_there(queries);
+    for (const int64_t n : {int64_t{5}, rows / 9, rows}) {
+      const float radius = radius_of(queries.view(), base.view(), Metric::l2, n);
+      SCOPED_TRACE(::testing::Message() << query_count << " queries, " << rows << " rows, radius " << radius);
+      RangeParams params{radius, Metric::l2};
+      const RangeNeighbors expected = range_search(queries.view(), base.view(), params, on_cpu());
+      params.result_space = MemorySpace::cuda(0);
+      expect_same_bytes(expected, on_host(range_search(queries_there.view(), there.view(), params, Resources())));
+    }
+  }
+}
+
+// Memory that the caller gives, and a limit that leaves the device no room: the host puts the result together.
+TEST_F(CudaRange, FillsTheCallersMemoryOnTheDevice) {
+  const Vectors queries = random_vectors(DType::f32, 40, 16, 33);
+  const Vectors base = random_vectors(DType::f32, 20000, 16, 34);
+  RangeParams params{1e6f, Metric::l2};
+  const RangeNeighbors expected = range_search(queries.view(), base.view(), params, on_cpu());
+  params.result_space = MemorySpace::cuda(0);
+  for (const int64_t limit : {kNoLimit, int64_t{8} << 20}) {
+    int64_t bytes = 0;
+    params.allocate = [&](int64_t count, int64_t bytes_each) -> std::shared_ptr<void> {
+      bytes += count * bytes_each;
+      return device_memory(count, bytes_each);
+    };
+    ResourceOptions options = cuda_options();
+    options.device_memory_limit = limit;
+    expect_same_bytes(expected, on_host(range_search(queries.view(), base.view(), params, Resources(options))));
+    EXPECT_EQ(bytes, 41 * 8 + 40 * 20000 * 12) << limit;
+  }
+  EXPECT_THROW(range_search(queries.view(), base.view(), params, on_cpu()), Unsupported);
 }
 
 TEST_F(CudaRangeSmall, NoQueriesAndNoRows) {
@@ -137,6 +204,10 @@ TEST_F(CudaRange, FiltersIndexesAndDeviceMemory) {
         const RangeNeighbors expected = range_search(queries.view(), base.view(), params, on_cpu());
         expect_same_bytes(expected, range_search(queries.view(), base.view(), params, on_cuda()));
         expect_same_bytes(expected, range_search(device_queries.view(), device_base.view(), params, Resources()));
+        expect_same_bytes(expected,
+                          on_host(index.range_search(
+                              device_queries.view(),
+                              {.radius = radius, .filter = filters.by_mask(), .result_space = MemorySpace::cuda(0)})));
         expect_same_bytes(expected, index.range_search(device_queries.view(),
                                                        {.radius = radius, .filter = filters.by_rows()}, on_cuda()));
         const RangeNeighbors one =

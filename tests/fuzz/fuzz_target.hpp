@@ -23,4 +23,8 @@ void vecs(Input input);
 void idx(Input input);
 void hdf5(Input input);
 
+// The bytes are the file: a .kith file; an index of FAISS.
+void kith_file(Input input);
+void faiss_file(Input input);
+
 }  // namespace kith::fuzz

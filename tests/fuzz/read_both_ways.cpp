@@ -5,9 +5,6 @@
 
 #include "io/temporary_directory.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -21,17 +18,6 @@ constexpr int64_t kMostValues = 1 << 16;
 
 void require(bool kept, const char* promise) {
   if (!kept) throw std::logic_error(promise);
-}
-
-// In place of what the file held. A file that is emptied and filled again goes to the disk when it is closed, which
-// takes milliseconds; this one does not.
-void overwrite(const std::string& path, Input bytes) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  const auto size = static_cast<off_t>(bytes.size());
-  const bool written =
-      file >= 0 && ::pwrite(file, bytes.data(), bytes.size(), 0) == size && ::ftruncate(file, size) == 0;
-  if (file >= 0) ::close(file);
-  if (!written) throw std::runtime_error("cannot write " + path);
 }
 
 // All rows at once, and one by one into rows that lie apart: the same values, and no others touched. Then, where they
@@ -77,8 +63,7 @@ bool too_large(const FileInfo& info) { return info.rows > 0 && info.cols > kMost
 
 void read_both_ways(const std::string& name, Input bytes) {
   static const testing::TemporaryDirectory directory;  // one for the process: making it costs more than all the rest
-  const std::string path = directory.path(name);
-  overwrite(path, bytes);
+  const std::string path = directory.overwrite(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   try {
     const FileInfo info = file_info(path);
     require(content_of(path) == info.content, "two answers to what a file holds");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -13,15 +14,6 @@ namespace {
 using reference::make_bytes;
 using reference::make_floats;
 using reference::Shape;
-
-const IndexKinds& kinds() {
-  static const IndexKinds with_prefix = [] {
-    IndexKinds all = IndexKinds::builtin();
-    add_prefix(all);
-    return all;
-  }();
-  return with_prefix;
-}
 
 Resources on_cpu() {
   ResourceOptions options;
@@ -50,7 +42,7 @@ TEST(IndexKind, AToyIsSearchedAndGrows) {
   const int64_t kept[] = {3, 400, 77, 8};
   const RowFilter filter = RowFilter::rows(kept, 4);
   for (const int64_t cols : {1, 5, 12}) {
-    Index index = make_index(kinds(), "Prefix" + std::to_string(cols), {.metric = Metric::l2});
+    Index index = make_prefix(cols);
     for (int64_t at = 0; at < 500; at += 125) index.add(base.view().slice(at, 125), Ownership::copy, on_cpu());
     EXPECT_EQ(index.size(), 500);
     EXPECT_EQ(index.dimension(), 12);
@@ -73,7 +65,7 @@ TEST(IndexKind, AToyIsSearchedAndGrows) {
 
 TEST(IndexKind, AToyHasVersions) {
   const auto base = make_floats(Shape::gaussian, 300, 4, 1);
-  Index index = make_index(kinds(), "Prefix2");
+  Index index = make_prefix(2);
   const Index copy = index;
   EXPECT_EQ(copy.search(base.view().slice(0, 1), {.k = 1}, on_cpu()).ids()[0], -1);
   EXPECT_EQ(copy.range_search(base.view().slice(0, 2), {.radius = 9}, on_cpu()).size(), 0);
@@ -95,7 +87,7 @@ TEST(IndexKind, AToyHasVersions) {
 
 TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
   const auto base = make_floats(Shape::gaussian, 50, 8, 1);
-  Index index = make_index(kinds(), "Prefix3");
+  Index index = make_prefix(3);
   index.add(base.view(), Ownership::copy, on_cpu());
   const auto refused = [&](const MatrixView& rows) {
     return text_of<InvalidArgument>([&] { index.add(rows, Ownership::copy, on_cpu()); });
@@ -110,24 +102,24 @@ TEST(IndexKind, AnyKindRefusesWhatDoesNotFit) {
               testing::HasSubstr("5 columns and the index has 8"));
   EXPECT_THROW(index.search(base.view(), {.k = 0}, on_cpu()), InvalidArgument);
   EXPECT_THROW(index.range_search(base.view(), {.radius = NAN}, on_cpu()), InvalidArgument);
-  Index longer = make_index(kinds(), "Prefix9");
+  Index longer = make_prefix(9);
   EXPECT_THAT(text_of<InvalidArgument>([&] { longer.add(base.view(), Ownership::copy, on_cpu()); }),
               testing::HasSubstr("shorter than the prefix"));
   EXPECT_EQ(longer.size(), 0);
 }
 
-TEST(IndexKind, AnUnknownFactoryStringNamesTheKnownOnes) {
-  const auto refused = [](const IndexKinds& known, std::string_view factory) {
-    return text_of<InvalidArgument>([&] { (void)make_index(known, factory); });
-  };
-  EXPECT_EQ(refused(IndexKinds::builtin(), "Falt"), "unknown index 'Falt'; known are: Flat");
-  EXPECT_EQ(refused(kinds(), "Prefix"), "unknown index 'Prefix'; known are: Flat, Prefix# (# is a number)");
-  for (const char* const wrong : {"", "Flat4", "Prefix3,", "prefix3", "Prefix#", "Prefix-3", "3Prefix", "Flat "}) {
-    EXPECT_THAT(refused(kinds(), wrong), testing::HasSubstr("known are: Flat, Prefix#")) << wrong;
-  }
-  EXPECT_THAT(refused(kinds(), "Prefix99999999999999999999"), testing::HasSubstr("too large"));
-  EXPECT_THAT(refused(kinds(), "Prefix0"), testing::HasSubstr("no columns"));
-  EXPECT_EQ(make_index(kinds(), "Prefix12").factory(), "Prefix12");
+TEST(IndexKind, AnyKindHasIdsAndLosesRows) {
+  const auto base = make_floats(Shape::gaussian, 40, 6, 1);
+  Index index = make_prefix(6);
+  std::vector<int64_t> ids(40);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = 1000 - 7 * static_cast<int64_t>(i);
+  index.add(base.view(), {ids.data(), 40, {}}, Ownership::copy, on_cpu());
+  EXPECT_EQ(index.search(base.view().slice(9, 1), {.k = 1}, on_cpu()).ids()[0], ids[9]);
+  const int64_t gone[] = {ids[9], ids[0], ids[9], 5};
+  EXPECT_EQ(index.remove({gone, 4, {}}, on_cpu()), 2);
+  EXPECT_EQ(index.size(), 38);
+  EXPECT_NE(index.search(base.view().slice(9, 1), {.k = 1}, on_cpu()).ids()[0], ids[9]);
+  EXPECT_EQ(index.search(base.view().slice(10, 1), {.k = 1}, on_cpu()).ids()[0], ids[10]);
 }
 
 }  // namespace

@@ -18,25 +18,30 @@ namespace {
 class CountedState final : public IndexState {
  public:
   explicit CountedState(const IndexState* before)
-      : IndexState(before, MatrixView(&kValue, 1, 1)), before_(before == nullptr ? 0 : before->content().rows) {}
+      : IndexState(content_after(before, MatrixView(&kValue, 1, 1))),
+        before_(before == nullptr ? 0 : before->content().rows) {}
   void search(const MatrixView&, const NeighborsView&, const SearchParams&, const Resources&) const override {}
   RangeNeighbors range_search(const MatrixView&, const RangeSearchParams&, const Resources&) const override {
     return {};
   }
+  void reconstruct(const uint32_t*, const MutableMatrixView&, const Resources&) const override {}
   IndexBytes bytes() const override { return {before_, 0}; }
+  void give_parts(IndexParts&, const Resources&) const override {}
 
  private:
   static constexpr float kValue = 1;
   int64_t before_;
 };
 
-std::shared_ptr<const IndexState> next(const IndexState* before) { return std::make_shared<CountedState>(before); }
+IndexVersion next(const IndexVersion* before) {
+  return {std::make_shared<CountedState>(before == nullptr ? nullptr : before->state.get()), {}};
+}
 
-int64_t rows_of(const IndexPublisher& publisher) { return publisher.state()->content().rows; }
+int64_t rows_of(const IndexPublisher& publisher) { return publisher.current()->state->content().rows; }
 
 TEST(IndexPublisher, WritersTakeTurnsAndNoStateIsMadeTwice) {
   IndexPublisher publisher;
-  EXPECT_EQ(publisher.state(), nullptr);
+  EXPECT_EQ(publisher.current(), nullptr);
   std::atomic<int> made{0};
   std::atomic<int> inside{0};
   std::vector<std::thread> writers;
@@ -45,12 +50,12 @@ TEST(IndexPublisher, WritersTakeTurnsAndNoStateIsMadeTwice) {
       const Resources resources;
       for (int i = 0; i < 50; ++i) {
         publisher.publish(
-            [&](const IndexState* before) {
+            [&](const IndexVersion* before) {
               EXPECT_EQ(inside.fetch_add(1), 0);
               ++made;
-              auto state = next(before);
+              auto version = next(before);
               --inside;
-              return state;
+              return version;
             },
             resources);
       }
@@ -64,23 +69,23 @@ TEST(IndexPublisher, WritersTakeTurnsAndNoStateIsMadeTwice) {
 TEST(IndexPublisher, ReadersSeeTheOldStateWhileTheNextIsMade) {
   IndexPublisher publisher;
   publisher.publish(next, Resources());
-  const auto old = publisher.state();
+  const auto old = publisher.current();
   publisher.publish(
-      [&](const IndexState* before) {
+      [&](const IndexVersion* before) {
         EXPECT_EQ(before, old.get());
-        EXPECT_EQ(std::async(std::launch::async, [&] { return publisher.state(); }).get(), old);
-        EXPECT_EQ(publisher.state(), old);
+        EXPECT_EQ(std::async(std::launch::async, [&] { return publisher.current(); }).get(), old);
+        EXPECT_EQ(publisher.current(), old);
         return next(before);
       },
       Resources());
   EXPECT_EQ(rows_of(publisher), 2);
-  EXPECT_EQ(old->content().rows, 1);
+  EXPECT_EQ(old->state->content().rows, 1);
 }
 
 TEST(IndexPublisher, AWriterInsideAWriterIsRefused) {
   IndexPublisher publisher;
   publisher.publish(
-      [&](const IndexState* before) {
+      [&](const IndexVersion* before) {
         EXPECT_THROW(publisher.publish(next, Resources()), InvalidState);
         return next(before);
       },
@@ -92,7 +97,7 @@ TEST(IndexPublisher, AWriterInsideAWriterIsRefused) {
 TEST(IndexPublisher, AfterAnExceptionTheOldStateStaysAndTheTurnGoesOn) {
   IndexPublisher publisher;
   publisher.publish(next, Resources());
-  const auto fail = [](const IndexState*) -> std::shared_ptr<const IndexState> { throw std::runtime_error("no"); };
+  const auto fail = [](const IndexVersion*) -> IndexVersion { throw std::runtime_error("no"); };
   EXPECT_THROW(publisher.publish(fail, Resources()), std::runtime_error);
   EXPECT_EQ(rows_of(publisher), 1);
   std::thread([&] { publisher.publish(next, Resources()); }).join();
@@ -103,7 +108,7 @@ TEST(IndexPublisher, AWriterThatWaitsCanBeCancelled) {
   IndexPublisher publisher;
   CancelToken cancel;
   publisher.publish(
-      [&](const IndexState* before) {
+      [&](const IndexVersion* before) {
         const Resources resources = Resources().with_cancel(cancel);
         auto waiting = std::async(std::launch::async, [&] { publisher.publish(next, resources); });
         cancel.request();

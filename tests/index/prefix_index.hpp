@@ -1,10 +1,11 @@
-// "Prefix#": an index that compares the first # columns of its vectors. A toy: it shows the five calls by which a kind
-// of index comes to the library (ARCHITECTURE.md, "How the next parts will fit") and is tested through Index.
+// An index that compares the first columns of its vectors. A toy: it shows by which calls a kind of index comes to the
+// library (ARCHITECTURE.md, "How the next parts will fit") and is tested through Index.
 #pragma once
 
 #include <kith/error.hpp>
 
-#include "index/index_kinds.hpp"
+#include "index/index_access.hpp"
+#include "rows/stored_row.hpp"
 
 #include <cstring>
 
@@ -12,15 +13,8 @@ namespace kith {
 
 class PrefixState final : public IndexState {
  public:
-  PrefixState(const PrefixState* before, const MatrixView& added, int64_t cols, const IndexParams& params,
-              const Resources& resources)
-      : IndexState(before, added), params_(params), kept_(added.dtype(), content().rows, cols, "the index", resources) {
-    const int64_t old_rows = content().rows - added.rows();
-    for (int64_t i = 0; i < content().rows; ++i) {
-      const std::byte* from = i < old_rows ? before->kept_.view().row(i) : added.row(i - old_rows);
-      std::memcpy(kept_.mutable_view().row(i), from, static_cast<size_t>(cols * size_of(added.dtype())));
-    }
-  }
+  PrefixState(const IndexContent& content, MatrixBuffer kept, const IndexParams& params)
+      : IndexState(content), params_(params), kept_(std::move(kept)) {}
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     knn(prefix(queries), kept_.view(), out, {params.k, params_.metric, true, params.filter}, resources);
@@ -30,6 +24,12 @@ class PrefixState final : public IndexState {
     const RangeParams exact{params.radius, params_.metric, true, params.filter};
     return kith::range_search(prefix(queries), kept_.view(), exact, resources);
   }
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources&) const override {
+    std::memset(out.data(), 0, static_cast<size_t>(out.rows() * out.cols()) * sizeof(float));
+    for (int64_t i = 0; i < out.rows(); ++i) widen_row(kept_.view(), rows[i], reinterpret_cast<float*>(out.row(i)));
+  }
+  MatrixView kept() const { return kept_.view(); }
+  void give_parts(IndexParts&, const Resources&) const override { throw Unsupported("a toy is not saved"); }
   IndexBytes bytes() const override { return {kept_.rows() * kept_.cols() * size_of(kept_.dtype()), 0}; }
 
  private:
@@ -43,22 +43,44 @@ class PrefixState final : public IndexState {
 class PrefixKind final : public IndexKind {
  public:
   PrefixKind(int64_t cols, const IndexParams& params) : cols_(cols), params_(params) {}
+
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     if (rows.cols() < cols_) throw InvalidArgument("vectors shorter than the prefix");
-    return std::make_shared<PrefixState>(static_cast<const PrefixState*>(before), rows, cols_, params_, resources);
+    const IndexContent content = content_after(before, rows);
+    MatrixBuffer kept(rows.dtype(), content.rows, cols_, "the index", resources);
+    const int64_t old = content.rows - rows.rows();
+    for (int64_t i = 0; i < content.rows; ++i) {
+      copy_row(i < old ? prefixes(*before).row(i) : rows.row(i - old), kept.mutable_view(), i);
+    }
+    return std::make_shared<PrefixState>(content, std::move(kept), params_);
+  }
+
+  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& rows,
+                                            const Resources& resources) const override {
+    MatrixBuffer kept(before.content().dtype, rows.count(), cols_, "the index", resources);
+    for (int64_t i = 0; i < rows.count(); ++i) {
+      copy_row(prefixes(before).row(rows.row_at(i)), kept.mutable_view(), i);
+    }
+    return std::make_shared<PrefixState>(before.content().with_rows(rows.count()), std::move(kept), params_);
+  }
+
+  std::shared_ptr<const IndexState> restored(IndexParts&, const Resources&) const override {
+    throw Unsupported("a toy is not saved");
   }
 
  private:
+  static MatrixView prefixes(const IndexState& state) { return static_cast<const PrefixState&>(state).kept(); }
+  static void copy_row(const std::byte* from, const MutableMatrixView& to, int64_t row) {
+    std::memcpy(to.row(row), from, static_cast<size_t>(to.cols() * size_of(to.dtype())));
+  }
+
   const int64_t cols_;
   const IndexParams params_;
 };
 
-inline void add_prefix(IndexKinds& kinds) {
-  kinds.add("Prefix#", [](const std::vector<int64_t>& numbers, const IndexParams& params) {
-    if (numbers[0] < 1) throw InvalidArgument("a prefix of no columns");
-    return std::make_shared<PrefixKind>(numbers[0], params);
-  });
+inline Index make_prefix(int64_t cols, const IndexParams& params = {}) {
+  return IndexAccess::make(std::make_shared<PrefixKind>(cols, params), "Prefix", params);
 }
 
 }  // namespace kith

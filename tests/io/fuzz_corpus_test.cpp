@@ -33,8 +33,10 @@ void replay(const std::string& name, void (*target)(fuzz::Input)) {
 }
 
 TEST(FuzzCorpus, BinHeader) { replay("bin_header", fuzz::bin_header); }
+TEST(FuzzCorpus, FaissFile) { replay("faiss_file", fuzz::faiss_file); }
 TEST(FuzzCorpus, Hdf5) { replay("hdf5", fuzz::hdf5); }
 TEST(FuzzCorpus, Idx) { replay("idx", fuzz::idx); }
+TEST(FuzzCorpus, KithFile) { replay("kith_file", fuzz::kith_file); }
 TEST(FuzzCorpus, NpyHeader) { replay("npy_header", fuzz::npy_header); }
 TEST(FuzzCorpus, Vecs) { replay("vecs", fuzz::vecs); }
 TEST(FuzzCorpus, VectorFile) { replay("vector_file", fuzz::vector_file); }

@@ -4,8 +4,8 @@
 //
 // Most of a file in the new style stands under checksums. Half of the changed files get right ones again, so that what
 // lies behind the check is reached too. About a second.
-#include "core/random.hpp"
 #include "fuzz/fuzz_target.hpp"
+#include "fuzz/mutation.hpp"
 #include "io/hdf5/checksum.hpp"
 
 #include <gtest/gtest.h>
@@ -59,40 +59,6 @@ std::vector<Sealed> sealed_blocks(const Bytes& bytes) {
   return blocks;
 }
 
-// Numbers that are drawn one after the other.
-class Draws {
- public:
-  explicit Draws(uint64_t stream) : random_(1, stream) {}
-  uint32_t below(size_t bound) { return random_.below(next_++, static_cast<uint32_t>(bound)); }
-
- private:
-  CounterRng random_;
-  uint64_t next_ = 0;
-};
-
-void change(Bytes& bytes, Draws& draws) {
-  const size_t at = draws.below(bytes.size());
-  const size_t length = std::min<size_t>(1 + draws.below(8), bytes.size() - at);
-  const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-  const auto count = static_cast<std::ptrdiff_t>(length);
-  switch (draws.below(6)) {
-    case 0: *place ^= static_cast<uint8_t>(1 << draws.below(8)); return;
-    case 1: *place = static_cast<uint8_t>(draws.below(256)); return;
-    case 2: std::fill_n(place, count, uint8_t{0xff}); return;
-    case 3: std::fill_n(place, count, uint8_t{0}); return;
-    case 4:  // an address of the file itself, for circles
-      *place = static_cast<uint8_t>(draws.below(256));
-      if (length > 1) place[1] = static_cast<uint8_t>(draws.below(bytes.size()) >> 8);
-      return;
-    default: {
-      const size_t from = draws.below(bytes.size() - length + 1);
-      const Bytes copied(bytes.begin() + static_cast<std::ptrdiff_t>(from),
-                         bytes.begin() + static_cast<std::ptrdiff_t>(from) + count);
-      std::copy(copied.begin(), copied.end(), place);
-    }
-  }
-}
-
 std::vector<Bytes> seeds() {
   constexpr size_t kMostBytes = 4096;  // larger ones are slower, and hold more of the same
   std::vector<std::filesystem::path> paths;
@@ -118,9 +84,9 @@ TEST(Hdf5Mutation, ChangedFilesAreReadOrAreTypedErrors) {
     const std::vector<Sealed> blocks = sealed_blocks(files[f]);
     sealed += blocks.size();
     for (int i = 0; i < kEach; ++i) {
-      Draws draws(f * kEach + static_cast<size_t>(i));
+      fuzz::Draws draws(f * kEach + static_cast<size_t>(i));
       Bytes bytes = files[f];
-      for (uint32_t changes = 1 + draws.below(4); changes > 0; --changes) change(bytes, draws);
+      for (uint32_t changes = 1 + draws.below(4); changes > 0; --changes) fuzz::mutate(bytes, draws);
       if (i % 2 == 0) {
         for (const Sealed block : blocks) seal(bytes, block);
       }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -31,6 +32,9 @@ void expect_nearest(const Matrix<T>& rows, const Matrix<float>& few, float origi
   std::vector<int32_t> labels(static_cast<size_t>(rows.rows), -1);
   std::vector<float> keys(static_cast<size_t>(rows.rows), -1.0f);
   compared.nearest(rows.view(), labels.data(), keys.data(), scratch.data());
+  std::vector<int32_t> labels_alone(static_cast<size_t>(rows.rows), -1);
+  compared.nearest(rows.view(), labels_alone.data(), nullptr, scratch.data());
+  ASSERT_EQ(labels_alone, labels);
   for (int64_t i = 0; i < rows.rows; ++i) {
     int32_t best = 0;
     float least = INFINITY;
@@ -52,8 +56,20 @@ TEST(NearestOfFew, EqualsThePlainDistancesForEveryInstructionSetAndShape) {
     const ForcedTarget forced(target);
     for (const Shape shape : reference::kAllShapes) {
       SCOPED_TRACE(name_of(shape));
-      for (const auto& [cols, count] :
-           {std::pair<int64_t, int64_t>{1, 1}, {3, 2}, {8, 8}, {16, 16}, {17, 33}, {70, 128}}) {
+      for (const auto& [cols, count] : {std::pair<int64_t, int64_t>{1, 1},
+                                        {3, 2},
+                                        {8, 8},
+                                        {16, 16},
+                                        {17, 33},
+                                        {70, 128},
+                                        {17, 1},
+                                        {33, 2},
+                                        {40, 3},
+                                        {19, 4},
+                                        {32, 5},
+                                        {65, 6},
+                                        {100, 7},
+                                        {21, 300}}) {
         const auto rows = make_floats(shape, 61, cols, 1);
         const auto few = make_floats(shape, count, cols, 2);
         expect_nearest<KeyKind::squared_l2>(rows, few, 0.3f);
@@ -126,6 +142,32 @@ TEST(NearestOfFew, StaysInsideWhateverTheNumbersAre) {
   std::vector<float> keys(40);
   compared.nearest(rows.view(), labels.data(), keys.data(), scratch.data());
   for (const int32_t label : labels) EXPECT_TRUE(label >= 0 && label < 6) << label;
+}
+
+TEST(NearestOfFew, TellsRowsThatAreNotFinite) {
+  const Resources resources;
+  for (const std::string& target : cpu_targets()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const auto& [cols, count] : {std::pair<int64_t, int64_t>{3, 4}, {16, 5}, {33, 3}, {40, 7}, {35, 20}}) {
+      FewRows compared(KeyKind::squared_l2, std::vector<float>(static_cast<size_t>(cols), 0.0f), count, resources);
+      compared.set(make_floats(Shape::gaussian, count, cols, 8).view());
+      std::vector<float> scratch(static_cast<size_t>(FewRows::scratch_floats(cols)));
+      std::vector<int32_t> labels(37);
+      std::vector<float> keys(37);
+      auto rows = make_floats(Shape::gaussian, 37, cols, 7);
+      EXPECT_TRUE(compared.nearest(rows.view(), labels.data(), nullptr, scratch.data()));
+      for (const int64_t row : {0, 5, 31, 36}) {
+        for (const float value : {NAN, INFINITY, -INFINITY}) {
+          const float before = std::exchange(rows.row(row)[cols - 1], value);
+          EXPECT_FALSE(compared.nearest(rows.view(), labels.data(), nullptr, scratch.data())) << row << " " << value;
+          EXPECT_FALSE(compared.nearest(rows.view(), labels.data(), keys.data(), scratch.data()))
+              << row << " " << value;
+          rows.row(row)[cols - 1] = before;
+        }
+      }
+    }
+  }
 }
 
 TEST(NearestOfFew, AddsRowsToTheirLabels) {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
-import pickle
 import signal
 import threading
 import warnings
@@ -216,15 +214,6 @@ def test_rows_of_a_failed_add_are_let_go(vectors):
     del broken, caught
     gc.collect()
     assert alive() is None and len(index) == 0
-
-
-def test_neither_pickled_nor_copied(vectors):
-    """A copy that shared the vectors would grow with the original."""
-    index = kith.Index()
-    index.add(vectors(5, 3))
-    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="kith.Index cannot be pickled or copied"):
-            attempt(index)
 
 
 def test_texts_speak_of_what_was_added(vectors):

@@ -237,6 +237,9 @@ def test_kmeans(kind, vectors):
     labels = model.predict(kind.give(x))
     assert (model.cluster_centers_ == true.cluster_centers_).all()
     assert (kind.take(labels) == true.labels_).all()
+    for mine, theirs in zip(model.assign(kind.give(x)), true.assign(x)):
+        assert type(mine) is type(labels)
+        assert (kind.take(mine) == theirs).all()
     assert (kind.take(model.transform(kind.give(x[:300]))) == true.transform(x[:300])).all()
     assert (kind.take(kith.KMeans(16, iterations=5).fit_predict(kind.give(x))) == true.labels_).all()
 

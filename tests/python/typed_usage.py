@@ -61,6 +61,24 @@ def from_index(base: npt.NDArray[np.float32], folder: Path) -> kith.Neighbors:
     return found
 
 
+def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
+    index = kith.Index("IVF16,PQ4", metric="cosine", expected_rows=1000, seed=np.int64(3))
+    index.train(folder / "train.fbin", threads=2)
+    index.add(base, ids=range(len(base)))
+    index.add(str(folder / "more.fbin"), np.arange(5), memory_limit=1 << 30)
+    found: kith.Neighbors = index.search(base, k=3, probes=4, refine=2, filter=[1, 2])
+    kept: npt.NDArray[np.float32] = index.reconstruct([1, 2])
+    one: npt.NDArray[np.float32] = index.reconstruct(1)
+    removed: int = index.remove(found.ids[0])
+    index.save(folder / "x.kith")
+    again: kith.Index = kith.load(folder / "x.kith", device="cpu").to("auto")
+    kith.write_faiss(again, folder / "x.faiss")
+    info: kith.IndexInfo = kith.read_faiss(folder / "x.faiss").info()
+    name: str = again.factory + str(again.dtype)
+    print(kept, one, name, again.trained, info.imbalance, info.parts["lists"])
+    return [removed, info.rows, info.lists, info.host_bytes]
+
+
 def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     ids: npt.NDArray[np.int64]
     offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)

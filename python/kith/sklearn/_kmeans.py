@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import get_config  # type: ignore[import-untyped]
 from sklearn.base import (  # type: ignore[import-untyped]
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state  # type: ignore[import-untyped]
+from sklearn.utils import assert_all_finite, check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import (  # type: ignore[import-untyped]
     _check_sample_weight,
     check_is_fitted,
@@ -22,8 +25,12 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 from kith import _kmeans
 from kith._arrays import VectorsLike, as_base, as_numbers, as_vectors, to_numpy
 from kith._narrowing import Narrowing
+from kith._options import calling
 from kith._pairwise_distances import pairwise_distances
 from kith.sklearn._parameters import WIDE_DTYPES, count_of, threads_of
+
+# How scikit-learn is to hand over what it was given.
+_AS_READ: dict[str, Any] = {"dtype": WIDE_DTYPES, "order": "C", "ensure_all_finite": False}
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,9 +118,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             How much each vector counts; not negative.
         """
         clusters = count_of(self.n_clusters, "n_clusters")
-        given = validate_data(self, X, dtype=WIDE_DTYPES, order="C")
+        given = validate_data(self, X, **_AS_READ)
         if given.shape[0] < clusters:
             raise ValueError(f"n_samples={given.shape[0]} should be >= n_clusters={clusters}.")
+        check = self._leaves_check(given)
         rows, _, narrowing = as_base(given, "X", "sqeuclidean")
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, given, dtype=np.float32)
@@ -129,9 +137,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             init_points_per_centre=self.init_points_per_centre,
             device=self.device,
-            check_finite=False,  # validate_data has looked, and speaks scikit-learn's words
+            check_finite=check,
         )
-        model.fit(rows, sample_weight, threads=threads_of(self.n_jobs))
+        with self._scikit_words(given):
+            model.fit(rows, sample_weight, threads=threads_of(self.n_jobs))
         self.cluster_centers_ = narrowing.restored(model.cluster_centers_)
         self._offset = narrowing.offset
         self.labels_ = model.labels_
@@ -157,7 +166,15 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """The nearest centre of each vector; of equally near ones the first."""
         check_is_fitted(self)
-        return self._nearest(self._validated(X))[0]
+        given = X if self._is_plain(X) else validate_data(self, X, **_AS_READ, reset=False)
+        check = self._leaves_check(given)
+        model = _kmeans.fixed_centres(self._narrowed(self.cluster_centers_), check_finite=check)
+        rows = self._narrowed(given)
+        with self._scikit_words(given), calling("cpu", threads_of(self.n_jobs)) as options:
+            found = model.predict(rows, False, options, None)
+            assert found is not None
+            labels: npt.NDArray[np.int32] = found[0]
+            return labels
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """The distance of each vector to every centre: (samples, n_clusters)."""
@@ -185,6 +202,37 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """`fit`, and the distances of `X` to every centre."""
         distances: npt.NDArray[np.float32] = self.fit(X, sample_weight=sample_weight).transform(X)
         return distances
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether these are vectors as the library reads them, in which scikit-learn would find nothing to say."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float32
+            and X.shape[1:] == (self.n_features_in_,)
+            and len(X) > 0
+            and X.flags.c_contiguous
+            and X.flags.aligned
+            and not hasattr(self, "feature_names_in_")
+        )
+
+    def _leaves_check(self, given: npt.NDArray[Any]) -> bool:
+        """Whether the library is to refuse NaN and infinities, which costs it less than scikit-learn.
+
+        float64 is looked at here: narrowed, large numbers become infinite.
+        """
+        if given.dtype == np.float64:
+            assert_all_finite(given, estimator_name=type(self).__name__, input_name="X")
+            return False
+        return not get_config()["assume_finite"]
+
+    @contextmanager
+    def _scikit_words(self, given: npt.NDArray[Any]) -> Iterator[None]:
+        """What the library refuses for NaN or infinities, scikit-learn refuses in its own words."""
+        try:
+            yield
+        except ValueError:
+            assert_all_finite(given, estimator_name=type(self).__name__, input_name="X")
+            raise
 
     def _validated(self, X: Any) -> npt.NDArray[Any]:
         return self._narrowed(validate_data(self, X, dtype=WIDE_DTYPES, order="C", reset=False))

@@ -6,8 +6,10 @@
 namespace kith {
 namespace {
 
-// So few steps take no longer than the second kernel that goes with the matrix units.
+// So few steps take no longer than the second kernel that goes with the matrix units; fewer where rows are read value
+// by value.
 constexpr int64_t kFewSteps = int64_t{1} << 23;
+constexpr int64_t kFewUnevenSteps = int64_t{1} << 21;
 
 bool multiplies_doubles() {
   int device = 0;
@@ -21,7 +23,8 @@ bool multiplies_doubles() {
 
 void launch_distance(const DistanceTask& task, cudaStream_t stream) {
   if (task.queries.count == 0 || task.rows.count == 0) return;
-  const bool few_steps = task.queries.count * task.rows.count <= kFewSteps / task.cols;
+  const int64_t few = task.cols % 4 == 0 && task.rows.stride % 4 == 0 ? kFewSteps : kFewUnevenSteps;
+  const bool few_steps = task.queries.count * task.rows.count <= few / task.cols;
   if (is_product(task.kind) && task.cols > kFewColumns && !few_steps && multiplies_doubles()) {
     return launch_certain_distance(task, stream);  // which looks at the rows itself
   }

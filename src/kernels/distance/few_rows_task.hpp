@@ -12,6 +12,8 @@ inline constexpr int64_t kFewRowsTogether = 8;  // rows that are compared at a t
 
 inline constexpr int64_t kShortColumns = 16;  // up to so many, f32 rows are compared several in a vector
 
+inline constexpr int64_t kHandful = 7;  // up to so many are compared with vectors along the columns
+
 struct FewRowsTask {
   KeyKind kind = KeyKind::squared_l2;
   int64_t cols = 0;
@@ -22,6 +24,7 @@ struct FewRowsTask {
   const float* table = nullptr;    // for each tile cols x kFewRowsTile
   const float* terms = nullptr;    // width
   const float* columns = nullptr;  // of short rows: cols x width, as they are
+  const float* lines = nullptr;    // of a handful: kHandful x padded, the values of the table
   float relative = 0;              // the error of a direct distance, relative to it,
   float underflow = 0;             // and beside that
   float largest = 1e36f;           // beyond it nothing is sure

@@ -1,6 +1,7 @@
-// A thread for each narrow row; four for each wide one, so that its values are read together, each with four lanes of
-// the canonical sum (row_threads_cuda.hpp): both give the same bytes. The smallest bad row is an atomic
-// minimum, the same in whatever order the threads come. Bound by the read of the rows.
+// A thread for each narrow row; a block for each of few wide ones, where no norm is asked for; else four for each wide
+// one, so that its values are read together, each with four lanes of the canonical sum (row_threads_cuda.hpp): both
+// give the same bytes. The smallest bad row is an atomic minimum, the same in whatever order the threads come. Bound by
+// the read of the rows.
 #include "kernels/distance/inspect_rows_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int64_t kWideCols = 32;
+constexpr int64_t kBlockCols = 256;  // of few rows, which a block each reads
+constexpr int64_t kBlockRows = 512;
 
 __device__ void report(const RowFindings& findings, int64_t row, const RowFacts& facts) {
   const auto number = static_cast<uint32_t>(row);
@@ -60,10 +63,33 @@ __global__ void __launch_bounds__(kThreads)
   if (thread == 0) report(findings, row, {finite, negative, canonical_inverse_norm(squares)});
 }
 
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    inspect_few_rows_kernel(DeviceRowsView rows, int64_t cols, RowFindings findings) {
+  const T* const values = rows.row<T>(blockIdx.x);
+  bool finite = true;
+  bool negative = false;
+#pragma unroll 8
+  for (int64_t col = threadIdx.x; col < cols; col += kThreads) {
+    const auto value = static_cast<float>(values[col]);
+    finite = finite && value - value == 0.0f;
+    negative = negative || value < 0.0f;
+  }
+  if (!finite || negative) report(findings, blockIdx.x, {finite, negative, 0.0});
+}
+
 }  // namespace
 
 void launch_inspect_rows(const DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream) {
   if (rows.count == 0) return;
+  if (findings.inverse_norms == nullptr && cols >= kBlockCols && rows.count <= kBlockRows) {
+    visit_dtype(rows.dtype, [&](auto stored) {
+      using T = typename decltype(stored)::type;
+      inspect_few_rows_kernel<T><<<static_cast<unsigned>(rows.count), kThreads, 0, stream>>>(rows, cols, findings);
+    });
+    KITH_CUDA_CHECK_LAUNCH("inspect_few_rows_kernel");
+    return;
+  }
   const int64_t threads = rows.count * (cols < kWideCols ? 1 : kRowThreads);
   const auto blocks = static_cast<unsigned>(divide_up(threads, kThreads));
   visit_dtype(rows.dtype, [&](auto stored) {

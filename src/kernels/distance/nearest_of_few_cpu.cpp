@@ -11,6 +11,7 @@
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/few_rows_task.hpp"
+#include "kernels/distance/nearest_of_handful_cpu-inl.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
@@ -24,10 +25,7 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Vec = hn::Vec<F32>;
 using I32 = hn::ScalableTag<int32_t>;
-constexpr int64_t kFloats = hn::MaxLanes(F32());
-constexpr int64_t kLaneVectors = kCanonicalLanes / kDoubles;
 
 // Rows and vectors of the few in registers at a time.
 #if HWY_TARGET <= HWY_AVX3
@@ -41,36 +39,14 @@ constexpr int kGroup = 6;
 constexpr int kMostVectors = 2;
 #endif
 
-// The rest of the canonical tree: lanes half a vector apart, then a quarter, ...
-template <typename D>
-HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
-  if constexpr (hn::MaxLanes(D()) == 1) {
-    return hn::GetLane(lanes);
-  } else {
-    const hn::Half<D> half;
-    return add_halves(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
-  }
-}
-
-// The canonical key of a row and one of the few, both padded with zeros.
-template <KeyKind kKind>
-HWY_INLINE float canonical_of(const float* row, const double* few, int64_t padded) {
-  Doubles lanes[kLaneVectors];
-  for (auto& lane : lanes) lane = hn::Zero(F64());
-  for (int64_t c = 0; c < padded; c += kCanonicalLanes) {
-    for (int64_t v = 0; v < kLaneVectors; ++v) {
-      const auto a = load_doubles(row + c + v * kDoubles);
-      const auto b = hn::LoadU(F64(), few + c + v * kDoubles);
-      lanes[v] = step_lanes<kKind>(lanes[v], a, b);
-    }
-  }
-  // Vectors whole lanes apart are added as vectors: the tree's first levels.
-  int64_t vectors = kLaneVectors;
-  for (; vectors > 1; vectors /= 2) {
-    for (int64_t v = 0; v < vectors / 2; ++v) lanes[v] = hn::Add(lanes[v], lanes[v + vectors / 2]);
-  }
-  return canonical_key<kKind>(add_halves(F64(), lanes[0]), 0, 0);
-}
+// Rows that are compared at a time.
+struct RowGroup {
+  int64_t first = 0;
+  int64_t count = 0;
+  const float* rows = nullptr;    // widened and padded
+  const float* values = nullptr;  // of each row for all of the few
+  const float* norms = nullptr;   // squared, of rows less the origin
+};
 
 // The products of a group of rows with kVectors vectors of the few, from number `first` on.
 template <int kVectors>
@@ -111,13 +87,7 @@ HWY_INLINE int64_t for_up_to(const float* values, int64_t width, float limit, co
   const Vec most = hn::Set(d, limit);
   int64_t found = 0;
   for (int64_t first = 0; first < width; first += kFloats) {
-    // As wide as what is stored, which a processor passes on at once.
-    using Bits = std::conditional_t<(kFloats > 8), uint16_t, uint8_t>;
-    HWY_ALIGN uint8_t bytes[8];
-    hn::StoreMaskBits(d, hn::Le(hn::LoadU(d, values + first), most), bytes);
-    Bits stored;
-    std::memcpy(&stored, bytes, sizeof stored);
-    for (uint32_t bits = stored & ((1u << kFloats) - 1); bits != 0; bits &= bits - 1) {
+    for (uint32_t bits = bits_of(hn::Le(hn::LoadU(d, values + first), most)); bits != 0; bits &= bits - 1) {
       use(first + std::countr_zero(bits));
       ++found;
     }
@@ -139,21 +109,66 @@ HWY_INLINE float slack_of(const FewRowsTask& task, float squared_norm) {
   return 2 * (task.constant + norm * (task.linear + norm * task.quadratic));
 }
 
+// Which of the few are near enough to be a row's.
+enum class Settled : uint8_t { one, best_of_some, best_of_all };
+
+// The row's label, of canonical keys where several are within the slack or values are beyond what bounds hold for;
+// then its key too.
 template <KeyKind kKind>
-HWY_INLINE void settle(const FewRowsTask& task, const float* row, const float* values, float squared_norm,
-                       int32_t* label, float* key) {
+HWY_INLINE Settled settle(const FewRowsTask& task, const float* row, const float* values, float squared_norm,
+                          int32_t* label, float* key) {
+  const float slack = slack_of(task, squared_norm);
+  const float limit = least_of(values, task.width) + slack;
+  int64_t found = 0;
+  if (slack < HUGE_VALF) {
+    int64_t last = 0;
+    found = for_up_to(values, task.width, limit, [&](int64_t few) HWY_ATTR { last = few; });
+    *label = static_cast<int32_t>(last);
+    if (HWY_LIKELY(found == 1)) return Settled::one;
+  }
   uint64_t best = kPadding;
   const auto score = [&](int64_t few) HWY_ATTR {
-    const float own = canonical_of<kKind>(row, task.wide + few * task.padded, task.padded);
+    const float own = canonical_of<kKind>({row, nullptr, task.wide + few * task.padded}, task.padded);
     best = std::min(best, pack_neighbor(ordered_key(own), static_cast<uint32_t>(few)));
   };
-  const float slack = slack_of(task, squared_norm);
-  // Whatever is not finite, or close to it, is compared with all.
-  if (!(slack < HUGE_VALF) || for_up_to(values, task.width, least_of(values, task.width) + slack, score) == 0) {
+  if (found > 0) {
+    for_up_to(values, task.width, limit, score);
+  } else {  // whatever is not finite, or close to it
     for (int64_t few = 0; few < task.count; ++few) score(few);
   }
   *label = static_cast<int32_t>(row_of(best));
   *key = key_of_ordered(ordered_of(best));
+  return found > 0 ? Settled::best_of_some : Settled::best_of_all;
+}
+
+// A group's labels, and keys unless they are null. False where values were beyond what bounds hold for.
+template <KeyKind kKind>
+HWY_INLINE bool settle_group(const FewRowsTask& task, const RowGroup& group, int32_t* labels, float* keys) {
+  bool bounded = true;
+  bool each_one = true;
+  float own_keys[kGroup];
+  Settled settled[kGroup];
+  for (int64_t r = 0; r < group.count; ++r) {
+    settled[r] = settle<kKind>(task, group.rows + r * task.padded, group.values + r * task.width, group.norms[r],
+                               labels + r, own_keys + r);
+    bounded &= settled[r] != Settled::best_of_all;
+    each_one &= settled[r] == Settled::one;
+  }
+  if (keys == nullptr) return bounded;
+  CanonicalPair pairs[kGroup];
+  for (int64_t r = 0; r < group.count; ++r) {
+    pairs[r] = {group.rows + r * task.padded, nullptr, task.wide + labels[r] * task.padded};
+  }
+  if (HWY_LIKELY(each_one)) {
+    canonical_of_all<kKind>(pairs, group.count, task.padded, keys);
+    return true;
+  }
+  for (int64_t r = 0; r < group.count; ++r) {
+    if (settled[r] == Settled::one)
+      own_keys[r] = key_of_ordered(ordered_key(canonical_of<kKind>(pairs[r], task.padded)));
+    keys[r] = own_keys[r];
+  }
+  return bounded;
 }
 
 // Copies a row, widened, and the same less the origin; both padded with zeros. Returns the latter's squared norm. Where
@@ -183,7 +198,7 @@ HWY_INLINE float bring(const FewRowsTask& task, const T* from, bool past_end, fl
   return hn::GetLane(hn::SumOfLanes(d, squares));
 }
 
-// Goes over the rows, a group at a time: use(row, widened values, values of the few, squared norm).
+// Goes over the rows, a group at a time: use(group).
 template <typename T, typename Use>
 HWY_INLINE void for_rows(const FewRowsTask& task, const MatrixView& rows, float* scratch, const Use& use) {
   const auto* const data = static_cast<const T*>(rows.data());
@@ -196,9 +211,14 @@ HWY_INLINE void for_rows(const FewRowsTask& task, const MatrixView& rows, float*
   const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
   const int64_t readable = rows.rows() - behind;
   float norms[kGroup] = {};
+  const int64_t row_bytes = task.cols * static_cast<int64_t>(sizeof(T));
+  const int64_t ahead = std::max<int64_t>(kBytesAhead / row_bytes, kGroup);
   for (int64_t first = 0; first < rows.rows(); first += kGroup) {
     const int64_t count = std::min<int64_t>(kGroup, rows.rows() - first);
     for (int64_t r = 0; r < count; ++r) {
+      if (first + r + ahead < rows.rows()) {
+        fetch_ahead(data + (first + r + ahead) * rows.row_stride(), row_bytes);
+      }
       norms[r] = bring(task, data + (first + r) * rows.row_stride(), first + r < readable, group + r * task.padded,
                        moved + r * task.padded);
     }
@@ -213,9 +233,7 @@ HWY_INLINE void for_rows(const FewRowsTask& task, const MatrixView& rows, float*
       }
       at += (vectors == kMostVectors ? vectors : std::min<int64_t>(vectors, 2)) * kFloats;
     }
-    for (int64_t r = 0; r < count; ++r) {
-      use(first + r, group + r * task.padded, values + r * task.width, norms[r]);
-    }
+    use(RowGroup{first, count, group, values, norms});
   }
 }
 
@@ -243,22 +261,27 @@ HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column
 
 // Rows of few columns, a vector of rows at a time: each lane has its row's nearest and second nearest, by direct
 // distances, whose errors are relative. A row of which these are not apart is compared with all, canonically.
-void nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+template <bool kKeys>
+bool nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
   const F32 d;
   const I32 di;
   const hn::Half<F32> half;
   const auto* const data = static_cast<const float*>(rows.data());
   const int64_t stride = rows.row_stride();
   std::fill_n(scratch, task.padded, 0.0f);
+  bool bounded = true;
   const auto exactly = [&](int64_t i) HWY_ATTR {
     std::copy_n(data + i * stride, task.cols, scratch);
     uint64_t best = kPadding;
     for (int64_t few = 0; few < task.count; ++few) {
-      const float own = canonical_of<KeyKind::squared_l2>(scratch, task.wide + few * task.padded, task.padded);
+      const float own =
+          canonical_of<KeyKind::squared_l2>({scratch, nullptr, task.wide + few * task.padded}, task.padded);
       best = std::min(best, pack_neighbor(ordered_key(own), static_cast<uint32_t>(few)));
     }
     labels[i] = static_cast<int32_t>(row_of(best));
-    keys[i] = key_of_ordered(ordered_of(best));
+    const float key = key_of_ordered(ordered_of(best));
+    if constexpr (kKeys) keys[i] = key;
+    if (!(key < task.largest)) bounded = false;
   };
   const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride)));
   const Vec above = hn::Set(d, 1 + task.relative);
@@ -283,19 +306,21 @@ void nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* lab
       label = hn::IfThenElse(hn::RebindMask(di, nearer), hn::Set(di, static_cast<int32_t>(few)), label);
     }
     hn::StoreU(label, di, labels + first);
-    Vec lower[kShortColumns];  // of the centres: which lanes' columns are widened in halves
-    for (int64_t c = 0; c < task.cols; ++c) lower[c] = look_up(task.columns + c * task.width, task.width, label);
-    const F64 dd;
-    const auto low = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
-      return hn::Sub(hn::PromoteTo(dd, hn::LowerHalf(half, columns[c])),
-                     hn::PromoteTo(dd, hn::LowerHalf(half, lower[c])));
-    });
-    const auto high = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
-      return hn::Sub(hn::PromoteTo(dd, hn::UpperHalf(half, columns[c])),
-                     hn::PromoteTo(dd, hn::UpperHalf(half, lower[c])));
-    });
-    hn::StoreU(low, half, keys + first);
-    hn::StoreU(high, half, keys + first + kFloats / 2);
+    if constexpr (kKeys) {
+      Vec lower[kShortColumns];  // of the centres: which lanes' columns are widened in halves
+      for (int64_t c = 0; c < task.cols; ++c) lower[c] = look_up(task.columns + c * task.width, task.width, label);
+      const F64 dd;
+      const auto low = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+        return hn::Sub(hn::PromoteTo(dd, hn::LowerHalf(half, columns[c])),
+                       hn::PromoteTo(dd, hn::LowerHalf(half, lower[c])));
+      });
+      const auto high = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+        return hn::Sub(hn::PromoteTo(dd, hn::UpperHalf(half, columns[c])),
+                       hn::PromoteTo(dd, hn::UpperHalf(half, lower[c])));
+      });
+      hn::StoreU(low, half, keys + first);
+      hn::StoreU(high, half, keys + first + kFloats / 2);
+    }
     // A NaN is never sure.
     const auto sure = hn::Gt(hn::Mul(second, below), hn::MulAdd(best, above, least));
     const auto is_one = hn::Lt(best, hn::Set(d, task.largest));
@@ -307,29 +332,37 @@ void nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* lab
     }
   }
   for (; first < rows.rows(); ++first) exactly(first);
+  return bounded;
 }
 #endif
 
-void NearestOfFew(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+bool NearestOfFew(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
 #if HWY_TARGET != HWY_SCALAR
   // Among values that are not numbers the nearest might be overlooked: the constant is finite where the few are.
   const bool short_rows = task.cols <= kShortColumns && rows.row_stride() <= (1 << 20) && std::isfinite(task.constant);
   if (short_rows && rows.dtype() == DType::f32 && task.kind == KeyKind::squared_l2) {
-    return nearest_short(task, rows, labels, keys, scratch);
+    return keys == nullptr ? nearest_short<false>(task, rows, labels, keys, scratch)
+                           : nearest_short<true>(task, rows, labels, keys, scratch);
+  }
+  if (rows.dtype() == DType::f32 && is_handful(task.count)) {
+    return nearest_of_handful(task, rows, labels, keys, scratch);
   }
 #endif
+  bool bounded = true;
   visit_dtype(rows.dtype(), [&](auto stored) {
     using T = typename decltype(stored)::type;
+    const auto keys_of = [&](const RowGroup& group) { return keys == nullptr ? nullptr : keys + group.first; };
     if (task.kind == KeyKind::inner_product) {
-      for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
-        settle<KeyKind::inner_product>(task, row, values, norm, labels + i, keys + i);
+      for_rows<T>(task, rows, scratch, [&](const RowGroup& group) HWY_ATTR {
+        bounded &= settle_group<KeyKind::inner_product>(task, group, labels + group.first, keys_of(group));
       });
     } else {
-      for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
-        settle<KeyKind::squared_l2>(task, row, values, norm, labels + i, keys + i);
+      for_rows<T>(task, rows, scratch, [&](const RowGroup& group) HWY_ATTR {
+        bounded &= settle_group<KeyKind::squared_l2>(task, group, labels + group.first, keys_of(group));
       });
     }
   });
+  return bounded;
 }
 
 // Squared distances to each of the few that is nearer than what the row has; the others are left.
@@ -337,36 +370,48 @@ void NearerOfFew(const FewRowsTask& task, const MatrixView& rows, const float* n
                  int64_t stride, float* scratch) {
   visit_dtype(rows.dtype(), [&](auto stored) {
     using T = typename decltype(stored)::type;
-    for_rows<T>(task, rows, scratch, [&](int64_t i, const float* row, const float* values, float norm) HWY_ATTR {
-      const auto score = [&](int64_t few) HWY_ATTR {
-        if (few >= task.count) return;
-        const float key = canonical_of<KeyKind::squared_l2>(row, task.wide + few * task.padded, task.padded);
-        float& distance = distances[few * stride + i];
-        distance = std::min(distance, key_of_ordered(ordered_key(key)));
-      };
-      const float slack = slack_of(task, norm);
-      if (slack < HUGE_VALF && nearest[i] < HUGE_VALF) {
-        for_up_to(values, task.width, nearest[i] - norm + slack, score);
-      } else {
-        for (int64_t few = 0; few < task.count; ++few) score(few);
+    for_rows<T>(task, rows, scratch, [&](const RowGroup& group) HWY_ATTR {
+      for (int64_t r = 0; r < group.count; ++r) {
+        const int64_t i = group.first + r;
+        const float* const row = group.rows + r * task.padded;
+        const auto score = [&](int64_t few) HWY_ATTR {
+          if (few >= task.count) return;
+          const double* const other = task.wide + few * task.padded;
+          const float key = canonical_of<KeyKind::squared_l2>({row, nullptr, other}, task.padded);
+          float& distance = distances[few * stride + i];
+          distance = std::min(distance, key_of_ordered(ordered_key(key)));
+        };
+        const float slack = slack_of(task, group.norms[r]);
+        if (slack < HUGE_VALF && nearest[i] < HUGE_VALF) {
+          for_up_to(group.values + r * task.width, task.width, nearest[i] - group.norms[r] + slack, score);
+        } else {
+          for (int64_t few = 0; few < task.count; ++few) score(few);
+        }
       }
     });
   });
 }
 
 // A weight times a value is exact in double, so that a fused step rounds as two do.
-template <typename T>
+template <bool kWeighted, typename T>
 void add_type(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums, double* weight_sums) {
   const int64_t cols = rows.cols();
   for (int64_t i = 0; i < rows.rows(); ++i) {
     const T* const row = static_cast<const T*>(rows.data()) + i * rows.row_stride();
     double* const sum = sums + labels[i] * cols;
-    const double weight = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
+    const double weight = kWeighted ? static_cast<double>(weights[i]) : 1.0;
     const auto w = hn::Set(F64(), weight);
+    const auto add = [&](int64_t c) HWY_ATTR {
+      auto value = load_doubles(row + c);
+      if constexpr (kWeighted) value = hn::Mul(w, value);
+      hn::StoreU(hn::Add(hn::LoadU(F64(), sum + c), value), F64(), sum + c);
+    };
     int64_t c = 0;
-    for (; c + kDoubles <= cols; c += kDoubles) {
-      hn::StoreU(hn::Add(hn::LoadU(F64(), sum + c), hn::Mul(w, load_doubles(row + c))), F64(), sum + c);
+    for (; c + 2 * kDoubles <= cols; c += 2 * kDoubles) {
+      add(c);
+      add(c + kDoubles);
     }
+    for (; c + kDoubles <= cols; c += kDoubles) add(c);
     for (; c < cols; ++c) sum[c] += weight * static_cast<double>(static_cast<float>(row[c]));
     weight_sums[labels[i]] += weight;
   }
@@ -374,7 +419,9 @@ void add_type(const MatrixView& rows, const int32_t* labels, const float* weight
 
 void AddRows(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums, double* weight_sums) {
   visit_dtype(rows.dtype(), [&](auto stored) {
-    add_type<typename decltype(stored)::type>(rows, labels, weights, sums, weight_sums);
+    using T = typename decltype(stored)::type;
+    weights == nullptr ? add_type<false, T>(rows, labels, weights, sums, weight_sums)
+                       : add_type<true, T>(rows, labels, weights, sums, weight_sums);
   });
 }
 
@@ -401,7 +448,7 @@ int64_t short_columns(int64_t cols) { return cols <= kShortColumns ? cols : 0; }
 
 int64_t FewRows::bytes_for(int64_t count, int64_t cols) {
   return array_bytes<float>((cols + 1 + short_columns(cols)) * padded(count)) +
-         array_bytes<double>(count * padded(cols)) + array_bytes<float>(padded(cols));
+         array_bytes<double>(count * padded(cols)) + array_bytes<float>((1 + kHandful) * padded(cols));
 }
 
 int64_t FewRows::scratch_floats(int64_t cols) { return kFewRowsTogether * (2 * padded(cols) + padded(kMostFewRows)); }
@@ -413,6 +460,7 @@ FewRows::FewRows(KeyKind kind, std::vector<float> origin, int64_t capacity, cons
       table_(cols_ * padded(capacity), "the centres", resources),
       terms_(padded(capacity), "the centres", resources),
       columns_(short_columns(cols_) * padded(capacity), "the centres", resources),
+      lines_(kHandful * padded(cols_), "the centres", resources),
       wide_(capacity * padded(cols_), "the centres", resources) {
   if (kind == KeyKind::inner_product) std::fill(origin_.begin(), origin_.end(), 0.0f);
   origin_.resize(static_cast<size_t>(padded(cols_)), 0.0f);
@@ -426,6 +474,7 @@ void FewRows::set(const MatrixView& rows) {
   std::fill_n(wide_.data(), count_ * padded(cols_), 0.0);
   std::fill_n(terms_.data(), width, HUGE_VALF);
   std::fill_n(columns_.data(), short_columns(cols_) * width, 0.0f);
+  std::fill_n(lines_.data(), kHandful * padded(cols_), 0.0f);
   double largest = 0;
   for (int64_t i = 0; i < count_; ++i) {
     const auto* const row = reinterpret_cast<const float*>(rows.row(i));
@@ -434,7 +483,9 @@ void FewRows::set(const MatrixView& rows) {
       const float moved = row[c] - origin_[static_cast<size_t>(c)];
       squares += static_cast<double>(moved) * static_cast<double>(moved);
       const int64_t tile = i / kFewRowsTile * kFewRowsTile;
-      table_[tile * cols_ + c * kFewRowsTile + i - tile] = (differences ? -2.0f : -1.0f) * moved;
+      const float factor = (differences ? -2.0f : -1.0f) * moved;
+      table_[tile * cols_ + c * kFewRowsTile + i - tile] = factor;
+      if (count_ <= kHandful) lines_[i * padded(cols_) + c] = factor;
       wide_[i * padded(cols_) + c] = static_cast<double>(row[c]);
       if (cols_ <= kShortColumns) columns_[c * width + i] = row[c];
     }
@@ -455,6 +506,7 @@ FewRowsTask FewRows::task() const {
   task.origin = origin_.data();
   task.table = table_.data();
   task.terms = terms_.data();
+  task.lines = lines_.data();
   task.wide = wide_.data();
   task.columns = columns_.data();
   task.relative = direct_error(cols_);
@@ -469,8 +521,8 @@ FewRowsTask FewRows::task() const {
   return task;
 }
 
-void FewRows::nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const {
-  HWY_DYNAMIC_DISPATCH(NearestOfFew)(task(), rows, labels, keys, scratch);
+bool FewRows::nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const {
+  return HWY_DYNAMIC_DISPATCH(NearestOfFew)(task(), rows, labels, keys, scratch);
 }
 
 void FewRows::nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride,

@@ -22,7 +22,7 @@
 namespace kith {
 
 // More are better packed (kernels/panels).
-inline constexpr int64_t kMostFewRows = 128;
+inline constexpr int64_t kMostFewRows = 512;
 
 class FewRows {
  public:
@@ -37,8 +37,10 @@ class FewRows {
   // f32, as many as there is room for or fewer.
   void set(const MatrixView& rows);
 
-  // Labels and canonical keys of all rows, of any dtype, in host memory: the first by (key, number).
-  void nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const;
+  // Labels of all rows, of any dtype, in host memory: the first by (key, number); and the canonical keys, which are
+  // null where labels are all that is wanted: most rows then need no arithmetic in double. True where all values are
+  // surely finite.
+  bool nearest(const MatrixView& rows, int32_t* labels, float* keys, float* scratch) const;
 
   // Of squared L2: lowers distances[few * stride + row] to the canonical key where that is below nearest[row].
   void nearer(const MatrixView& rows, const float* nearest, float* distances, int64_t stride, float* scratch) const;
@@ -54,6 +56,7 @@ class FewRows {
   HostArray<float> table_;    // tiles with a row for each column: what its value is multiplied with
   HostArray<float> terms_;    // what the products are added to; infinite past the last
   HostArray<float> columns_;  // of short rows: a row for each column, as they are
+  HostArray<float> lines_;    // of a handful: the table's values one after the other, padded with zeros
   HostArray<double> wide_;    // the few one after the other, padded with zeros
 };
 

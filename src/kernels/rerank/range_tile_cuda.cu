@@ -31,7 +31,84 @@ __global__ void __launch_bounds__(kThreads) range_tile_kernel(RangeTileTask task
   }
 }
 
+// The rows of one part of a query: whole warps of them.
+struct TilePart {
+  int64_t first;
+  int64_t end;
+};
+__device__ TilePart tile_part(int64_t rows, int part) {
+  const int64_t each = (rows + kRangeTileParts * 32 - 1) / (kRangeTileParts * 32) * 32;
+  const int64_t first = part * each;
+  return {first < rows ? first : rows, first + each < rows ? first + each : rows};
+}
+
+// A block for each query, a warp for each part of its rows.
+static_assert(kThreads / 32 == kRangeTileParts);
+__global__ void __launch_bounds__(kThreads)
+    count_tile_kernel(RangeTileTask task, uint32_t* counts, uint32_t* extremes) {
+  const int64_t query = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32;
+  const uint32_t* const keys = task.keys + query * task.stride;
+  const TilePart mine = tile_part(task.rows, part);
+  uint32_t count = 0;
+  uint32_t least = 0xFFFFFFFFu;
+  uint32_t most = 0;
+#pragma unroll 8
+  for (int64_t i = mine.first + lane; i < mine.end; i += 32) {
+    const uint32_t key = keys[i];
+    if (key > task.limit) continue;
+    ++count;
+    least = min(least, key);
+    most = max(most, key);
+  }
+  count = __reduce_add_sync(0xFFFFFFFFu, count);
+  least = __reduce_min_sync(0xFFFFFFFFu, least);
+  most = __reduce_max_sync(0xFFFFFFFFu, most);
+  if (lane != 0) return;
+  counts[part * task.queries + query] = count;
+  if (count == 0) return;
+  atomicMin(&extremes[0], least);
+  atomicMax(&extremes[1], most);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    write_tile_kernel(RangeTileTask task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors) {
+  const int64_t query = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) / 32;
+  const uint32_t* const keys = task.keys + query * task.stride;
+  const TilePart mine = tile_part(task.rows, part);
+  int64_t place = starts[query];
+  for (int before = 0; before < part; ++before) place += counts[before * task.queries + query];
+#pragma unroll 4
+  for (int64_t first = mine.first; first < mine.end; first += 32) {
+    const int64_t i = first + lane;
+    const uint32_t key = i < mine.end ? keys[i] : 0xFFFFFFFFu;
+    const bool found = i < mine.end && key <= task.limit;
+    const unsigned lanes = __ballot_sync(0xFFFFFFFFu, found);
+    if (found) {
+      const uint32_t number = task.numbers == nullptr ? task.first_row + static_cast<uint32_t>(i) : task.numbers[i];
+      neighbors[place + __popc(lanes & ((1u << lane) - 1))] = pack_neighbor(key, number);
+    }
+    place += __popc(lanes);
+  }
+}
+
 }  // namespace
+
+void launch_count_tile(const RangeTileTask& task, uint32_t* counts, uint32_t* extremes, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  count_tile_kernel<<<static_cast<unsigned>(task.queries), kThreads, 0, stream>>>(task, counts, extremes);
+  KITH_CUDA_CHECK_LAUNCH("count_tile_kernel");
+}
+
+void launch_write_tile(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors,
+                       cudaStream_t stream) {
+  if (task.queries == 0) return;
+  write_tile_kernel<<<static_cast<unsigned>(task.queries), kThreads, 0, stream>>>(task, counts, starts, neighbors);
+  KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
+}
 
 void launch_range_tile(const RangeTileTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;

@@ -1,0 +1,80 @@
+"""Time to train PCA and OPQ, and the error of product codes behind OPQ, beside faiss, in one run.
+
+    python bench/transforms_vs_faiss.py x.u8bin [--parts 16] [--columns 0] [--threads 2] [--base base.u8bin]
+
+Errors are mean squared distances, in the space of the vectors, between vectors and what faiss's ProductQuantizer makes
+of them behind either rotation, trained on the same vectors: rotations alone are compared. faiss is asked for its
+defaults: 50 rounds, 256 rows a codeword.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import faiss
+import kith
+import numpy as np
+
+
+def seconds(work):
+    """How long `work` takes, and what it returns."""
+    begin = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begin, result
+
+
+def code_error(rotation, learn, base, parts):
+    """What product codes lose of vectors behind a rotation."""
+    quantizer = faiss.ProductQuantizer(rotation.shape[0], parts, 8)
+    quantizer.train(np.ascontiguousarray(learn @ rotation.T))
+    turned = np.ascontiguousarray(base @ rotation.T)
+    near = quantizer.decode(quantizer.compute_codes(turned)) @ rotation
+    return float(((base - near) ** 2).sum(1).mean())
+
+
+def main():
+    """Print one line for each transform."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("learn", help="vectors to train with")
+    parser.add_argument("--base", help="vectors to code; by default those that were trained with")
+    parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--columns", type=int, default=0, help="that come out; 0: as many as go in")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--skip-faiss-opq", action="store_true", help="it takes minutes")
+    arguments = parser.parse_args()
+    learn = kith.read_vectors(arguments.learn)[: arguments.rows].astype(np.float32)
+    base = learn if arguments.base is None else kith.read_vectors(arguments.base)[: arguments.rows].astype(np.float32)
+    dimension = learn.shape[1]
+    columns = arguments.columns or dimension
+    faiss.omp_set_num_threads(arguments.threads)
+
+    kept = min(columns, dimension // 2)
+    ours, pca = seconds(lambda: kith.PCA(kept, device="cpu").train(learn, threads=arguments.threads))
+    theirs = faiss.PCAMatrix(dimension, kept)
+    other, _ = seconds(lambda: theirs.train(learn))
+    turned = theirs.apply(base)
+    print(f"PCA{kept}: train kith {ours:.2f} s, faiss {other:.2f} s", end="; ")
+    print(f"kept variance kith {pca.apply(base).var(0).sum():.6g}, faiss {turned.var(0).sum():.6g}", end="; ")
+    ours, _ = seconds(lambda: pca.apply(base, threads=arguments.threads))
+    other, _ = seconds(lambda: theirs.apply(base))
+    print(f"apply {len(base)} rows kith {ours:.3f} s (float64), faiss {other:.3f} s (float32)")
+
+    name = f"OPQ{arguments.parts}_{columns}"
+    ours, opq = seconds(
+        lambda: kith.OPQ(arguments.parts, columns, device="cpu").train(learn, threads=arguments.threads)
+    )
+    print(f"{name}: train kith {ours:.2f} s, error {code_error(opq.rotation, learn, base, arguments.parts):.6g}")
+    if columns == dimension:
+        plain = code_error(np.eye(dimension, dtype=np.float32), learn, base, arguments.parts)
+        print(f"{name}: no rotation, error {plain:.6g}")
+    if not arguments.skip_faiss_opq:
+        theirs = faiss.OPQMatrix(dimension, arguments.parts, columns)
+        other, _ = seconds(lambda: theirs.train(learn))
+        rotation = faiss.vector_to_array(theirs.A).reshape(columns, dimension)
+        print(f"{name}: train faiss {other:.2f} s, error {code_error(rotation, learn, base, arguments.parts):.6g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+// kith index build and add: vectors of files become an index in a file.
+#include <kith/error.hpp>
+#include <kith/vector_file.hpp>
+
+#include "file_report.hpp"
+#include "index_commands.hpp"
+#include "index_files.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+struct Times {
+  double train = 0;
+  double add = 0;
+  double save = 0;
+};
+
+void add_rows(Index& index, const VectorFile& base, const std::string& ids_path, Times& times,
+              const Resources& resources) {
+  const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
+  const Stopwatch add;
+  index.add(base, {ids.data(), ids.size(), {}}, resources);
+  times.add = add.seconds();
+}
+
+void save(const Index& index, const std::string& path, Times& times, const Resources& resources) {
+  const Stopwatch watch;
+  write_index(index, path, resources);
+  times.save = watch.seconds();
+}
+
+struct Grown {
+  Grown(std::string done, std::string path) : command(std::move(done)), out(std::move(path)) {}
+
+  std::string command;
+  std::string out;
+  IndexInfo info;
+  Times times;
+  double total = 0;
+  std::vector<std::string> log;
+};
+
+Report report_of(const Grown& grown, const VectorFile& base, const RunOptions& run) {
+  const Times& times = grown.times;
+  Report report;
+  report.text = index_text(grown.info);
+  if (times.train > 0) report.text += fmt::format("trained in {:.3f} s, ", times.train);
+  report.text += fmt::format("added {} in {:.3f} s\nwrote {}\n", base.rows(), times.add, grown.out);
+  for (const std::string& line : grown.log) report.text += line + "\n";
+  JsonObject result;
+  result.object("base", describe_vectors(base)).object("index", index_json(grown.info)).text("out", grown.out);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("train_seconds", times.train).real("add_seconds", times.add).real("save_seconds", times.save);
+  timings.real("total_seconds", grown.total);
+  report.json.text("command", grown.command).object("result", std::move(result));
+  report.json.object("memory", std::move(memory)).object("timings", std::move(timings)).texts("log", grown.log);
+  return report;
+}
+
+}  // namespace
+
+Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  std::vector<NamedPath> inputs{{"--base", options.base}};
+  if (!options.train.empty()) inputs.push_back({"--train", options.train});
+  if (!options.ids.empty()) inputs.push_back({"--ids", options.ids});
+  check_outputs({{"--out", options.out}}, inputs);
+
+  const VectorFile base(options.base);
+  std::optional<VectorFile> train;
+  if (!options.train.empty()) train.emplace(options.train);
+  IndexParams params = options.params;
+  if (params.expected_rows == 0) params.expected_rows = base.rows();
+  Index index(options.factory, params);
+  Grown grown("index build", options.out);
+  grown.log = with_resources(run, [&](const Resources& resources) {
+    if (!index.trained()) {
+      const Stopwatch watch;
+      index.train(train ? *train : base, resources);
+      grown.times.train = watch.seconds();
+    }
+    add_rows(index, base, options.ids, grown.times, resources);
+    grown.info = index.info();
+    save(index, options.out, grown.times, resources);
+  });
+  grown.total = total.seconds();
+  return report_of(grown, base, run);
+}
+
+Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  std::vector<NamedPath> inputs{{"--base", options.base}};
+  if (!options.ids.empty()) inputs.push_back({"--ids", options.ids});
+  const std::string out = options.out.empty() ? options.index : options.out;
+  check_outputs({{options.out.empty() ? "--index" : "--out", out}}, inputs);
+
+  const VectorFile base(options.base);
+  Grown grown("index add", out);
+  grown.log = with_resources(run, [&](const Resources& resources) {
+    Index index = open_index(options.index, resources);
+    add_rows(index, base, options.ids, grown.times, resources);
+    grown.info = index.info();
+    save(index, out, grown.times, resources);
+  });
+  grown.total = total.seconds();
+  return report_of(grown, base, run);
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,53 @@
+// kith index: an index is built from files, grows, is searched, looked at, and written in another format. The program
+// keeps nothing of its own: every command is a load, one call of kith::Index, and a save.
+#pragma once
+
+#include <kith/index.hpp>
+
+#include "neighbor_files.hpp"
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <string>
+
+namespace kith::cli {
+
+struct IndexBuildOptions {
+  std::string base;   // may be larger than memory, like the others
+  std::string train;  // empty: the base
+  std::string ids;    // empty: 0, 1, 2, ...
+  std::string out;
+  std::string factory;
+  IndexParams params;
+};
+Report run_index_build(const IndexBuildOptions& options, const RunOptions& run);
+
+struct IndexAddOptions {
+  std::string index;
+  std::string base;
+  std::string ids;
+  std::string out;  // empty: the index itself is replaced
+};
+Report run_index_add(const IndexAddOptions& options, const RunOptions& run);
+
+struct IndexSearchOptions {
+  std::string index;
+  std::string queries;
+  std::string filter;  // empty: all
+  NeighborPaths out;
+  SearchParams params;
+};
+Report run_index_search(const IndexSearchOptions& options, const RunOptions& run);
+
+struct IndexInspectOptions {
+  std::string index;
+};
+Report run_index_inspect(const IndexInspectOptions& options, const RunOptions& run);
+
+struct IndexConvertOptions {
+  std::string input;
+  std::string output;
+};
+Report run_index_convert(const IndexConvertOptions& options, const RunOptions& run);
+
+}  // namespace kith::cli

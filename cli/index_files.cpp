@@ -1,0 +1,74 @@
+#include "index_files.hpp"
+
+#include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/byte_size.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith::cli {
+namespace {
+
+bool is_kith(const std::string& path) { return path.ends_with(".kith"); }
+
+}  // namespace
+
+Index open_index(const std::string& path, const Resources& resources) {
+  return is_kith(path) ? Index::load(path, resources) : read_faiss_index(path, resources);
+}
+
+void write_index(const Index& index, const std::string& path, const Resources& resources) {
+  if (is_kith(path)) {
+    index.save(path, resources);
+  } else {
+    write_faiss_index(index, path, resources);
+  }
+}
+
+std::string index_text(const IndexInfo& info) {
+  std::string text = fmt::format("{}, metric {}: {} vectors of {} values ({}){}\n", info.factory, name_of(info.metric),
+                                 info.rows, info.dimension, name_of(info.dtype), info.trained ? "" : ", not trained");
+  if (info.lists > 1) {
+    text += fmt::format("{} lists, imbalance {:.3f}, the longest of {} vectors\n", info.lists, info.imbalance,
+                        info.longest);
+  }
+  if (info.lists > 0) text += fmt::format("{} bytes a vector\n", info.code_bytes);
+  text += fmt::format("{} of memory", format_bytes(info.bytes.host + info.bytes.device));
+  const char* mark = ": ";
+  for (const auto& [name, bytes] : info.parts) {
+    text += fmt::format("{}{} {}", mark, name, format_bytes(bytes));
+    mark = ", ";
+  }
+  return text + "\n";
+}
+
+JsonObject index_json(const IndexInfo& info) {
+  JsonObject parts;
+  for (const auto& [name, bytes] : info.parts) parts.number(name, bytes);
+  JsonObject json;
+  json.text("factory", info.factory).text("metric", name_of(info.metric)).flag("trained", info.trained);
+  json.number("rows", info.rows).number("dimension", info.dimension).text("dtype", name_of(info.dtype));
+  json.number("lists", info.lists).real("imbalance", info.imbalance).number("longest_list", info.longest);
+  json.number("code_bytes", info.code_bytes).number("host_bytes", info.bytes.host);
+  json.number("device_bytes", info.bytes.device).object("parts", std::move(parts));
+  return json;
+}
+
+HostArray<int64_t> read_index_ids(const std::string& path, int64_t rows, const Resources& resources) {
+  if (path.empty()) return {};
+  const IdFile file(path);
+  if (std::min(file.rows(), file.cols()) > 1 || file.rows() * file.cols() != rows) {
+    throw InvalidArgument(fmt::format("--ids {} holds {} x {} ids; one for each of the {} vectors is needed", path,
+                                      file.rows(), file.cols(), rows));
+  }
+  const ReadMemory memory = file.reserve_memory(resources);
+  HostArray<int64_t> ids(rows, "the ids", resources);
+  file.read(0, file.rows(), ids.data());
+  return ids;
+}
+
+}  // namespace kith::cli

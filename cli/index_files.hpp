@@ -1,0 +1,24 @@
+// Indexes in files: those whose name ends in .kith are Kith's, all others FAISS's.
+#pragma once
+
+#include <kith/index.hpp>
+
+#include "core/host_array.hpp"
+#include "json_output.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith::cli {
+
+Index open_index(const std::string& path, const Resources& resources);
+void write_index(const Index& index, const std::string& path, const Resources& resources);
+
+// What a report says of an index: a few lines, and JSON.
+std::string index_text(const IndexInfo& info);
+JsonObject index_json(const IndexInfo& info);
+
+// One for each of `rows` vectors, in one row or column of a file of ids. None where the path is empty.
+HostArray<int64_t> read_index_ids(const std::string& path, int64_t rows, const Resources& resources);
+
+}  // namespace kith::cli

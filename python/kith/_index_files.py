@@ -1,0 +1,140 @@
+"""Indexes in files: Kith's own, and FAISS's."""
+
+from __future__ import annotations
+
+from typing import NoReturn, SupportsIndex
+
+from kith import _kith
+from kith._files import PathLike, path_bytes
+from kith._index import Index, read_index
+from kith._options import calling, check_device
+from kith._other_names import refuse_unknown
+from kith._progress import Progress
+
+
+def load(
+    path: PathLike,
+    device: str = "auto",
+    *,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> Index:
+    """Read an index that `Index.save` has written.
+
+    It finds what the saved one found, with the same bytes. The whole file is checked while it is read.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.kith`` file. A file of FAISS's is read by `read_faiss`.
+    device : str, default "auto"
+        Where searches run, as in `Index`.
+    threads, memory_limit, device_memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    CorruptFileError
+        The file is cut or damaged; the text says which section.
+    ValueError
+        The file is no index of Kith's.
+
+    Examples
+    --------
+    >>> index = kith.load("vectors.kith")  # doctest: +SKIP
+    """
+    refuse_unknown("kith.load()", unknown)
+    return read_index(
+        path,
+        device,
+        threads=threads,
+        memory_limit=memory_limit,
+        device_memory_limit=device_memory_limit,
+        progress=progress,
+    )
+
+
+def read_faiss(
+    path: PathLike,
+    device: str = "auto",
+    *,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> Index:
+    """Read an index that ``faiss.write_index`` has written.
+
+    With FAISS's centres and codes Kith finds FAISS's ids, save among distances that are equal within float32's rounding.
+    Its ``METRIC_L2`` is ``"sqeuclidean"`` here, and its ``nprobe`` becomes the default of `probes`. Vectors of an IVF index
+    come in the order of their ids.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    device : str, default "auto"
+        Where searches run, as in `Index`.
+    threads, memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    NotImplementedError
+        Kith has no such kind of index; the text names it.
+    CorruptFileError
+        The file is cut or damaged.
+
+    Examples
+    --------
+    >>> index = kith.read_faiss("trained.index")  # doctest: +SKIP
+    """
+    refuse_unknown("kith.read_faiss()", unknown)
+    with calling(check_device(device), threads, memory_limit, progress=progress) as options:
+        index = _kith.read_faiss(path_bytes(path), options)
+    return Index._of(index, device)
+
+
+def write_faiss(
+    index: Index,
+    path: PathLike,
+    *,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> None:
+    """Write an index to a file that ``faiss.read_index`` reads.
+
+    FAISS has one metric for ``"l2"`` and ``"sqeuclidean"``: its distances are squares.
+
+    Parameters
+    ----------
+    index : Index
+        The index.
+    path : str or path-like
+        The file.
+    threads, memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    NotImplementedError
+        FAISS has no such index: another metric, such as ``"cosine"``, or lists of bytes.
+
+    Examples
+    --------
+    >>> kith.write_faiss(index, "for_faiss.index")  # doctest: +SKIP
+    """
+    refuse_unknown("kith.write_faiss()", unknown)
+    if not isinstance(index, Index):
+        raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
+    if index._offset().offset is not None:
+        raise ValueError(
+            "the index subtracts an offset from float64 vectors, which FAISS's files do not hold; add float32 vectors"
+        )
+    with calling("cpu", threads, memory_limit, progress=progress) as options:
+        index._index.write_faiss(path_bytes(path), options)

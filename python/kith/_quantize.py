@@ -1,0 +1,334 @@
+"""Quantizers: vectors as codes of a few bytes, and back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, Generic, SupportsIndex, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from kith import _kith
+from kith._arrays import Array, VectorsLike, as_queries, as_vectors, to_numpy
+from kith._files import path_bytes
+from kith._kith import CallOptions
+from kith._libraries import library_of
+from kith._options import calling, check_device, flag, text, whole_number
+from kith._progress import Progress
+
+PathLike = Union[str, "os.PathLike[str]"]
+Floats = npt.NDArray[np.float32]
+Compiled = TypeVar("Compiled", _kith.ProductQuantizer, _kith.ScalarQuantizer)
+Self = TypeVar("Self", bound="_Quantizer[Any]")
+
+
+class _Quantizer(Generic[Compiled]):
+    """What both quantizers do alike."""
+
+    _compiled: Compiled
+
+    def __init__(self, device: str) -> None:
+        self._device = check_device(device)
+        self._training = threading.Lock()
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something to encode with."""
+        return self._compiled.trained
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors; 0 before training."""
+        return self._compiled.cols
+
+    @property
+    def code_bytes(self) -> int:
+        """Of a vector's code; 0 before training."""
+        return self._compiled.code_bytes
+
+    def train(
+        self: Self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Self:
+        """Learn from `x`.
+
+        Parameters
+        ----------
+        x : array_like (rows, dimension), or path
+            Vectors like those that will be encoded, or a file of them (see `read_vectors`).
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+
+        Returns
+        -------
+        This object.
+        """
+        with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            if isinstance(x, (str, os.PathLike)):
+                self._compiled.train_file(path_bytes(x), options)
+            else:
+                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
+        return self
+
+    def encode(
+        self,
+        x: VectorsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Array:
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array."""
+        with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            rows = as_vectors(x, "x", options.stream)[0]
+            return library_of(x).from_host(self._compiled.encode(rows, options), x)
+
+    def decode(
+        self,
+        codes: VectorsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Array:
+        """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array."""
+        with self._calling(codes, threads, memory_limit, device_memory_limit, progress) as options:
+            rows = as_vectors(codes, "codes", options.stream)[0]
+            return library_of(codes).from_host(self._compiled.decode(rows, options), codes)
+
+    def _lookup_table(
+        self, queries: VectorsLike, metric: str, axes: tuple[int, int], threads: SupportsIndex
+    ) -> npt.NDArray[np.float32]:
+        with self._calling(queries, threads, None, None, progress=False) as options:
+            rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
+            name = text(metric, "metric")
+            table = self._compiled.lookup_table(rows, name, axes[0] * axes[1], options)
+            return table.reshape(axes if single else (table.shape[0], *axes))
+
+    def _calling(
+        self,
+        x: object,
+        threads: SupportsIndex,
+        memory_limit: SupportsIndex | None,
+        device_memory_limit: SupportsIndex | None,
+        progress: Progress,
+    ) -> AbstractContextManager[CallOptions]:
+        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
+
+
+class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
+    """A vector as the numbers of the codewords nearest to its sub-vectors.
+
+    Training is a k-means of each sub-vector; codes are exact. The same vectors, parameters and seed give the same bytes
+    for any number of threads and on every device.
+
+    Parameters
+    ----------
+    parts : int
+        Sub-vectors; must divide the dimension.
+    bits : int, default 8
+        Of a sub-vector's code, 4 to 8: 2**bits codewords for each.
+    seed : int, default 0
+        Of the random numbers; not negative.
+    device : str, default "auto"
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
+        there and predicted to be faster.
+    check_finite : bool, default True
+        Refuse NaN and infinities, naming the row.
+
+    Notes
+    -----
+    A code takes ``(parts * bits + 7) // 8`` bytes: sub-codes one after the other from the lowest bit on, as in FAISS.
+    Vectors are taken as `kith.knn` takes them; those of float64 and wide integers are rounded to float32.
+
+    A quantizer can be pickled and copied, trained or not.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.repeat(np.arange(16, dtype=np.float32), 80).reshape(-1, 2)
+    >>> quantizer = kith.ProductQuantizer(2, bits=4).train(x)
+    >>> codes = quantizer.encode(x)
+    >>> codes.shape, codes.dtype
+    ((640, 1), dtype('uint8'))
+    >>> bool((quantizer.decode(codes) == x).all())
+    True
+    """
+
+    def __init__(
+        self,
+        parts: SupportsIndex,
+        *,
+        bits: SupportsIndex = 8,
+        seed: SupportsIndex = 0,
+        device: str = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        super().__init__(device)
+        number = whole_number(seed, "seed")
+        if number < 0:
+            raise ValueError(f"seed = {number}; it must not be negative")
+        self._parameters = (
+            whole_number(parts, "parts"),
+            whole_number(bits, "bits"),
+            number,
+            flag(check_finite, "check_finite"),
+        )
+        self._compiled = _kith.ProductQuantizer(*self._parameters)
+
+    @classmethod
+    def of_codewords(cls, codewords: npt.ArrayLike, **parameters: Any) -> ProductQuantizer:
+        """A quantizer with these codewords, (parts, 2**bits, columns of a part), as if trained.
+
+        `parameters` are those of `ProductQuantizer`, without `parts` and `bits`.
+        """
+        given = np.ascontiguousarray(to_numpy(codewords, "codewords"), dtype=np.float32)
+        bits = given.shape[1].bit_length() - 1 if given.ndim == 3 else -1
+        if given.ndim != 3 or 1 << max(bits, 0) != given.shape[1]:
+            raise ValueError(f"codewords have the shape {given.shape}; it must be (parts, 2**bits, columns of a part)")
+        quantizer = cls(given.shape[0], bits=bits, **parameters)
+        quantizer._compiled.set_values(given.reshape(-1))
+        return quantizer
+
+    @property
+    def parts(self) -> int:
+        """Sub-vectors."""
+        return self._parameters[0]
+
+    @property
+    def bits(self) -> int:
+        """Of a sub-vector's code."""
+        return self._parameters[1]
+
+    @property
+    def codewords(self) -> Floats:
+        """A copy of what was trained: (parts, 2**bits, columns of a part)."""
+        return self._compiled.values().reshape(self.parts, 1 << self.bits, -1)
+
+    def lookup_table(
+        self, queries: VectorsLike, metric: str = "sqeuclidean", *, threads: SupportsIndex = 0
+    ) -> Floats:
+        """What each codeword adds to the distance of a query and a code: (queries, parts, 2**bits).
+
+        `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (parts, 2**bits).
+        """
+        return self._lookup_table(queries, metric, (self.parts, 1 << self.bits), threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the parameters and the codewords."""
+        values = self._compiled.values().reshape(-1) if self.trained else None
+        return {"device": self._device, "parameters": self._parameters, "values": values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _Quantizer.__init__(self, state["device"])
+        self._parameters = state["parameters"]
+        self._compiled = _kith.ProductQuantizer(*self._parameters)
+        if state["values"] is not None:
+            self._compiled.set_values(state["values"])
+
+    def __repr__(self) -> str:
+        return f"kith.ProductQuantizer({self.parts}, bits={self.bits})"
+
+
+class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
+    """A vector with each value rounded to a few bits, between the least and largest of its column in training.
+
+    Codes are FAISS's for the same ranges, and the same on every device.
+
+    Parameters
+    ----------
+    bits : {8, 6, 4, 16}, default 8
+        Of a value; 16 stores float16 and needs nothing from the vectors that it is trained with but their dimension.
+    device : str, default "auto"
+        As in `ProductQuantizer`.
+    check_finite : bool, default True
+        Refuse NaN and infinities, naming the row.
+
+    Notes
+    -----
+    A code takes ``(dimension * bits + 7) // 8`` bytes. Values beyond a range go to its end; with 16 bits a value that
+    float16 cannot hold is refused.
+
+    A quantizer can be pickled and copied, trained or not.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.linspace(0, 1, 256, dtype=np.float32).reshape(-1, 1)
+    >>> quantizer = kith.ScalarQuantizer(8).train(x)
+    >>> bool(np.abs(quantizer.decode(quantizer.encode(x)) - x).max() < 0.002)
+    True
+    """
+
+    def __init__(
+        self,
+        bits: SupportsIndex = 8,
+        *,
+        device: str = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        super().__init__(device)
+        self._parameters = whole_number(bits, "bits"), flag(check_finite, "check_finite")
+        self._compiled = _kith.ScalarQuantizer(*self._parameters)
+
+    @classmethod
+    def of_ranges(cls, least: npt.ArrayLike, span: npt.ArrayLike, **parameters: Any) -> ScalarQuantizer:
+        """A quantizer with these ranges, one value of each for every column, as if trained.
+
+        `parameters` are those of `ScalarQuantizer`.
+        """
+        given = [np.asarray(to_numpy(x, name), dtype=np.float32) for x, name in ((least, "least"), (span, "span"))]
+        if given[0].ndim != 1 or given[0].shape != given[1].shape:
+            raise ValueError(f"least and span have the shapes {given[0].shape} and {given[1].shape}; both must be 1-D")
+        quantizer = cls(**parameters)
+        quantizer._compiled.set_values(given[0].size, np.concatenate(given))
+        return quantizer
+
+    @property
+    def bits(self) -> int:
+        """Of a value's code."""
+        return self._parameters[0]
+
+    @property
+    def least(self) -> Floats:
+        """The least value of each column in training; none for 16 bits."""
+        return self._compiled.values().reshape(-1)[: self.dimension]
+
+    @property
+    def span(self) -> Floats:
+        """How far the largest value of each column was from the least; none for 16 bits."""
+        return self._compiled.values().reshape(-1)[self.dimension :]
+
+    def lookup_table(
+        self, queries: VectorsLike, metric: str = "sqeuclidean", *, threads: SupportsIndex = 0
+    ) -> Floats:
+        """What each code of each column adds to the distance of a query and a vector: (queries, dimension, 2**bits).
+
+        `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (dimension, 2**bits).
+        There is none for 16 bits.
+        """
+        return self._lookup_table(queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the parameters and the ranges."""
+        values = self._compiled.values().reshape(-1) if self.trained else None
+        return {"device": self._device, "parameters": self._parameters, "cols": self.dimension, "values": values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _Quantizer.__init__(self, state["device"])
+        self._parameters = state["parameters"]
+        self._compiled = _kith.ScalarQuantizer(*self._parameters)
+        if state["values"] is not None:
+            self._compiled.set_values(state["cols"], state["values"])
+
+    def __repr__(self) -> str:
+        return f"kith.ScalarQuantizer({self.bits})"

@@ -1,0 +1,285 @@
+"""Transforms: what vectors go through before they are compressed or searched."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, SupportsIndex, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from kith import _kith
+from kith._arrays import Array, VectorsLike, as_vectors
+from kith._device_arrays import fill_on_device
+from kith._files import path_bytes
+from kith._kith import CallOptions
+from kith._libraries import library_of
+from kith._options import calling, check_device, flag, text, whole_number
+from kith._progress import Progress
+
+PathLike = Union[str, "os.PathLike[str]"]
+Floats = npt.NDArray[np.float32]
+Self = TypeVar("Self", bound="Transform")
+
+_LINEAR = 0  # the first kind of a step
+
+
+class Transform:
+    """Steps that vectors go through: rotations, fewer or more columns, a common centre or length.
+
+    Parameters
+    ----------
+    steps : str
+        As in FAISS's factory strings, divided by commas: ``"PCA64"`` (centred, then the 64 directions in which vectors
+        differ most), ``"OPQ16"`` or ``"OPQ16_64"`` (rotated for product codes of 16 parts, to 64 columns), ``"RR"`` or
+        ``"RR64"`` (a random rotation), ``"Centre"`` (less the mean), ``"L2norm"`` (to length 1), ``"Pad128"`` (zeros
+        behind).
+    seed : int, default 0
+        Of the random numbers; not negative.
+    device : str, default "auto"
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
+        there and predicted to be faster. Training works on the host's threads whatever the device.
+    check_finite : bool, default True
+        Refuse NaN and infinities, naming the row.
+
+    Notes
+    -----
+    Training uses a sample of 65,536 vectors, or for PCA 16 for each column where that is more. The same vectors and seed
+    give the same bytes on every machine. `apply` computes products in float64, rounded once: the same bytes on every
+    device.
+
+    Vectors are taken as `kith.knn` takes them; those of float64 and wide integers are rounded to float32. A transform can
+    be pickled and copied, trained or not.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.random.default_rng(1).normal(size=(100, 8)).astype(np.float32)
+    >>> transform = kith.Transform("L2norm,RR16").train(x)
+    >>> y = transform.apply(x)
+    >>> y.shape, bool(np.allclose((y**2).sum(1), 1))
+    ((100, 16), True)
+    """
+
+    def __init__(
+        self,
+        steps: str,
+        *,
+        seed: SupportsIndex = 0,
+        device: str = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        number = whole_number(seed, "seed")
+        if number < 0:
+            raise ValueError(f"seed = {number}; it must not be negative")
+        self._parameters = text(steps, "steps"), number, flag(check_finite, "check_finite")
+        self._set_up(check_device(device))
+
+    def _set_up(self, device: str) -> None:
+        self._device = device
+        self._training = threading.Lock()
+        self._compiled = _kith.VectorTransform(*self._parameters)
+
+    @property
+    def steps(self) -> str:
+        """What was asked for."""
+        return self._parameters[0]
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something to apply."""
+        return self._compiled.trained
+
+    @property
+    def columns_in(self) -> int:
+        """Columns of vectors that go in; 0 before training."""
+        return self._compiled.columns_in
+
+    @property
+    def columns_out(self) -> int:
+        """Columns of vectors that come out; 0 before training."""
+        return self._compiled.columns_out
+
+    @property
+    def learnt(self) -> list[dict[str, Any]]:
+        """A copy of what was trained, step by step: name, matrix (out, in) and offset (out,), each where there is one.
+
+        A vector x becomes ``matrix @ x + offset``. PCA is two steps, less the mean and a rotation.
+        """
+        found = []
+        for kind, name, columns, out, matrix, offset in self._compiled.steps():
+            part: dict[str, Any] = {"name": name, "in": columns, "out": out}
+            if kind == _LINEAR:
+                part["matrix"] = matrix.reshape(out, columns)
+            if offset.size:
+                part["offset"] = offset
+            found.append(part)
+        return found
+
+    def train(
+        self: Self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Self:
+        """Learn from `x`.
+
+        Parameters
+        ----------
+        x : array_like (rows, dimension), or path
+            Vectors like those that will be transformed, or a file of them (see `read_vectors`).
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+
+        Returns
+        -------
+        This object.
+        """
+        with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            if isinstance(x, (str, os.PathLike)):
+                self._compiled.train_file(path_bytes(x), options)
+            else:
+                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
+        return self
+
+    def apply(
+        self,
+        x: VectorsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Array:
+        """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array, where `x` lies."""
+        with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            return self._run(x, options, self._compiled.apply, self.columns_out)
+
+    def reverse(
+        self,
+        x: VectorsLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Array:
+        """The way back: vectors of the original space, (rows, columns_in), as near as what was dropped allows.
+
+        Vectors of unit length stay so: their lengths are not known any more.
+        """
+        with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            return self._run(x, options, self._compiled.reverse, self.columns_in)
+
+    def _run(self, x: VectorsLike, options: CallOptions, step: Any, columns: int) -> Array:
+        rows = as_vectors(x, "x", options.stream)[0]
+        if isinstance(rows, _kith.DeviceArray):
+            wanted = (rows.shape[0], columns)
+            return fill_on_device(x, wanted, rows.device, options.stream, partial(step, rows, options))
+        return library_of(x).from_host(step(rows, options, None), x)
+
+    def _calling(
+        self,
+        x: object,
+        threads: SupportsIndex,
+        memory_limit: SupportsIndex | None,
+        device_memory_limit: SupportsIndex | None,
+        progress: Progress,
+    ) -> AbstractContextManager[CallOptions]:
+        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the parameters and what was trained."""
+        trained = self._compiled.steps() if self.trained else None
+        return {"device": self._device, "parameters": self._parameters, "trained": trained}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._parameters = state["parameters"]
+        self._set_up(state["device"])
+        if state["trained"] is not None:
+            self._compiled.set_steps(state["trained"])
+
+    def __repr__(self) -> str:
+        return f"kith.Transform({self.steps!r})"
+
+
+class PCA(Transform):
+    """The directions in which vectors differ most: ``Transform("PCA64")`` for 64 columns.
+
+    Parameters
+    ----------
+    columns : int
+        How many directions are kept.
+    seed, device, check_finite
+        As in `Transform`.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> x = np.outer(np.arange(50.0), [3, 4]).astype(np.float32)
+    >>> pca = kith.PCA(1).train(x)
+    >>> bool(np.allclose(pca.reverse(pca.apply(x)), x, atol=1e-4))
+    True
+    """
+
+    def __init__(self, columns: SupportsIndex, **parameters: Any) -> None:
+        super().__init__(f"PCA{whole_number(columns, 'columns')}", **parameters)
+
+    @property
+    def mean(self) -> Floats:
+        """What is taken from every vector."""
+        return np.asarray(-self.learnt[0]["offset"], np.float32)
+
+    @property
+    def components(self) -> Floats:
+        """The directions, one in each row."""
+        return np.asarray(self.learnt[1]["matrix"], np.float32)
+
+
+class OPQ(Transform):
+    """A rotation for product codes: ``Transform("OPQ16_64")`` for 16 parts and 64 columns.
+
+    Parameters
+    ----------
+    parts : int
+        Of the product codes; must divide the columns.
+    columns : int, optional
+        That come out, fewer, as many or more than go in; by default as many.
+    seed, device, check_finite
+        As in `Transform`.
+    """
+
+    def __init__(self, parts: SupportsIndex, columns: SupportsIndex | None = None, **parameters: Any) -> None:
+        name = f"OPQ{whole_number(parts, 'parts')}"
+        super().__init__(name if columns is None else f"{name}_{whole_number(columns, 'columns')}", **parameters)
+
+    @property
+    def rotation(self) -> Floats:
+        """The matrix, (columns_out, columns_in)."""
+        return np.asarray(self.learnt[0]["matrix"], np.float32)
+
+
+class RandomRotation(Transform):
+    """A random rotation: ``Transform("RR64")`` for 64 columns. Lengths and distances stay, unless columns are dropped.
+
+    Parameters
+    ----------
+    columns : int, optional
+        That come out, fewer, as many or more than go in; by default as many.
+    seed, device, check_finite
+        As in `Transform`.
+    """
+
+    def __init__(self, columns: SupportsIndex | None = None, **parameters: Any) -> None:
+        super().__init__("RR" if columns is None else f"RR{whole_number(columns, 'columns')}", **parameters)
+
+    @property
+    def rotation(self) -> Floats:
+        """The matrix, (columns_out, columns_in)."""
+        return np.asarray(self.learnt[0]["matrix"], np.float32)

@@ -1,0 +1,42 @@
+// How squared distances to few centres are screened in f32, and when that is certain.
+//
+// The sum of (x - c)^2 in f32 has no cancellation: every term is at least 0, each has been rounded twice, and each is
+// added once, in any order. So it is within (cols + 2) roundings of the true sum, relatively, and so is the canonical
+// key within one. Where the second smallest sum is above the smallest by more than a few times that, the centre of the
+// smallest is the nearest by canonical keys too, and no other has an equal one. Sums below the normal numbers are off
+// by absolute amounts. An infinite or missing sum is never certain.
+#pragma once
+
+#include "core/host_device.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace kith {
+
+// Rows of up to so many columns, in registers, are compared with up to so many centres, in shared memory.
+inline constexpr int64_t kFewCentreCols = 64;
+inline constexpr int64_t kFewCentres = 256;
+inline constexpr int64_t kFewCentreValues = 4096;
+
+// Columns as they are stored with zeros after the last: one kernel for each number.
+constexpr int64_t few_centre_width(int64_t cols) {
+  for (const int64_t width : {4, 8, 16, 24, 32, 48}) {
+    if (cols <= width) return width;
+  }
+  return 64;
+}
+
+// Whether every pair is compared directly; else products on the matrix units leave some.
+constexpr bool suits_few_centres(int64_t centres, int64_t cols) {
+  return cols <= kFewCentreCols && centres <= kFewCentres && centres * few_centre_width(cols) <= kFewCentreValues;
+}
+
+// Sums above this are of no centre that could be the nearest, where `least` is the smallest sum.
+KITH_HOST_DEVICE constexpr float few_centre_limit(float least, int64_t cols) {
+  constexpr float kRounding = 0x1p-24f;
+  constexpr float kLeastNormals = 0x1p-140f;
+  return least * (1.0f + 4.0f * static_cast<float>(cols + 8) * kRounding) + kLeastNormals;
+}
+
+}  // namespace kith

@@ -1,0 +1,142 @@
+#include "exact/range_runs_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace kith {
+namespace {
+
+constexpr uint32_t kNoExtremes[2] = {0xFFFFFFFFu, 0};
+
+}  // namespace
+
+DeviceRangeRuns::DeviceRangeRuns(int64_t rows, std::shared_ptr<const DeviceContext> context, const Resources& resources)
+    : row_bits_(static_cast<int>(std::bit_width(static_cast<uint64_t>(rows - 1)))),
+      context_(std::move(context)),
+      resources_(resources),
+      extremes_(sizeof kNoExtremes, "the rows in range", context_, resources) {
+  clear();
+}
+
+void DeviceRangeRuns::clear() {
+  parts_.clear();
+  runs_.clear();
+  counted_ = filled_ = 0;
+  by_key_ = by_row_ = single_ = true;
+  overflowed_ = false;
+  context_->copy(extremes(), kNoExtremes, sizeof kNoExtremes);
+}
+
+uint64_t* DeviceRangeRuns::add(int64_t rows, Order order) {
+  counted_ += rows;
+  if (overflowed_ || rows == 0) return nullptr;
+  try {
+    parts_.emplace_back(rows * 8, "the rows in range", context_, resources_);
+  } catch (const OutOfMemory&) {
+    overflowed_ = true;
+    parts_.clear();
+    runs_.clear();
+    return nullptr;
+  }
+  filled_ = 0;
+  by_key_ = by_key_ && order == Order::by_key;
+  by_row_ = by_row_ && order == Order::by_row;
+  return reinterpret_cast<uint64_t*>(parts_.back().data());
+}
+
+void DeviceRangeRuns::add_run(uint32_t query, uint32_t count) {
+  if (count == 0) return;
+  runs_.push_back({reinterpret_cast<const uint64_t*>(parts_.back().data()) + filled_, 0, count, query});
+  filled_ += count;
+}
+
+std::vector<int64_t> DeviceRangeRuns::place(int64_t queries) {
+  std::vector<int64_t> offsets(static_cast<size_t>(queries) + 1, 0);
+  for (const PlacedRun& run : runs_) {
+    int64_t& count = offsets[run.query + 1];
+    single_ = single_ && count == 0;
+    count += run.count;
+  }
+  for (size_t q = 1; q < offsets.size(); ++q) offsets[q] += offsets[q - 1];
+  std::vector<int64_t> places(offsets.begin(), offsets.end() - 1);
+  for (PlacedRun& run : runs_) {
+    run.to = places[run.query];
+    places[run.query] += run.count;
+  }
+  return offsets;
+}
+
+// Of all rows. A query has one bit at least, since a key has up to 32 and a row 31.
+RangeWord DeviceRangeRuns::word() const {
+  uint32_t found[2];
+  context_->copy(found, extremes(), sizeof found);
+  context_->synchronize();
+  RangeWord word;
+  word.least = found[0];
+  word.key_bits = static_cast<int>(std::bit_width(found[1] - found[0]));
+  word.row_bits = row_bits_;
+  return word;
+}
+
+void DeviceRangeRuns::sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device,
+                           const RangeOutput& out) const {
+  const RangeWord form = word();
+  const auto queries = static_cast<int64_t>(offsets.size()) - 1;
+  // As many queries at a time as a word tells apart, and no more than the sort counts.
+  const int64_t most = form.query_bits() >= 31 ? queries : std::min(queries, int64_t{1} << form.query_bits());
+  int64_t largest = 0;
+  for (int64_t q = 0; q < queries; q += most) {
+    largest =
+        std::max(largest, offsets[static_cast<size_t>(std::min(q + most, queries))] - offsets[static_cast<size_t>(q)]);
+  }
+  const DeviceBuffer words[2] = {{largest * 8, "sorting the rows in range", context_, resources_},
+                                 {largest * 8, "sorting the rows in range", context_, resources_}};
+  const DeviceBuffer memory(sort_words_bytes(largest), "sorting the rows in range", context_, resources_);
+  uint64_t* const both[2] = {reinterpret_cast<uint64_t*>(words[0].data()),
+                             reinterpret_cast<uint64_t*>(words[1].data())};
+  // Runs are sorted by query, so that those of some queries lie together.
+  auto next = runs_.begin();
+  for (int64_t q = 0; q < queries; q += most) {
+    const int64_t last = std::min(q + most, queries);
+    const auto end = std::partition_point(next, runs_.end(), [&](const PlacedRun& run) { return run.query < last; });
+    const int64_t first = offsets[static_cast<size_t>(q)];
+    const int64_t count = offsets[static_cast<size_t>(last)] - first;
+    launch_pack_runs(on_device + (next - runs_.begin()), end - next, static_cast<uint32_t>(q), first, form, both[0],
+                     context_->stream());
+    const int query_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(last - q - 1)));
+    const int sorted = sort_words(both, count, by_row_ ? form.row_bits : 0, form.row_bits + form.key_bits + query_bits,
+                                  memory.data(), memory.bytes(), context_->stream());
+    launch_write_words(both[sorted], count, form, {out.metric, out.ids + first, out.distances + first},
+                       context_->stream());
+    next = end;
+  }
+}
+
+bool DeviceRangeRuns::write(int64_t queries, int64_t* offsets, const RangeOutput& out) {
+  const std::vector<int64_t> places = place(queries);
+  context_->copy(offsets, places.data(), static_cast<int64_t>(places.size()) * 8);
+  if (runs_.empty()) return true;
+  std::stable_sort(runs_.begin(), runs_.end(),
+                   [](const PlacedRun& a, const PlacedRun& b) { return a.query < b.query; });
+  try {
+    const DeviceBuffer table(static_cast<int64_t>(runs_.size() * sizeof(PlacedRun)), "the rows in range", context_,
+                             resources_);
+    const auto* const on_device = reinterpret_cast<const PlacedRun*>(table.data());
+    context_->copy(table.data(), runs_.data(), table.bytes());
+    if (single_ && by_key_) {
+      launch_write_runs(on_device, static_cast<int64_t>(runs_.size()), out, context_->stream());
+    } else {
+      sort(places, on_device, out);
+    }
+    return true;
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+}
+
+}  // namespace kith

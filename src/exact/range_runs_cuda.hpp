@@ -1,0 +1,63 @@
+// range_runs.hpp in a GPU's memory: what was found stays there, and is put together, sorted and written out there.
+//
+// Memory: 8 bytes for each row found; 16 more while they are sorted, where that is needed. All work is enqueued on the
+// context's stream.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "cuda/device_buffer.hpp"
+#include "kernels/rerank/range_order_cuda.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class DeviceRangeRuns {
+ public:
+  // Row numbers are below `rows`.
+  DeviceRangeRuns(int64_t rows, std::shared_ptr<const DeviceContext> context, const Resources& resources);
+
+  // The order of a part's runs.
+  enum class Order : uint8_t {
+    by_key,  // sorted
+    by_row,  // in the order of the rows, which come after those of all parts before
+  };
+  // Counts the rows of a part, and gives room for them; null where they are only counted, or none. Runs are added in
+  // the order in which they lie there; no query has two.
+  uint64_t* add(int64_t rows, Order order);
+  void add_run(uint32_t query, uint32_t count);
+  // The least and the largest ordered key of all: whoever fills a part keeps them.
+  uint32_t* extremes() const { return reinterpret_cast<uint32_t*>(extremes_.data()); }
+
+  bool overflowed() const { return overflowed_; }
+  int64_t counted() const { return counted_; }
+  void clear();
+  void only_count() { overflowed_ = true; }
+
+  // Each query's rows, sorted, and where they begin: `queries` + 1 offsets. False where there is no memory to sort in.
+  bool write(int64_t queries, int64_t* offsets, const RangeOutput& out);
+
+ private:
+  // Places for the runs; returns the offsets.
+  std::vector<int64_t> place(int64_t queries);
+  void sort(const std::vector<int64_t>& offsets, const PlacedRun* on_device, const RangeOutput& out) const;
+  RangeWord word() const;
+
+  const int row_bits_;
+  std::shared_ptr<const DeviceContext> context_;
+  Resources resources_;
+  DeviceBuffer extremes_;
+  std::vector<DeviceBuffer> parts_;
+  std::vector<PlacedRun> runs_;
+  int64_t filled_ = 0;  // of the last part
+  int64_t counted_ = 0;
+  bool by_key_ = true;  // all parts are
+  bool by_row_ = true;  // all parts are
+  bool single_ = true;  // no query has two runs
+  bool overflowed_ = false;
+};
+
+}  // namespace kith

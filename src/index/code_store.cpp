@@ -1,0 +1,64 @@
+#include "index/code_store.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kPurpose = "the index's codes";
+
+}  // namespace
+
+CodeStore::CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes) : codec_(std::move(codec)) {
+  rows_ = codes.size() / codec_->format().bytes();
+  if (rows_ > 0) blocks_.push_back(std::make_shared<Block>(Block{std::move(codes), 0}));
+}
+
+CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) const {
+  const int64_t each = codec_->format().bytes();
+  CodeStore after = *this;
+  after.rows_ += rows.rows();
+  int64_t first_row = rows_;
+  while (!after.blocks_.empty() && rows_ - after.blocks_.back()->first_row <= 3 * (after.rows_ - first_row)) {
+    first_row = after.blocks_.back()->first_row;
+    after.blocks_.pop_back();
+  }
+  auto block = std::make_shared<Block>();
+  block->first_row = first_row;
+  block->codes = HostArray<uint8_t>((after.rows_ - first_row) * each, kPurpose, resources);
+  uint8_t* to = block->codes.data();
+  for (size_t b = after.blocks_.size(); b < blocks_.size(); ++b) {
+    to = std::copy(blocks_[b]->codes.begin(), blocks_[b]->codes.end(), to);
+  }
+  codec_->encode(rows, to, resources);
+  after.blocks_.push_back(std::move(block));
+  return after;
+}
+
+CodeStore CodeStore::kept(const KeptRows& kept, const Resources& resources) const {
+  const int64_t each = codec_->format().bytes();
+  HostArray<uint8_t> left(kept.count() * each, kPurpose, resources);
+  int64_t at = 0;
+  for (int64_t row = 0; row < rows_; ++row) {
+    if (!keeps(kept.bits(), row)) continue;
+    std::memcpy(left.data() + at++ * each, code(row), static_cast<size_t>(each));
+  }
+  return {codec_, std::move(left)};
+}
+
+const uint8_t* CodeStore::code(int64_t row) const {
+  const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), row,
+                                      [](int64_t wanted, const auto& block) { return wanted < block->first_row; });
+  const Block& block = **(after - 1);
+  return block.codes.data() + (row - block.first_row) * codec_->format().bytes();
+}
+
+HostArray<uint8_t> CodeStore::copy(const Resources& resources) const {
+  HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
+  uint8_t* to = all.data();
+  for (const auto& block : blocks_) to = std::copy(block->codes.begin(), block->codes.end(), to);
+  return all;
+}
+
+}  // namespace kith

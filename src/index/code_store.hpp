@@ -1,0 +1,48 @@
+// Codes of an index's rows in the order of rows, in immutable blocks that versions share; merged like those of a Flat
+// index, so that n single adds cost n log n copies.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "quantize/codec.hpp"
+#include "rows/kept_rows.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class CodeStore {
+ public:
+  explicit CodeStore(std::shared_ptr<const Codec> codec) : codec_(std::move(codec)) {}
+  // Takes codes of so many rows.
+  CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes);
+
+  const Codec& codec() const { return *codec_; }
+  int64_t rows() const { return rows_; }
+  int64_t bytes() const { return rows_ * codec_->format().bytes(); }
+
+  // With rows of any dtype, in host memory, behind the others.
+  CodeStore added(const MatrixView& rows, const Resources& resources) const;
+  // Less the rows that are not kept.
+  CodeStore kept(const KeptRows& kept, const Resources& resources) const;
+
+  const uint8_t* code(int64_t row) const;
+  // Of all rows, one after the other.
+  HostArray<uint8_t> copy(const Resources& resources) const;
+
+ private:
+  struct Block {
+    HostArray<uint8_t> codes;
+    int64_t first_row = 0;
+  };
+
+  std::shared_ptr<const Codec> codec_;
+  std::vector<std::shared_ptr<const Block>> blocks_;
+  int64_t rows_ = 0;
+};
+
+}  // namespace kith

@@ -1,0 +1,40 @@
+// Factory strings, in FAISS's grammar: parts divided by commas, in this order.
+//
+//   IDMap                      nothing: every index takes ids
+//   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
+//   IVFn IVF                   lists; without a number the root of the rows
+//   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
+//   over) RFlat Refine(code)         what candidates are compared with again
+#pragma once
+
+#include <kith/index.hpp>
+
+#include "index/index_kind.hpp"
+#include "quantize/codec.hpp"
+#include "quantize/transform_training.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+struct FactorySpec {
+  std::vector<TransformSpec> transforms;
+  bool has_lists = false;
+  int64_t lists = 0;             // 0: as many as the root of the rows
+  std::optional<CodeSpec> code;  // none: the vectors as they are, in their dtype
+  bool refines = false;
+  std::optional<CodeSpec> refine;  // none: the vectors as they are
+};
+
+// Throws InvalidArgument that names the part and what is known.
+FactorySpec parse_factory(std::string_view factory);
+
+// Throws InvalidArgument for parameters that such an index cannot have.
+std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params);
+
+}  // namespace kith

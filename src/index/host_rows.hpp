@@ -1,0 +1,72 @@
+// Queries and results of an index that works on the host, wherever the caller's lie: those in a GPU's memory are
+// copied, the others are used as they are.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "cuda/device_memory.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+class HostRows {
+ public:
+  HostRows(const MatrixView& rows, const Resources& resources) : view_(rows) {
+    if (rows.space().host_readable()) return;
+    const int device = rows.space().device;
+    copy_ = MatrixBuffer(rows.dtype(), rows.rows(), rows.cols(), "a copy of the queries", resources);
+    const MutableMatrixView to = copy_.mutable_view();
+    const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+    wait_for_stream(device, resources);
+    if (rows.row_stride() == rows.cols()) {
+      copy_to_host(rows.data(), rows.rows() * row_bytes, device, to.data());
+    } else {
+      for (int64_t i = 0; i < rows.rows(); ++i) copy_to_host(rows.row(i), row_bytes, device, to.row(i));
+    }
+    view_ = to;
+  }
+
+  const MatrixView& view() const { return view_; }
+
+ private:
+  MatrixBuffer copy_;
+  MatrixView view_;
+};
+
+class HostNeighbors {
+ public:
+  HostNeighbors(const NeighborsView& out, const Resources& resources) : out_(out), view_(out) {
+    if (out.space.host_readable()) return;
+    found_ = Neighbors(out.queries, out.k, resources);
+    view_ = found_.view();
+  }
+
+  // Host memory to fill.
+  const NeighborsView& view() const { return view_; }
+
+  // To where the caller wants them.
+  void deliver(const Resources& resources) const {
+    if (out_.space.host_readable()) return;
+    const int64_t count = out_.queries * out_.k;
+    copy(view_.ids, count * static_cast<int64_t>(sizeof(int64_t)), out_.ids, resources);
+    copy(view_.distances, count * static_cast<int64_t>(sizeof(float)), out_.distances, resources);
+  }
+
+ private:
+  void copy(const void* from, int64_t bytes, void* to, const Resources& resources) const {
+    if (bytes == 0) return;
+    const MatrixView run(from, DType::u8, {1, bytes, bytes});
+    copy_to_device(run, static_cast<std::byte*>(to), out_.space.device, resources);
+  }
+
+  NeighborsView out_;
+  Neighbors found_;
+  NeighborsView view_;
+};
+
+}  // namespace kith

@@ -1,0 +1,153 @@
+#include "index/id_table.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+HostArray<int64_t> id_array(int64_t count, const Resources& resources) { return {count, "the ids", resources}; }
+
+}  // namespace
+
+std::shared_ptr<const IdTable::Block> IdTable::make_block(HostArray<int64_t> ids, int64_t first_row,
+                                                          const Resources& resources) {
+  auto block = std::make_shared<Block>();
+  block->first_row = first_row;
+  block->ids = std::move(ids);
+  const HostArray<int64_t>& own = block->ids;
+  if (std::is_sorted(own.begin(), own.end())) return block;
+  block->by_id = HostArray<uint32_t>(own.size(), "the order of the ids", resources);
+  std::iota(block->by_id.begin(), block->by_id.end(), 0u);
+  std::sort(block->by_id.begin(), block->by_id.end(), [&](uint32_t a, uint32_t b) { return own[a] < own[b]; });
+  return block;
+}
+
+int64_t IdTable::Block::place(int64_t id) const {
+  if (by_id.size() == 0) {
+    const int64_t* at = std::lower_bound(ids.begin(), ids.end(), id);
+    return at != ids.end() && *at == id ? at - ids.begin() : -1;
+  }
+  const uint32_t* at =
+      std::lower_bound(by_id.begin(), by_id.end(), id, [this](uint32_t p, int64_t wanted) { return ids[p] < wanted; });
+  return at != by_id.end() && ids[*at] == id ? int64_t{*at} : -1;
+}
+
+IdTable::IdTable(const int64_t* ids, int64_t rows, int64_t next_id, const Resources& resources)
+    : rows_(rows), next_id_(next_id) {
+  if (ids == nullptr || rows == 0) return;
+  HostArray<int64_t> copy = id_array(rows, resources);
+  std::copy(ids, ids + rows, copy.begin());
+  blocks_.push_back(make_block(std::move(copy), 0, resources));
+}
+
+int64_t IdTable::bytes() const {
+  int64_t total = 0;
+  for (const auto& block : blocks_) total += block->ids.bytes() + block->by_id.bytes();
+  return total;
+}
+
+int64_t IdTable::id(int64_t row) const {
+  if (plain()) return row;
+  const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), row,
+                                      [](int64_t wanted, const auto& block) { return wanted < block->first_row; });
+  const Block& block = **(after - 1);
+  return block.ids[row - block.first_row];
+}
+
+void IdTable::rows_to_ids(int64_t* rows, int64_t count) const {
+  if (plain()) return;
+  for (int64_t i = 0; i < count; ++i) {
+    if (rows[i] >= 0) rows[i] = id(rows[i]);
+  }
+}
+
+int64_t IdTable::row(int64_t id) const {
+  if (plain()) return id >= 0 && id < rows_ ? id : -1;
+  for (const auto& block : blocks_) {
+    const int64_t place = block->place(id);
+    if (place >= 0) return block->first_row + place;
+  }
+  return -1;
+}
+
+void IdTable::refuse_bad(const int64_t* ids, int64_t count, const Resources& resources) const {
+  HostArray<int64_t> sorted = id_array(count, resources);
+  for (int64_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || ids[i] == std::numeric_limits<int64_t>::max()) {
+      throw InvalidArgument(
+          fmt::format("id {} of row {} is not allowed: ids are at least 0 and below 2^63 - 1; nothing "
+                      "was added",
+                      ids[i], i));
+    }
+    if (row(ids[i]) >= 0) {
+      throw InvalidArgument(
+          fmt::format("id {} of row {} is in the index already; remove it first. Nothing was added", ids[i], i));
+    }
+    sorted[i] = ids[i];
+  }
+  std::sort(sorted.begin(), sorted.end());
+  const int64_t* twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    throw InvalidArgument(fmt::format("id {} is given to two rows; ids must differ. Nothing was added", *twice));
+  }
+}
+
+IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resources) const {
+  IdTable after = *this;
+  if (count == 0) return after;
+  after.rows_ += count;
+  if (ids == nullptr) {
+    if (next_id_ > std::numeric_limits<int64_t>::max() - count) {
+      throw InvalidArgument("no ids are left above the largest one; give the new rows ids of their own");
+    }
+    after.next_id_ += count;
+    if (plain() && next_id_ == rows_) return after;
+  } else {
+    refuse_bad(ids, count, resources);
+    after.next_id_ = std::max(next_id_, *std::max_element(ids, ids + count) + 1);
+  }
+  // The new ids, and before them those of the blocks that are at most twice as large.
+  Blocks& blocks = after.blocks_;
+  int64_t first_row = rows_;
+  while (!blocks.empty() && blocks.back()->size() <= 2 * (after.rows_ - first_row)) {
+    first_row = blocks.back()->first_row;
+    blocks.pop_back();
+  }
+  if (plain()) first_row = 0;
+  HostArray<int64_t> merged = id_array(after.rows_ - first_row, resources);
+  for (int64_t row = first_row; row < rows_; ++row) merged[row - first_row] = id(row);
+  int64_t* const own = merged.data() + (rows_ - first_row);
+  if (ids == nullptr) {
+    std::iota(own, own + count, next_id_);
+  } else {
+    std::copy(ids, ids + count, own);
+  }
+  blocks.push_back(make_block(std::move(merged), first_row, resources));
+  return after;
+}
+
+IdTable IdTable::kept(const KeptRows& kept, const Resources& resources) const {
+  IdTable after;
+  after.rows_ = kept.count();
+  after.next_id_ = next_id_;
+  if (!kept.leaves_some_out()) return *this;
+  if (kept.count() == 0) {  // a table all the same: the next row is not its own id
+    after.blocks_.clear();
+    return after;
+  }
+  HostArray<int64_t> left = id_array(kept.count(), resources);
+  int64_t at = 0;
+  for (int64_t row = 0; row < rows_; ++row) {
+    if (keeps(kept.bits(), row)) left[at++] = id(row);
+  }
+  after.blocks_.push_back(make_block(std::move(left), 0, resources));
+  return after;
+}
+
+}  // namespace kith

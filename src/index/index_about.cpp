@@ -1,0 +1,230 @@
+#include "index/index_about.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/name_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace kith {
+namespace {
+
+using Kind = TransformParts::Kind;
+
+constexpr NameTable<Kind, 4> kTransformNames{{{{Kind::linear, "linear"},
+                                               {Kind::shift, "shift"},
+                                               {Kind::unit_length, "unit_length"},
+                                               {Kind::padding, "padding"}}}};
+constexpr int64_t kMostTransforms = 1000;  // more than anybody has, few enough for names of sections
+
+// --- writing
+
+class AboutText {
+ public:
+  template <typename T>
+  void line(std::string_view key, const T& value) {
+    text_ += fmt::format("{} {}\n", key, value);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string code_text(const CodeFormat& format) {
+  switch (format.kind) {
+    case CodeKind::stored: return fmt::format("stored {} {}", format.cols, name_of(format.dtype));
+    case CodeKind::scalar: return fmt::format("scalar {} {}", format.cols, format.bits);
+    default: return fmt::format("product {} {} {}", format.cols, format.bits, format.parts);
+  }
+}
+
+void write_transforms(AboutText& text, const std::vector<TransformParts>& transforms) {
+  text.line("transforms", transforms.size());
+  for (const TransformParts& transform : transforms) {
+    text.line("transform", fmt::format("{} {} {} {}", kTransformNames.name(transform.kind),
+                                       transform.name.empty() ? "-" : transform.name, transform.in, transform.out));
+  }
+}
+
+// --- reading
+
+// Words of a line, behind its key.
+class Words {
+ public:
+  explicit Words(std::string_view line) : left_(line) {}
+
+  std::string_view next() {
+    if (left_.empty()) throw AboutProblem("a line ends early");
+    const size_t end = std::min(left_.find(' '), left_.size());
+    const std::string_view word = left_.substr(0, end);
+    left_.remove_prefix(std::min(end + 1, left_.size()));
+    return word;
+  }
+  template <typename T>
+  T number() {
+    const std::string_view word = next();
+    T value{};
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size()) {
+      throw AboutProblem(fmt::format("'{}' is not a number that can be here", word));
+    }
+    return value;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+class AboutReader {
+ public:
+  explicit AboutReader(std::string_view text) : left_(text) {}
+
+  bool is_next(std::string_view key) const {
+    return left_.size() > key.size() && left_.substr(0, key.size()) == key && left_[key.size()] == ' ';
+  }
+  std::string_view line(std::string_view key) {
+    const size_t end = left_.find('\n');
+    if (!is_next(key) || end == std::string_view::npos)
+      throw AboutProblem(fmt::format("no line '{}' where it should be", key));
+    const std::string_view value = left_.substr(key.size() + 1, end - key.size() - 1);
+    left_.remove_prefix(end + 1);
+    return value;
+  }
+  template <typename T = int64_t>
+  T number(std::string_view key) {
+    return Words(line(key)).number<T>();
+  }
+
+ private:
+  std::string_view left_;
+};
+
+// The name's value, by one of Kith's own parsers.
+template <typename Parse>
+auto parse_name(std::string_view name, const Parse& parse) {
+  try {
+    return parse(name);
+  } catch (const InvalidArgument& error) {
+    throw AboutProblem(error.what());
+  }
+}
+
+CodeFormat parse_code(std::string_view line) {
+  Words words(line);
+  const std::string_view kind = words.next();
+  CodeFormat format;
+  format.cols = words.number<int64_t>();
+  if (kind == "stored") {
+    format.kind = CodeKind::stored;
+    format.dtype = parse_name(words.next(), parse_dtype);
+    return format;
+  }
+  format.bits = words.number<int>();
+  format.kind = kind == "scalar" ? CodeKind::scalar : CodeKind::product;
+  if (format.kind == CodeKind::product) format.parts = words.number<int64_t>();
+  return format;
+}
+
+std::vector<TransformParts> read_transforms(AboutReader& reader) {
+  const auto count = reader.number("transforms");
+  if (count < 0 || count > kMostTransforms) throw AboutProblem(fmt::format("{} transforms", count));
+  std::vector<TransformParts> transforms(static_cast<size_t>(count));
+  for (TransformParts& transform : transforms) {
+    Words words(reader.line("transform"));
+    transform.kind =
+        parse_name(words.next(), [](std::string_view name) { return kTransformNames.parse(name, "transform"); });
+    const std::string_view name = words.next();
+    transform.name = name == "-" ? "" : name;
+    transform.in = words.number<int64_t>();
+    transform.out = words.number<int64_t>();
+  }
+  return transforms;
+}
+
+void require_same(std::string_view text, std::string_view again) {
+  if (text != again) throw AboutProblem("the text is not as Kith writes it");
+}
+
+}  // namespace
+
+std::string about_codec(const CodeFormat& format) {
+  AboutText text;
+  text.line("codec", code_text(format));
+  return text.take();
+}
+
+std::string about_transforms(const std::vector<TransformParts>& transforms) {
+  AboutText text;
+  write_transforms(text, transforms);
+  return text.take();
+}
+
+std::string about_index(const IndexParts& parts) {
+  AboutText text;
+  text.line("factory", parts.factory);
+  text.line("metric", name_of(parts.metric));
+  text.line("dtype", name_of(parts.dtype));
+  text.line("check_finite", static_cast<int>(parts.check_finite));
+  text.line("cols", parts.cols);
+  text.line("rows", parts.rows);
+  text.line("next_id", parts.next_id);
+  text.line("probes", parts.probes);
+  write_transforms(text, parts.transforms);
+  if (parts.lists) {
+    text.line("lists", parts.lists->lists);
+    text.line("residual", static_cast<int>(parts.lists->residual));
+    text.line("codec", code_text(parts.lists->codec.format));
+  }
+  if (parts.refine) {
+    text.line("refine_codec", code_text(parts.refine->codec.format));
+    text.line("refine_factor", parts.refine->factor);
+  }
+  return text.take();
+}
+
+CodeFormat parse_about_codec(std::string_view text) {
+  AboutReader reader(text);
+  const CodeFormat format = parse_code(reader.line("codec"));
+  require_same(text, about_codec(format));
+  return format;
+}
+
+std::vector<TransformParts> parse_about_transforms(std::string_view text) {
+  AboutReader reader(text);
+  std::vector<TransformParts> transforms = read_transforms(reader);
+  require_same(text, about_transforms(transforms));
+  return transforms;
+}
+
+IndexParts parse_about_index(std::string_view text) {
+  AboutReader reader(text);
+  IndexParts parts;
+  parts.factory = reader.line("factory");
+  parts.metric = parse_name(reader.line("metric"), parse_metric);
+  parts.dtype = parse_name(reader.line("dtype"), parse_dtype);
+  parts.check_finite = reader.number("check_finite") != 0;
+  parts.cols = reader.number("cols");
+  parts.rows = reader.number("rows");
+  parts.next_id = reader.number("next_id");
+  parts.probes = reader.number("probes");
+  parts.transforms = read_transforms(reader);
+  if (reader.is_next("lists")) {
+    ListParts& lists = parts.lists.emplace();
+    lists.lists = reader.number("lists");
+    lists.residual = reader.number("residual") != 0;
+    lists.codec.format = parse_code(reader.line("codec"));
+  }
+  if (reader.is_next("refine_codec")) {
+    RefineParts& refine = parts.refine.emplace();
+    refine.codec.format = parse_code(reader.line("refine_codec"));
+    refine.factor = reader.number<float>("refine_factor");
+  }
+  require_same(text, about_index(parts));
+  return parts;
+}
+
+}  // namespace kith

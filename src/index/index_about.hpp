@@ -1,0 +1,30 @@
+// The numbers and names of an index's parts as text, one a line: "metric l2". The section "about" of .kith files.
+//
+// There is one text for given parts. What is read is written again and compared, so that no other is taken.
+#pragma once
+
+#include "index/index_parts.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+// What is wrong with a text.
+class AboutProblem : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+std::string about_index(const IndexParts& parts);
+std::string about_codec(const CodeFormat& format);
+std::string about_transforms(const std::vector<TransformParts>& transforms);
+
+// Give parts without their arrays; throw AboutProblem.
+IndexParts parse_about_index(std::string_view text);
+CodeFormat parse_about_codec(std::string_view text);
+std::vector<TransformParts> parse_about_transforms(std::string_view text);
+
+}  // namespace kith

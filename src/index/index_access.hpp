@@ -1,0 +1,25 @@
+// An Index from inside the library: made of a kind that is not the factory's, taken apart for files and put together.
+#pragma once
+
+#include <kith/index.hpp>
+
+#include "index/index_kind.hpp"
+#include "index/index_parts.hpp"
+
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+class KITH_EXPORT IndexAccess {
+ public:
+  // `factory` is only its name.
+  static Index make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params = {});
+
+  // One version, whole. InvalidState for an index that must be trained and is not.
+  static IndexParts parts(const Index& index, const Resources& resources);
+  // Parts that were checked. The factory string is theirs.
+  static Index from_parts(IndexParts parts, const Resources& resources);
+};
+
+}  // namespace kith

@@ -1,0 +1,27 @@
+// Indexes, codecs and transforms in .kith files: their parts as sections of a container. docs/file-formats.md names
+// them.
+//
+// Saving copies nothing. Loading takes memory for the parts, under the limit, and checks them (index_parts_check.hpp):
+// a file that is damaged, or was made to do harm, is CorruptFile with the section that is wrong.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "index/index_parts.hpp"
+
+#include <string>
+#include <vector>
+
+namespace kith {
+
+void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources);
+IndexParts load_parts(const std::string& path, const Resources& resources);
+
+// A codec or transforms alone.
+void save_codec(const CodecParts& codec, const std::string& path, const Resources& resources);
+CodecParts load_codec(const std::string& path, const Resources& resources);
+void save_transforms(const std::vector<TransformParts>& transforms, const std::string& path,
+                     const Resources& resources);
+std::vector<TransformParts> load_transforms(const std::string& path, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,224 @@
+#include "index/lists_state.hpp"
+
+#include "core/memory_budget.hpp"
+#include "core/result_exit.hpp"
+#include "cuda/resolve_device.hpp"
+#include "exact/metric_unit.hpp"
+#include "index/host_rows.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/kept_rows.hpp"
+#include "rows/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostDefaultProbes = 64;
+
+// Calls use(queries as f32, first) for all of them, as many at a time as fit well.
+void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
+                       const std::function<void(const MatrixView&, int64_t)>& use) {
+  constexpr int64_t kTogether = 65536;
+  constexpr int64_t kShare = 4;  // of what is left
+  const bool widens = queries.dtype() != DType::f32;
+  const int64_t each = bytes_each + (widens ? array_bytes<float>(queries.cols()) : 0);
+  const int64_t fit = resources.host_memory()->available() / kShare / std::max<int64_t>(each, 1);
+  const int64_t together = std::clamp<int64_t>(fit, 1, kTogether);
+  MatrixBuffer wide(DType::f32, widens ? std::min(together, queries.rows()) : 0, queries.cols(), "queries as f32",
+                    resources);
+  for (int64_t first = 0; first < queries.rows(); first += together) {
+    const int64_t count = std::min(together, queries.rows() - first);
+    MatrixView some = queries.slice(first, count);
+    if (widens) {
+      for (int64_t i = 0; i < count; ++i) widen_row(some, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      some = wide.view().slice(0, count);
+    }
+    use(some, first);
+  }
+}
+
+}  // namespace
+
+int64_t ListsState::probes_for(int64_t asked) const {
+  const int64_t lists = model_->lists();
+  if (asked == 0) asked = probes_;
+  if (asked == 0) {
+    const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(lists))));
+    asked = std::min(root, kMostDefaultProbes);
+  }
+  return std::min(asked, lists);
+}
+
+Device ListsState::device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,
+                              const Resources& resources) const {
+  const auto pairs = static_cast<double>(queries.rows()) * static_cast<double>(content().rows) *
+                     static_cast<double>(probes) / static_cast<double>(model_->lists());
+  DeviceRequest request;
+  request.job = "a search of lists";
+  request.spaces = {queries.space(), out};
+  request.work = {2 * pairs * static_cast<double>(model_->cols()), static_cast<double>(codes_bytes()), 5e13};
+  request.fits = [](Device) { return true; };
+  request.description = [&] {
+    return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
+                       content().rows);
+  };
+  return resolve_device(request, resources);
+}
+
+void ListsState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                        const Resources& resources) const {
+  const bool on_host = queries.space().host_readable();
+  if (params_.check_finite && on_host) refuse_not_finite("query", queries, {0}, resources);
+  KeptRows kept(params.filter, content().rows, resources);
+  const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  const Device device = device_for(queries, out.space, search.probes, resources);
+  std::shared_ptr<const GpuLists> lists;
+  if (device.kind == DeviceKind::cuda) {
+    try {
+      lists = on_gpus_.get(device.index, [&] { return make_gpu_lists(device.index, *model_, segments_, resources); });
+    } catch (const OutOfMemory& error) {
+      if (resources.device().kind != DeviceKind::automatic || !on_host || !out.space.host_readable()) throw;
+      resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
+    }
+  }
+  if (lists == nullptr) return search_on_cpu(queries, search, out, resources);
+  search_on_gpu(*lists, queries, search, kept.count(), out, resources);
+}
+
+void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+                               const Resources& given) const {
+  const Resources resources = given.with_device(Device::cpu());
+  const ResultExit exit(params_.metric);
+  for_float_queries(queries, array_bytes<uint64_t>(search.k), resources, [&](const MatrixView& some, int64_t first) {
+    const HostArray<uint64_t> found(some.rows() * search.k, "the neighbours found", resources);
+    search_ivf(*model_, segments_, some, search, found.data(), resources);
+    for (int64_t i = 0; i < found.size(); ++i) {
+      out.ids[first * search.k + i] = exit.id(found[i]);
+      out.distances[first * search.k + i] = exit.distance(found[i]);
+    }
+  });
+}
+
+void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
+                               const NeighborsView& out, const Resources& resources) const {
+  const int64_t least = std::min(search.k, kept);  // that every query finds
+  const bool on_host = queries.space().host_readable();
+  const bool enough = search.probes == model_->lists() || (search.kept == nullptr && fewest_in(search.probes) >= least);
+  if (!on_host && queries.dtype() == DType::f32 && enough && model_->has_centres()) {
+    return lists.search(queries, search, params_.check_finite, out, resources);
+  }
+  const HostRows rows(queries, resources);
+  const HostNeighbors found(out, resources);
+  if (!on_host && params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+  for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t first) {
+    const NeighborsView& to = found.view();
+    const NeighborsView part{to.ids + first * to.k, to.distances + first * to.k, some.rows(), to.k, to.space};
+    lists.search(some, search, false, part, resources);
+    if (!enough) fill_up(some, search, least, part, resources);
+  });
+  found.deliver(resources);
+}
+
+void ListsState::fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
+                         const Resources& resources) const {
+  for (int64_t query = 0; query < out.queries; ++query) {
+    if (out.ids[query * out.k + least - 1] >= 0) continue;
+    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
+    search_on_cpu(queries.slice(query, 1), search, one, resources);
+  }
+}
+
+int64_t ListsState::fewest_in(int64_t probes) const {
+  std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
+  for (size_t list = 0; list < sizes.size(); ++list) {
+    for (const Segment& segment : segments_) sizes[list] += segment->size_of(static_cast<int64_t>(list));
+  }
+  std::nth_element(sizes.begin(), sizes.begin() + (probes - 1), sizes.end());
+  return std::accumulate(sizes.begin(), sizes.begin() + probes, int64_t{0});
+}
+
+RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
+                                        const Resources& resources) const {
+  if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+  if (!queries.space().host_readable() || !params.result_space.host_readable()) {
+    throw Unsupported("a range search of lists runs on the CPU: give queries in host memory, and take results there");
+  }
+  KeptRows kept(params.filter, content().rows, resources);
+  const IvfRange range{key_of(params_.metric, params.radius), probes_for(params.probes),
+                       kept.leaves_some_out() ? kept.bits(resources) : nullptr};
+  std::vector<CollectedHits> parts;
+  int64_t total = 0;
+  for_float_queries(queries, 0, resources, [&](const MatrixView& some, int64_t) {
+    parts.push_back(range_search_ivf(*model_, segments_, some, range, resources.with_device(Device::cpu())));
+    total += parts.back().size();
+  });
+  RangeNeighbors found(queries.rows(), total, resources);
+  const ResultExit exit(params_.metric);
+  int64_t query = 0;
+  int64_t at = 0;
+  found.offsets()[0] = 0;
+  for (CollectedHits& part : parts) {
+    for (int64_t i = 0; i < part.size(); ++i) {
+      found.ids()[at + i] = exit.id(part.neighbors()[i]);
+      found.distances()[at + i] = exit.distance(part.neighbors()[i]);
+    }
+    for (int64_t q = 0; q < part.queries(); ++q) found.offsets()[++query] = at + part.offsets()[q + 1];
+    at += part.size();
+    part = CollectedHits();
+  }
+  return found;
+}
+
+void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
+  HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
+  std::copy(rows, rows + out.rows(), wide.begin());
+  reconstruct_rows(*model_, segments_, wide.data(), out.rows(), out, resources);
+}
+
+int64_t ListsState::codes_bytes() const {
+  int64_t total = 0;
+  for (const Segment& segment : segments_) total += segment->bytes();
+  return total;
+}
+
+IndexBytes ListsState::bytes() const { return {model_->bytes() + codes_bytes(), on_gpus_.bytes()}; }
+
+void ListsState::describe(IndexInfo& info) const {
+  const int64_t lists = model_->lists();
+  info.lists = lists;
+  info.code_bytes = model_->codec->format().bytes();
+  double squares = 0;
+  for (int64_t list = 0; list < lists; ++list) {
+    int64_t size = 0;
+    for (const Segment& segment : segments_) size += segment->size_of(list);
+    info.longest = std::max(info.longest, size);
+    squares += static_cast<double>(size) * static_cast<double>(size);
+  }
+  const auto rows = static_cast<double>(content().rows);
+  info.imbalance = rows > 0 ? squares * static_cast<double>(lists) / (rows * rows) : 0;
+  info.parts.emplace_back("centres and code", model_->bytes());
+  info.parts.emplace_back("lists", codes_bytes());
+}
+
+void ListsState::give_parts(IndexParts& parts, const Resources& resources) const {
+  ListParts own;
+  own.lists = model_->lists();
+  own.centres = PartMatrix(model_->centres.view(), model_);
+  own.residual = model_->residual;
+  own.codec = {model_->codec->format(), model_->codec->values()};
+  const Segment all = segments_.size() == 1 ? segments_[0] : merge_segments(segments_, resources);
+  const auto size = static_cast<size_t>(all->size());
+  own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);
+  own.codes = PartArray<uint8_t>({all->codes(), size * static_cast<size_t>(all->code_bytes())}, all);
+  own.rows = PartArray<uint32_t>({all->rows(), size}, all);
+  parts.lists = std::move(own);
+  parts.probes = probes_;
+}
+
+}  // namespace kith

@@ -1,0 +1,163 @@
+#include "index/transformed_kind.hpp"
+
+#include "core/memory_budget.hpp"
+#include "index/host_rows.hpp"
+#include "index/transformed_source.hpp"
+#include "rows/finite_check.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace kith {
+namespace {
+
+using Chain = std::shared_ptr<const TransformChain>;
+
+// Calls use(transformed rows, first) for all rows, as many at a time as fit well.
+void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
+                     const std::function<void(const MatrixView&, int64_t)>& use) {
+  constexpr int64_t kPieceBytes = 256 << 20;
+  constexpr int64_t kShare = 8;  // of what is left: the search behind needs most of it
+  const int64_t row_bytes = chain.out() * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
+  const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
+  MatrixBuffer buffer(DType::f32, std::min(piece, rows.rows()), chain.out(), "transformed vectors", resources);
+  for (int64_t first = 0; first < rows.rows(); first += piece) {
+    const int64_t count = std::min(piece, rows.rows() - first);
+    const MutableMatrixView out = buffer.mutable_view().slice(0, count);
+    chain.apply(rows.slice(first, count), out, resources);
+    use(out, first);
+  }
+}
+
+IndexContent outer_content(const TransformChain& chain, const IndexState& inner) {
+  IndexContent content = inner.content();
+  content.cols = chain.in();
+  content.any_dtype = true;
+  return content;
+}
+
+class TransformedState final : public IndexState {
+ public:
+  TransformedState(Chain chain, std::shared_ptr<const IndexState> inner, const IndexParams& params)
+      : IndexState(outer_content(*chain, *inner)),
+        chain_(std::move(chain)),
+        inner_(std::move(inner)),
+        params_(params) {}
+
+  void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+              const Resources& resources) const override {
+    const HostRows on_host(queries, resources);
+    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
+    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t first) {
+      const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
+      inner_->search(some, part, params, resources);
+    });
+  }
+
+  RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
+                              const Resources& resources) const override {
+    const HostRows on_host(queries, resources);
+    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
+    MatrixBuffer transformed(DType::f32, queries.rows(), chain_->out(), "transformed queries", resources);
+    chain_->apply(on_host.view(), transformed.mutable_view(), resources);
+    return inner_->range_search(transformed.view(), params, resources);
+  }
+
+  void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
+    MatrixBuffer inner(DType::f32, out.rows(), chain_->out(), "reconstructed vectors", resources);
+    inner_->reconstruct(rows, inner.mutable_view(), resources);
+    chain_->reverse(inner.view(), out, resources);
+  }
+
+  IndexBytes bytes() const override {
+    IndexBytes total = inner_->bytes();
+    total.host += chain_bytes();
+    return total;
+  }
+  void describe(IndexInfo& info) const override {
+    info.parts.emplace_back("transforms", chain_bytes());
+    inner_->describe(info);
+  }
+  void give_parts(IndexParts& parts, const Resources& resources) const override {
+    parts.transforms = chain_->parts();
+    inner_->give_parts(parts, resources);
+  }
+
+  const Chain& chain() const { return chain_; }
+  const std::shared_ptr<const IndexState>& inner() const { return inner_; }
+
+ private:
+  int64_t chain_bytes() const {
+    size_t values = 0;
+    for (const auto& step : chain_->steps()) values += step->parts().matrix.size() + step->parts().offset.size();
+    return array_bytes<float>(static_cast<int64_t>(values));
+  }
+
+  const Chain chain_;
+  const std::shared_ptr<const IndexState> inner_;
+  const IndexParams params_;
+};
+
+const TransformedState& transformed(const IndexState& state) { return static_cast<const TransformedState&>(state); }
+
+class TransformedKind final : public IndexKind {
+ public:
+  TransformedKind(std::vector<TransformSpec> transforms, std::shared_ptr<const IndexKind> inner,
+                  const IndexParams& params)
+      : transforms_(std::move(transforms)), inner_(std::move(inner)), params_(params) {}
+
+  bool needs_training() const override { return true; }
+
+  std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
+    const auto chain =
+        std::make_shared<const TransformChain>(train_transforms(transforms_, rows, params_.seed, resources));
+    TransformedSource source(*chain, rows);
+    std::shared_ptr<const IndexState> inner;
+    if (inner_->needs_training()) {
+      inner = inner_->trained(source, resources);
+    } else {
+      IndexParts nothing;
+      nothing.cols = chain->out();
+      inner = inner_->restored(nothing, resources);
+    }
+    return std::make_shared<TransformedState>(chain, std::move(inner), params_);
+  }
+
+  std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
+                                          const Resources& resources) const override {
+    const TransformedState& state = transformed(*before);
+    std::shared_ptr<const IndexState> inner = state.inner();
+    for_transformed(*state.chain(), rows, resources, [&](const MatrixView& some, int64_t) {
+      inner = inner_->added(inner.get(), some, Ownership::copy, resources);
+    });
+    return std::make_shared<TransformedState>(state.chain(), std::move(inner), params_);
+  }
+
+  std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
+                                            const Resources& resources) const override {
+    const TransformedState& state = transformed(before);
+    return std::make_shared<TransformedState>(state.chain(), inner_->removed(*state.inner(), kept, resources), params_);
+  }
+
+  std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
+    const auto chain = std::make_shared<const TransformChain>(TransformChain::from_parts(parts.transforms, resources));
+    std::shared_ptr<const IndexState> inner = inner_->restored(parts, resources);
+    return std::make_shared<TransformedState>(chain, std::move(inner), params_);
+  }
+
+ private:
+  const std::vector<TransformSpec> transforms_;
+  const std::shared_ptr<const IndexKind> inner_;
+  const IndexParams params_;
+};
+
+}  // namespace
+
+std::shared_ptr<const IndexKind> make_transformed_kind(std::vector<TransformSpec> transforms,
+                                                       std::shared_ptr<const IndexKind> inner,
+                                                       const IndexParams& params) {
+  return std::make_shared<TransformedKind>(std::move(transforms), std::move(inner), params);
+}
+
+}  // namespace kith

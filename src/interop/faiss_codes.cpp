@@ -1,0 +1,80 @@
+#include "interop/faiss_codes.hpp"
+
+#include "interop/faiss_tags.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kMostCols = 1 << 20;  // FAISS's own limit
+
+// One pair of values for all columns, or one for each.
+std::vector<float> ranges(const std::vector<float>& trained, int64_t cols) {
+  if (trained.size() != 2 || cols == 1) return trained;
+  std::vector<float> values(static_cast<size_t>(2 * cols), trained[0]);
+  std::fill(values.begin() + cols, values.end(), trained[1]);
+  return values;
+}
+
+CodeFormat scalar_format(FaissSource& source, FaissScalar type, int64_t cols) {
+  CodeFormat format{.kind = CodeKind::scalar, .cols = cols};
+  switch (type) {
+    case FaissScalar::bits8:
+    case FaissScalar::bits8_uniform: format.bits = 8; return format;
+    case FaissScalar::bits6: format.bits = 6; return format;
+    case FaissScalar::bits4:
+    case FaissScalar::bits4_uniform: format.bits = 4; return format;
+    case FaissScalar::fp16: return {.cols = cols, .dtype = DType::f16};
+    case FaissScalar::bf16: return {.cols = cols, .dtype = DType::bf16};
+    case FaissScalar::bits8_direct: return {.cols = cols, .dtype = DType::u8};
+    case FaissScalar::bits8_direct_signed: return {.cols = cols, .dtype = DType::i8};
+  }
+  source.unsupported(fmt::format("a scalar quantizer of FAISS's type {}, which Kith lacks", static_cast<int>(type)));
+}
+
+}  // namespace
+
+CodecParts read_product_quantizer(FaissSource& source, int64_t cols) {
+  const int64_t own_cols = source.bounded(1, kMostCols, "the columns of a product quantizer");
+  if (own_cols != cols) source.corrupt(fmt::format("a product quantizer of {} columns, not {}", own_cols, cols));
+  const int64_t parts = source.bounded(1, static_cast<uint64_t>(cols), "the parts of a product quantizer");
+  if (cols % parts != 0) source.corrupt(fmt::format("{} parts do not divide {} columns", parts, cols));
+  const int64_t bits = source.bounded(1, 24, "the bits of a product quantizer");
+  if (bits < 4 || bits > 8) {
+    source.unsupported(fmt::format("a product quantizer of {} bits; Kith's have 4 to 8", bits));
+  }
+  CodecParts codec;
+  codec.format = {.kind = CodeKind::product, .cols = cols, .bits = static_cast<int>(bits), .parts = parts};
+  codec.values = source.floats(cols << bits, "codewords");
+  return codec;
+}
+
+FaissScalarCodec read_scalar_quantizer(FaissSource& source, int64_t cols) {
+  const auto type = static_cast<FaissScalar>(source.number<int32_t>("the type of a scalar quantizer"));
+  const CodeFormat format = scalar_format(source, type, cols);
+  source.skip(sizeof(int32_t) + sizeof(float), "a scalar quantizer");  // how its ranges were found
+  const int64_t own_cols = source.bounded(1, kMostCols, "the columns of a scalar quantizer");
+  if (own_cols != cols) source.corrupt(fmt::format("a scalar quantizer of {} columns, not {}", own_cols, cols));
+  const auto bytes = static_cast<uint64_t>(format.bytes());
+  source.bounded(bytes, bytes, "the bytes of a code");
+  const bool uniform = type == FaissScalar::bits8_uniform || type == FaissScalar::bits4_uniform;
+  const int64_t trained = format.kind == CodeKind::stored ? 0 : uniform ? 2 : 2 * cols;
+  FaissScalarCodec result;
+  result.codec = {format, ranges(source.floats(trained, "the ranges of a scalar quantizer"), cols)};
+  result.offset_bytes = type == FaissScalar::bits8_direct_signed;
+  return result;
+}
+
+std::string code_name(const CodeFormat& format) {
+  if (format.kind == CodeKind::scalar) return fmt::format("SQ{}", format.bits);
+  if (format.kind == CodeKind::product) {
+    return format.bits == 8 ? fmt::format("PQ{}", format.parts) : fmt::format("PQ{}x{}", format.parts, format.bits);
+  }
+  if (format.dtype == DType::f16) return "SQfp16";
+  return format.dtype == DType::bf16 ? "SQbf16" : "Flat";
+}
+
+}  // namespace kith

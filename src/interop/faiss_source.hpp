@@ -1,0 +1,75 @@
+// A FAISS file from its beginning to its end: numbers, arrays and tags, one behind the other. No read leaves the file,
+// and no array is made that the file is too short for.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/host_array.hpp"
+#include "io/posix_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace kith {
+
+class FaissSource {
+ public:
+  FaissSource(const std::string& path, const Resources& resources);
+
+  const std::string& path() const { return path_; }
+  const Resources& resources() const { return resources_; }
+  int64_t at() const { return at_; }
+  int64_t left() const { return file_.size - at_; }
+
+  // `what` is named where the file ends inside of it.
+  void read(void* out, int64_t bytes, std::string_view what);
+  void skip(int64_t bytes, std::string_view what);
+  template <typename T>
+  T number(std::string_view what) {
+    static_assert(std::is_arithmetic_v<T>);
+    T value{};
+    read(&value, sizeof(value), what);
+    return value;
+  }
+  bool flag(std::string_view what);
+  std::string tag();
+
+  // A number of things of that many bytes that follow at once; the file has them.
+  int64_t count(int64_t element_bytes, std::string_view what);
+  // A number that must be in [least, most].
+  int64_t bounded(uint64_t least, uint64_t most, std::string_view what);
+  // Exactly so many values behind their number.
+  std::vector<float> floats(int64_t expected, std::string_view what);
+  template <typename T>
+  HostArray<T> array(int64_t expected, std::string_view what) {
+    expect_count(static_cast<int64_t>(sizeof(T)), expected, what);
+    HostArray<T> values(expected, what, resources_);
+    read(values.data(), values.bytes(), what);
+    return values;
+  }
+  void skip_array(int64_t element_bytes, std::string_view what) {
+    skip(count(element_bytes, what) * element_bytes, what);
+  }
+  void expect_count(int64_t element_bytes, int64_t expected, std::string_view what);
+
+  // At what was read last.
+  [[noreturn]] void corrupt(std::string_view reason) const;
+  [[noreturn]] void refused(std::string_view reason) const;
+  [[noreturn]] void unsupported(std::string_view reason) const;
+
+ private:
+  void check_left(int64_t bytes, std::string_view what) const;
+
+  std::string path_;
+  OpenedFile file_;
+  Resources resources_;
+  int64_t at_ = 0;
+  std::vector<std::byte> buffer_;  // of the file, from buffer_at_ on
+  int64_t buffer_at_ = 0;
+};
+
+}  // namespace kith

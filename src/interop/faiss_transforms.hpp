@@ -1,0 +1,16 @@
+// FAISS's vector transforms: linear maps (OPQ, PCA and rotations among them), centring, unit length and padding.
+#pragma once
+
+#include "interop/faiss_sink.hpp"
+#include "interop/faiss_source.hpp"
+#include "quantize/transform_parts.hpp"
+
+#include <string>
+
+namespace kith {
+
+TransformParts read_transform(FaissSource& source);
+// Every linear map is written as FAISS's general one.
+void write_transform(FaissSink& sink, const TransformParts& transform);
+
+}  // namespace kith

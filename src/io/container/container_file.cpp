@@ -1,0 +1,203 @@
+#include "io/container/container_file.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/container/section_hash.hpp"
+#include "io/container/xxh3.hpp"
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <optional>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kStep = int64_t{4} << 20;  // bytes that are read, then hashed while they are near
+constexpr int64_t kHashBytes = 8;
+constexpr int64_t kHashAt = kContainerHeaderBytes - kHashBytes;
+
+// Takes numbers and names from bytes that are long enough.
+class HeadCursor {
+ public:
+  explicit HeadCursor(const std::byte* from) : next_(from) {}
+  template <typename T>
+  T number() {
+    T value{};
+    std::memcpy(&value, next_, sizeof(value));
+    next_ += sizeof(value);
+    return value;
+  }
+  // A name in a field filled with zeros; none where it is no name.
+  std::optional<std::string> name(size_t width) {
+    const std::string_view field(reinterpret_cast<const char*>(next_), width);
+    next_ += width;
+    const std::string_view name = field.substr(0, field.find('\0'));
+    const std::string_view behind = field.substr(name.size());
+    if (!is_section_name(name) || behind.find_first_not_of('\0') != std::string_view::npos) return std::nullopt;
+    return std::string(name);
+  }
+
+ private:
+  const std::byte* next_;
+};
+
+// FAISS's files begin with four letters and the dimension.
+bool looks_like_faiss(std::string_view head) {
+  if (head.size() < 8 || head[0] != 'I') return false;
+  for (const char c : head.substr(1, 3)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) return false;
+  }
+  uint32_t dimension = 0;
+  std::memcpy(&dimension, head.data() + 4, sizeof(dimension));
+  return dimension <= 1U << 20;
+}
+
+[[noreturn]] void throw_no_container(const std::string& path, std::string_view head) {
+  if (looks_like_faiss(head)) {
+    throw InvalidArgument(
+        fmt::format("'{}' is a FAISS index ('{}'), not a .kith file; read it with kith.read_faiss, and save that to "
+                    "have a .kith file",
+                    path, head.substr(0, 4)));
+  }
+  if (head == kContainerMagic.substr(0, head.size())) {
+    throw_corrupt(path, static_cast<int64_t>(head.size()),
+                  "the file ends here, within the first bytes of a .kith file; it was cut");
+  }
+  throw_corrupt(path, 0, "this is no .kith file: it does not begin as one");
+}
+
+}  // namespace
+
+ContainerFile::ContainerFile(const std::string& path) : path_(path), file_(open_for_reading(path)) { read_header(); }
+
+void ContainerFile::read_header() {
+  std::array<std::byte, kContainerHeaderBytes> bytes{};
+  const int64_t available = std::min(file_.size, kContainerHeaderBytes);
+  read_fully(file_.file, path_, 0, bytes.data(), available);
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(available));
+  if (head.substr(0, kContainerMagic.size()) != kContainerMagic) throw_no_container(path_, head.substr(0, 8));
+  constexpr int64_t kVersionEnd = 12;
+  HeadCursor cursor(bytes.data() + kContainerMagic.size());
+  const auto version = cursor.number<uint32_t>();
+  if (available >= kVersionEnd && version != kContainerVersion) {
+    throw Unsupported(fmt::format("'{}' is a .kith file of version {}; this Kith reads version {}{}", path_, version,
+                                  kContainerVersion, version > kContainerVersion ? ": a newer one may read it" : ""));
+  }
+  if (available < kContainerHeaderBytes) {
+    throw_corrupt(path_, available,
+                  fmt::format("the file ends here, within its header of {} bytes; it was cut", kContainerHeaderBytes));
+  }
+  const auto count = cursor.number<uint32_t>();
+  const auto file_bytes = cursor.number<int64_t>();
+  if (file_bytes > file_.size) {
+    throw_corrupt(path_, file_.size,
+                  fmt::format("the file ends here, {} bytes early; it was cut", file_bytes - file_.size));
+  }
+  if (file_bytes < file_.size) {
+    throw_corrupt(path_, std::max<int64_t>(file_bytes, 0),
+                  fmt::format("the header promises {} bytes, and the file has {}", file_bytes, file_.size));
+  }
+  if (cursor.number<uint64_t>() != 0) throw_corrupt(path_, 24, "the header has a value where there must be zeros");
+  std::optional<std::string> kind = cursor.name(kContainerKindBytes);
+  if (!kind) throw_corrupt(path_, 32, "the header does not say what the file holds");
+  kind_ = std::move(*kind);
+  if (cursor.number<uint64_t>() != 0) throw_corrupt(path_, 48, "the header has a value where there must be zeros");
+  read_table(count, bytes);
+  check_layout();
+}
+
+void ContainerFile::read_table(uint32_t count, std::span<const std::byte> header) {
+  const int64_t bytes = int64_t{count} * kSectionEntryBytes;
+  if (bytes > file_.size - kContainerHeaderBytes) {
+    throw_corrupt(path_, 12, fmt::format("a table of {} sections is larger than the file", count));
+  }
+  std::vector<std::byte> table(static_cast<size_t>(bytes));
+  read_fully(file_.file, path_, kContainerHeaderBytes, table.data(), bytes);
+  Xxh3 hash;
+  hash.update(header.first(kHashAt));
+  hash.update(table);
+  if (!matches_section_hash(hash.digest(), HeadCursor(&header[kHashAt]).number<uint64_t>())) {
+    throw_corrupt(path_, kHashAt, "the header or the table of sections is damaged: its hash differs");
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const int64_t at = kContainerHeaderBytes + int64_t{i} * kSectionEntryBytes;
+    HeadCursor cursor(table.data() + int64_t{i} * kSectionEntryBytes);
+    std::optional<std::string> name = cursor.name(kSectionNameBytes);
+    if (!name) throw_corrupt(path_, at, fmt::format("section {} has no proper name", i));
+    if (find(*name) != nullptr) throw_corrupt(path_, at, fmt::format("there are two sections '{}'", *name));
+    Section section;
+    section.name = std::move(*name);
+    section.type = static_cast<SectionType>(cursor.number<uint32_t>());
+    const auto axes = cursor.number<uint32_t>();
+    if (size_of(section.type) == 0 || axes > kMostAxes) {
+      throw_corrupt(path_, at, fmt::format("section '{}': an unknown type or number of axes", section.name));
+    }
+    for (uint32_t axis = 0; axis < kMostAxes; ++axis) {
+      const auto length = cursor.number<int64_t>();
+      if (length < 0 || (axis >= axes && length != 0)) {
+        throw_corrupt(path_, at, fmt::format("section '{}': an impossible shape", section.name));
+      }
+      if (axis < axes) section.shape.push_back(length);
+    }
+    section.offset = cursor.number<int64_t>();
+    section.bytes = cursor.number<int64_t>();
+    section.hash = cursor.number<uint64_t>();
+    sections_.push_back(std::move(section));
+  }
+}
+
+// Sections lie where a writer puts them, with zeros between, up to the end of the file.
+void ContainerFile::check_layout() const {
+  int64_t end = kContainerHeaderBytes + static_cast<int64_t>(sections_.size()) * kSectionEntryBytes;
+  for (size_t i = 0; i < sections_.size(); ++i) {
+    const Section& section = sections_[i];
+    const int64_t at = kContainerHeaderBytes + static_cast<int64_t>(i) * kSectionEntryBytes;
+    const auto fail = [&](std::string_view reason) {
+      throw_corrupt(path_, at, fmt::format("section '{}': {}", section.name, reason));
+    };
+    if (section.bytes != section_bytes(section.type, section.shape)) fail("its bytes are not those of its shape");
+    if (section.offset != next_section_offset(end)) fail("it does not begin where it should");
+    if (section.offset > file_.size || section.bytes > file_.size - section.offset)
+      fail("it is not inside of the file");
+    std::array<std::byte, kSectionAlignment> zeros;
+    read_fully(file_.file, path_, end, zeros.data(), section.offset - end);
+    for (int64_t k = 0; k < section.offset - end; ++k) {
+      if (zeros[static_cast<size_t>(k)] != std::byte{0}) {
+        throw_corrupt(path_, end + k, fmt::format("before section '{}': there must be zeros", section.name));
+      }
+    }
+    end = section.offset + section.bytes;
+  }
+  if (end != file_.size) throw_corrupt(path_, end, "bytes follow the last section");
+}
+
+const Section* ContainerFile::find(std::string_view name) const {
+  const auto found = std::find_if(sections_.begin(), sections_.end(), [&](const auto& s) { return s.name == name; });
+  return found == sections_.end() ? nullptr : &*found;
+}
+
+void ContainerFile::read(const Section& section, void* out, const Resources& resources) const {
+  auto* to = static_cast<std::byte*>(out);
+  Xxh3 hash;
+  for (int64_t done = 0; done < section.bytes;) {
+    resources.check_cancelled();
+    const int64_t bytes = std::min(kStep, section.bytes - done);
+    read_fully(file_.file, path_, section.offset + done, to + done, bytes);
+    hash.update({to + done, static_cast<size_t>(bytes)});
+    done += bytes;
+  }
+  if (!matches_section_hash(hash.digest(), section.hash)) corrupt(section, "its bytes are damaged: their hash differs");
+}
+
+void ContainerFile::corrupt(const Section& section, std::string_view reason) const {
+  throw_corrupt(path_, section.offset, fmt::format("section '{}': {}", section.name, reason));
+}
+
+void ContainerFile::corrupt(std::string_view reason) const { throw_corrupt(path_, 0, reason); }
+
+}  // namespace kith

@@ -1,0 +1,49 @@
+// Reads a .kith container. Nothing in a file is trusted: the table is checked against its hash and against the one
+// layout that a writer makes, and a section against its hash when it is read. Memory is taken for sections only, and
+// none is larger than the file.
+//
+// What is no container of this version, or damaged, is an error that names the file, the section and what is wrong:
+// CorruptFile, Unsupported for another version, InvalidArgument for a FAISS file.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "io/container/section.hpp"
+#include "io/posix_file.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+class ContainerFile {
+ public:
+  explicit ContainerFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::string& kind() const { return kind_; }
+  const std::vector<Section>& sections() const { return sections_; }
+  const Section* find(std::string_view name) const;  // null: there is none
+
+  // All bytes of a section, which are then as they were written.
+  void read(const Section& section, void* out, const Resources& resources) const;
+
+  // CorruptFile at the beginning of the section.
+  [[noreturn]] void corrupt(const Section& section, std::string_view reason) const;
+  // CorruptFile of the file as a whole.
+  [[noreturn]] void corrupt(std::string_view reason) const;
+
+ private:
+  void read_header();
+  void read_table(uint32_t count, std::span<const std::byte> header);
+  void check_layout() const;
+
+  std::string path_;
+  OpenedFile file_;
+  std::string kind_;
+  std::vector<Section> sections_;
+};
+
+}  // namespace kith

@@ -1,0 +1,210 @@
+#include "ivf/ivf_search_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "cuda/workspace_layout.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kLargestProductK = kMostListCandidates / 3;
+constexpr int64_t kMostPairs = int64_t{1} << 30;  // of a batch
+
+struct IvfWorkspace : WorkspaceLayout {
+  IvfWorkspace(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+    const int64_t queries = plan.batch;
+    const int64_t all_pairs = queries * shape.slots;
+    // What is zeroed comes first.
+    counters = take(4, sizeof(uint32_t));
+    list_counts = take(plan.direct ? 0 : 2 * shape.lists, sizeof(uint32_t));
+    unsure = take(queries, sizeof(uint32_t));
+    candidate_counts = take(queries, sizeof(uint32_t));
+    worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
+    zeroed = bytes;
+    left = take(queries, sizeof(uint32_t));
+    spare = take(direct_needs_spare(shape.k, shape.format.cols)
+                     ? direct_blocks(shape.multiprocessors, shape.k) * direct_room(shape.k)
+                     : 0,
+                 sizeof(uint64_t));
+    if (plan.direct) return;
+    ranks = take(all_pairs, sizeof(uint32_t));
+    starts = take(2 * shape.lists + 1, sizeof(uint32_t));
+    pairs = take(all_pairs, sizeof(ProbePair));
+    items = take(2 * (shape.lists + 1), sizeof(uint32_t));
+    value_starts = take(queries * (kMostFirstSlots + 1), sizeof(uint32_t));
+    first_bounds = take(queries * kMostFirstSlots, sizeof(ErrorBounds));
+    reaches = take(queries, sizeof(float));
+    values = take(queries * plan.values, sizeof(float));
+    candidates = take(queries * plan.candidates, sizeof(ListCandidate));
+    candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
+  }
+
+  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, spare = 0, ranks = 0,
+          starts = 0, pairs = 0, items = 0, value_starts = 0, first_bounds = 0, reaches = 0, values = 0, candidates = 0,
+          worst = 0, candidate_lists = 0;
+};
+
+// How many vectors the first pass looks at for a query, and how items are cut.
+void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double share = shape.kept < 0 || shape.vectors == 0
+                           ? 1.0
+                           : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
+  // Most lists whole: what the first pass does not keep of one is another item.
+  const double kept_rows = std::min(2 * mean + 32, static_cast<double>(kMostFirstValues) / 2);
+  plan.cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), 32);
+  // A reach from so many vectors lets few of the other lists' pass. All lists of a query are kept where they are few,
+  // or where reading them twice would take longer than their values.
+  const double wanted = std::max(1024.0, 32.0 * static_cast<double>(shape.k)) / share;
+  const double all = mean * static_cast<double>(shape.slots);
+  const bool long_codes = shape.format.bytes() >= 256;
+  const double first = all <= (long_codes ? 24576 : 6144) ? 1e9 : wanted;
+  plan.cut.first_rows =
+      static_cast<int64_t>(std::min({first, static_cast<double>(kMostFirstValues - plan.cut.kept_rows),
+                                     static_cast<double>((shape.slots - 1) * plan.cut.kept_rows + 1)}));
+  plan.values = std::min(round_up(plan.cut.first_rows - 1 + plan.cut.kept_rows, 32), kMostFirstValues);
+  plan.cut.group_queries = scan_group_queries(shape.format);
+  // Enough items for every multiprocessor, long enough to be worth loading the queries for.
+  const double pairs = static_cast<double>(plan.batch * shape.slots);
+  const double groups =
+      std::max(std::min(pairs, static_cast<double>(shape.lists)), pairs / static_cast<double>(plan.cut.group_queries));
+  const double rows = groups * mean / (12.0 * shape.multiprocessors);
+  plan.cut.run_rows = static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), 256), 256, 2048));
+}
+
+}  // namespace
+
+IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
+  IvfSearchPlan plan;
+  plan.candidates = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  plan.direct = shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
+  plan.batch = std::max<int64_t>(1, shape.queries);
+  if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
+  for (;;) {
+    cut_lists(shape, plan);
+    plan.bytes = IvfWorkspace(shape, plan).bytes;
+    if (plan.bytes <= most_bytes || plan.batch == 1) return plan;
+    plan.batch = divide_up(plan.batch, 2);
+  }
+}
+
+const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return reinterpret_cast<const uint32_t*>(memory + IvfWorkspace(shape, plan).candidate_counts);
+}
+
+void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages) {
+  const IvfWorkspace at(shape, plan);
+  const auto part = [&]<typename T>(T*, int64_t offset) { return reinterpret_cast<T*>(memory + offset); };
+  const auto words = [&](int64_t offset) { return part(static_cast<uint32_t*>(nullptr), offset); };
+  const auto floats = [&](int64_t offset) { return part(static_cast<float*>(nullptr), offset); };
+  int stage = 0;
+  const auto mark = [&] {
+    if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
+  };
+  for (int64_t done = 0; done < shape.queries; done += plan.batch) {
+    const int64_t queries = std::min(plan.batch, shape.queries - done);
+    stage = 0;
+    mark();
+    KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
+    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left
+
+    ListRerankTask rerank;
+    rerank.lists = task.lists;
+    rerank.prepared = task.prepared;
+    rerank.queries = task.queries + done * task.query_stride;
+    rerank.query_stride = task.query_stride;
+    rerank.query_count = queries;
+    rerank.probes = task.probes + done * shape.slots;
+    rerank.slots = shape.slots;
+    rerank.k = shape.k;
+    rerank.kept = task.kept;
+    rerank.unsure = words(at.unsure);
+    rerank.left = {counters + 2, words(at.left)};
+    rerank.neighbors = task.neighbors + done * shape.k;
+    rerank.spare = part(static_cast<uint64_t*>(nullptr), at.spare);
+    rerank.multiprocessors = shape.multiprocessors;
+    if (plan.direct) {
+      launch_list_direct(rerank, stream);
+      while (stages != nullptr && stage <= kIvfStages) mark();
+      continue;
+    }
+
+    ProbePairsTask sort;
+    sort.offsets = task.lists.offsets;
+    sort.lists = shape.lists;
+    sort.probes = rerank.probes;
+    sort.queries = queries;
+    sort.slots = shape.slots;
+    sort.cut = plan.cut;
+    sort.counts = words(at.list_counts);
+    sort.ranks = words(at.ranks);
+    sort.starts = words(at.starts);
+    sort.pairs = part(static_cast<ProbePair*>(nullptr), at.pairs);
+    sort.items = words(at.items);
+    sort.value_starts = words(at.value_starts);
+    launch_probe_pairs(sort, stream);
+    mark();
+
+    ScanListsTask scan;
+    scan.lists = task.lists;
+    scan.prepared = task.prepared;
+    scan.queries = rerank.queries;
+    scan.query_stride = task.query_stride;
+    scan.kept = task.kept;
+    scan.cut = plan.cut;
+    scan.counts = sort.counts;
+    scan.starts = sort.starts;
+    scan.pairs = sort.pairs;
+    scan.items = sort.items;
+    scan.value_starts = sort.value_starts;
+    scan.values = floats(at.values);
+    scan.value_stride = plan.values;
+    scan.bounds = part(static_cast<ErrorBounds*>(nullptr), at.first_bounds);
+    scan.worst = part(static_cast<ErrorBounds*>(nullptr), at.worst);
+    scan.unsure = words(at.unsure);
+    scan.counter = counters;
+    scan.multiprocessors = shape.multiprocessors;
+    launch_scan_first(scan, stream);
+    mark();
+
+    ListSelectTask select;
+    select.lists = task.lists;
+    select.prepared = task.prepared;
+    select.queries = rerank.queries;
+    select.query_stride = task.query_stride;
+    select.probes = rerank.probes;
+    select.query_count = queries;
+    select.slots = shape.slots;
+    select.k = shape.k;
+    select.value_starts = sort.value_starts;
+    select.values = scan.values;
+    select.value_stride = plan.values;
+    select.bounds = scan.bounds;
+    select.unsure = scan.unsure;
+    select.reaches = floats(at.reaches);
+    select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
+                         words(at.candidate_lists), plan.candidates};
+    launch_list_select(select, stream);
+    mark();
+
+    scan.items = sort.items + shape.lists + 1;
+    scan.counter = counters + 1;
+    scan.reaches = select.reaches;
+    scan.candidates = select.candidates;
+    launch_scan_later(scan, stream);
+    mark();
+
+    rerank.candidates = select.candidates;
+    rerank.worst = scan.worst;
+    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
+    launch_list_rerank(rerank, stream);
+    mark();
+    launch_list_direct(rerank, stream);
+    mark();
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,132 @@
+// Which vectors of a list fast products cannot rule out: the proof behind the search of inverted lists on matrix units.
+//
+// A vector of a list is rounded to halves b of s (x' - c), x' being the stored vector, c the list's centre, or zero,
+// and s a power of two; a query x to halves -a of s (x - c), or of t x for products, with t a power of two of its own.
+// From the product p = -a b an estimate follows, in the scaled unit:
+//   distances  2 (p + |b|^2 / 2) + |a|^2   the squared distance
+//   products   p - s t <x, c>              the key
+//   cosine     1 + f (g p + o)             the key, with f = 1 / (s |x'|), g = 1 / (t |x|), o = -g s t <x, c>
+// Rounding moved the vectors by `residual` at most, so a distance is within `moved` (both residuals) of that of the
+// rounded ones, and a product within residual_q (|b| + residual_x) + |a| residual_x. `error` adds what sums on matrix
+// units lose (candidate_window.hpp) and the roundings of the few f32 operations after them. A `reach` bounds the k-th
+// smallest distance (distances) or key from above; what is farther than that, with the rounding of keys, is ruled out.
+#pragma once
+
+#include "core/host_device.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+namespace kith {
+
+// Of all vectors of a list: the largest, in the scaled unit; infinite where a vector has no halves.
+struct ListFacts {
+  float norm;      // |b|
+  float residual;  // what rounding moved a vector by
+  float factor;    // cosine: f
+};
+
+// Of a query's halves for one list.
+struct PairFacts {
+  double squared_norm;  // |a|^2
+  double residual;      // what rounding moved the query by
+  double offset;        // s t <x, c>, of products and cosine
+  double inverse_norm;  // cosine: g
+};
+
+struct PairBounds {
+  float scale;  // estimate = scale * value + shift
+  float shift;
+  float error;  // of an estimate
+  float moved;  // of a distance
+  float gain;   // cosine: value = f (gain p + offset)
+  float offset;
+
+  KITH_HOST_DEVICE float estimate(float value) const { return fmaf(value, scale, shift); }
+  KITH_HOST_DEVICE bool sure() const { return error < HUGE_VALF && moved < HUGE_VALF; }
+};
+
+KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const ListFacts& list,
+                                               const PairFacts& query) {
+  constexpr double kRounding = 0x1p-21;  // of eight f32 operations
+  const double norm = sqrt(query.squared_norm);
+  const double product = norm * list.norm;
+  const double sum_loss = (static_cast<double>(cols) + 16) * kSumLoss * product;
+  PairBounds bounds{1, 0, 0, 0, 1, 0};
+  double error = 0;
+  if (has_differences(kind)) {
+    const double squares = query.squared_norm + static_cast<double>(list.norm) * list.norm;
+    // Sums start from |b|^2 / 2, of which each addition of the matrix units may lose its share too.
+    error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16);
+    bounds.scale = 2;
+    bounds.shift = static_cast<float>(query.squared_norm);
+    bounds.moved = static_cast<float>((query.residual + list.residual) * (1 + 0x1p-20));
+    if (!(squares < 1e30)) error = HUGE_VAL;
+  } else {
+    const double lost =
+        sum_loss + query.residual * (static_cast<double>(list.norm) + list.residual) + norm * list.residual;
+    if (kind == KeyKind::cosine) {
+      const double offset = -query.offset * query.inverse_norm;
+      error = list.factor * (query.inverse_norm * (lost + kRounding * product) + kRounding * fabs(offset)) + kRounding;
+      bounds.gain = static_cast<float>(query.inverse_norm);
+      bounds.offset = static_cast<float>(offset);
+      bounds.shift = 1;
+    } else {
+      error = lost + kRounding * (product + fabs(query.offset));
+      bounds.shift = static_cast<float>(-query.offset);
+    }
+    if (!(product < 1e30)) error = HUGE_VAL;
+  }
+  error *= 1 + 0x1p-20;
+  // A comparison with NaN is false.
+  bounds.error = error < 1e30 ? static_cast<float>(error) : HUGE_VALF;
+  if (!(bounds.moved < 1e30f)) bounds.moved = HUGE_VALF;
+  return bounds;
+}
+
+// Bounds of the true distance, or key, of an estimate.
+KITH_HOST_DEVICE inline float upper_bound(KeyKind kind, const PairBounds& bounds, float estimate) {
+  if (!has_differences(kind)) {
+    const float upper = estimate + bounds.error;
+    return upper + fabsf(upper) * 0x1p-21f;
+  }
+  const float square = (estimate + bounds.error) * (1 + 0x1p-21f);
+  return (sqrtf(square > 0 ? square : 0.0f) + bounds.moved) * (1 + 0x1p-21f);
+}
+KITH_HOST_DEVICE inline float lower_bound(KeyKind kind, const PairBounds& bounds, float estimate) {
+  if (!has_differences(kind)) {
+    const float lower = estimate - bounds.error;
+    return lower - fabsf(lower) * 0x1p-21f;
+  }
+  const float square = (estimate - bounds.error) * (1 - 0x1p-21f);
+  const float distance = sqrtf(square > 0 ? square : 0.0f) * (1 - 0x1p-21f) - bounds.moved;
+  return distance - fabsf(distance) * 0x1p-21f;
+}
+
+// The reach with the rounding of keys to f32, which can make a farther vector equal; in doubles, since it may be
+// infinite. `unit` is the scale of a distance, or of a key of products (s t).
+KITH_HOST_DEVICE inline double reach_with_ties(KeyKind kind, double reach, double unit) {
+  switch (kind) {
+    case KeyKind::l2: return reach * (1 + kKeyLoss) + unit * 0x1p-148;
+    case KeyKind::squared_l2: return sqrt(reach * reach * (1 + kKeyLoss) + unit * unit * kTinyKey);
+    case KeyKind::cosine: return reach + fabs(reach) * kKeyLoss + 0x1p-40;
+    default: return reach + fabs(reach) * kKeyLoss + unit * kTinyKey;
+  }
+}
+
+// Where keys may overflow f32, and equal each other, nothing can be ruled out.
+KITH_HOST_DEVICE inline bool reach_in_range(KeyKind kind, double reach, double unit) {
+  return kind == KeyKind::cosine || fabs(reach) < kLargestReach * unit;
+}
+
+// What a value (estimate = scale * value + shift) is at most for a vector within `reach`, which has the ties.
+KITH_HOST_DEVICE inline float value_limit(KeyKind kind, const PairBounds& bounds, double reach) {
+  double limit = has_differences(kind) ? (reach + bounds.moved) * (reach + bounds.moved) : reach;
+  limit = (limit + static_cast<double>(bounds.error) - bounds.shift) / bounds.scale;
+  limit += fabs(limit) * 0x1p-22;
+  return limit < 1e38 ? static_cast<float>(limit) : HUGE_VALF;
+}
+
+}  // namespace kith

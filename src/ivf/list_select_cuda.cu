@@ -1,0 +1,136 @@
+#include "ivf/list_select_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "ivf/query_unit_cuda.hpp"
+#include "kernels/select/device_group_cuda.hpp"
+#include "kernels/select/key_cut.hpp"
+
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int kParts = 4;   // of a thread's values
+constexpr int kSlack = 32;  // one in so many may pass beyond k: the last halvings would only tell these apart
+
+struct AllRows {
+  __device__ int count(uint32_t, uint32_t) const { return 0; }
+};
+
+struct FirstSlot {
+  uint32_t start;
+  uint32_t list;
+  PairBounds bounds;
+  float limit;
+};
+
+template <int kThreads, int kHeld>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    list_select_kernel(const __grid_constant__ ListSelectTask task) {
+  __shared__ typename BlockGroup<kThreads>::Shared shared;
+  __shared__ FirstSlot slots[kMostFirstSlots];
+  __shared__ float uppers[kMostFirstSlots];
+  __shared__ uint32_t found;
+  BlockGroup<kThreads> group(shared);
+  const int64_t query = blockIdx.x;
+  if (task.unsure[query] != 0) return;
+  const KeyKind kind = task.lists.kind;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const uint32_t* const starts = task.value_starts + query * (kMostFirstSlots + 1);
+  const auto count = static_cast<int>(starts[kMostFirstSlots]);
+  const float* const values = task.values + query * task.value_stride;
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    float value = NAN;
+    if (i * kThreads + thread < count) value = values[i * kThreads + thread];
+    keys[i] = __float_as_uint(value);
+  }
+  if (thread < kMostFirstSlots) {
+    const uint32_t start = starts[thread];
+    const bool used = start < starts[thread + 1];
+    const ErrorBounds bounds = used ? task.bounds[query * kMostFirstSlots + thread] : ErrorBounds{0, 0};
+    const uint64_t probe = thread < task.slots ? task.probes[query * task.slots + thread] : kPadding;
+    slots[thread] = {start, row_of(probe), {1, 0, bounds.error, bounds.moved, 1, 0}, used ? 0.0f : NAN};
+  }
+  if (thread == 0) found = 0;
+  const double unit = query_unit(task.lists, task.prepared, task.queries + query * task.query_stride);
+  int real = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    keys[i] = ordered_key(__uint_as_float(keys[i]));
+    real += keys[i] != kNanKey;
+  }
+  uint32_t least[kParts] = {};
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) least[i % kParts] = i < kParts ? keys[i] : min(least[i % kParts], keys[i]);
+  int real_parts = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kParts; ++i) real_parts += least[i] != kNanKey;
+  const auto k = static_cast<int>(task.k);
+  real = group.sum(real);  // and a barrier
+  double reach = HUGE_VAL;
+  if (real >= k) {
+    const bool by_parts = group.sum(real_parts) >= k + k / 2;
+    const KeepRange range{k, k + k / kSlack};
+    const uint32_t key =
+        by_parts ? find_cut(group, least, AllRows(), 0, range).key : find_cut(group, keys, AllRows(), 0, range).key;
+    const float kth = key_of_ordered(key);
+    if (thread < kMostFirstSlots) {
+      const bool used = slots[thread].limit == 0.0f;
+      uppers[thread] = used ? upper_bound(kind, slots[thread].bounds, kth) : -HUGE_VALF;
+    }
+    __syncthreads();
+    float upper = uppers[0];
+    for (int slot = 1; slot < kMostFirstSlots; ++slot) upper = fmaxf(upper, uppers[slot]);
+    reach = reach_in_range(kind, upper, unit) ? reach_with_ties(kind, upper, unit) : HUGE_VAL;
+  }
+  // Up, as an f32.
+  const double wider = reach + fabs(reach) * 0x1p-22;
+  const float reach_out = wider < 1e37 ? static_cast<float>(wider) : HUGE_VALF;
+  if (thread == 0) task.reaches[query] = reach_out;
+  if (thread < kMostFirstSlots && slots[thread].limit == 0.0f) {
+    slots[thread].limit = value_limit(kind, slots[thread].bounds, reach_out);
+  }
+  __syncthreads();
+  ListCandidate* const entries = task.candidates.entries + query * task.candidates.capacity;
+  uint32_t* const entry_lists = task.candidates.lists + query * task.candidates.capacity;
+  int slot = 0;  // of the values one after the other
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    const int place = i * kThreads + thread;
+    if (place >= count) break;
+    while (slot + 1 < kMostFirstSlots && slots[slot + 1].start <= static_cast<uint32_t>(place)) ++slot;
+    const FirstSlot& of = slots[slot];
+    const float value = key_of_ordered(keys[i]);
+    if (!(value <= of.limit)) continue;
+    const uint32_t at = atomicAdd(&found, 1u);
+    if (at >= task.candidates.capacity) continue;
+    const auto position = task.lists.offsets[of.list] + (place - static_cast<int>(of.start));
+    entries[at] = {static_cast<uint32_t>(position), value};
+    entry_lists[at] = of.list;
+  }
+  __syncthreads();
+  if (thread == 0) task.candidates.counts[query] = found;
+}
+
+template <int kThreads, int kHeld>
+void launch(const ListSelectTask& task, cudaStream_t stream) {
+  list_select_kernel<kThreads, kHeld><<<static_cast<unsigned>(task.query_count), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("list_select_kernel");
+}
+
+}  // namespace
+
+void launch_list_select(const ListSelectTask& task, cudaStream_t stream) {
+  if (task.query_count == 0) return;
+  if (task.value_stride <= 128 * 16) return launch<128, 16>(task, stream);
+  if (task.value_stride <= 256 * 32) return launch<256, 32>(task, stream);
+  if (task.value_stride <= 512 * 32) return launch<512, 32>(task, stream);
+  static_assert(1024 * 32 == kMostFirstValues);
+  launch<1024, 32>(task, stream);
+}
+
+}  // namespace kith

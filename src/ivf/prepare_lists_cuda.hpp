@@ -1,0 +1,42 @@
+// What the search of lists on a GPU computes once for an index: the scale of its halves, each vector's term, and what
+// bounds need to know of each list. Two reads of the codes; 4 bytes a vector, 12 a list and the codewords as halves.
+#pragma once
+
+#include "cuda/workspace_layout.hpp"
+#include "ivf/device_lists_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace kith {
+
+// Whether codewords are looked up as halves in tables of 256.
+inline bool has_half_table(const CodeFormat& format) {
+  return format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0;
+}
+
+struct PreparedListsLayout : WorkspaceLayout {
+  explicit PreparedListsLayout(const DeviceListsView& lists) {
+    largest = take(1, sizeof(float));
+    facts = take(lists.lists, sizeof(ListFacts));
+    terms = take(PreparedLists::has_terms(lists.kind) ? lists.count : 0, sizeof(float));
+    table = take(has_half_table(lists.codec.format) ? lists.codec.format.codewords() * lists.codec.format.cols : 0,
+                 sizeof(uint16_t));
+  }
+  PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
+    return {reinterpret_cast<float*>(memory + largest), reinterpret_cast<ListFacts*>(memory + facts),
+            PreparedLists::has_terms(lists.kind) ? reinterpret_cast<float*>(memory + terms) : nullptr,
+            has_half_table(lists.codec.format) ? reinterpret_cast<uint16_t*>(memory + table) : nullptr};
+  }
+
+  int64_t largest;
+  int64_t facts;
+  int64_t terms;
+  int64_t table;
+};
+
+// Enqueues and returns.
+void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+
+}  // namespace kith

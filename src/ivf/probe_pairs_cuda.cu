@@ -1,0 +1,152 @@
+#include "ivf/probe_pairs_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kScanThreads = 1024;
+constexpr uint32_t kNoPair = 0xFFFFFFFFu;
+constexpr uint32_t kLater = 0x80000000u;
+
+__device__ inline uint32_t warp_inclusive(uint32_t value) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  KITH_UNROLL
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const uint32_t other = __shfl_up_sync(0xFFFFFFFFu, value, static_cast<unsigned>(apart));
+    if (lane >= apart) value += other;
+  }
+  return value;
+}
+
+// A warp for each query.
+__global__ void __launch_bounds__(kThreads) count_pairs_kernel(ProbePairsTask task) {
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (query >= task.queries) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  uint32_t* const value_starts = task.value_starts + query * (kMostFirstSlots + 1);
+  uint32_t before = 0;  // vectors of the first pairs so far
+  uint32_t all_first = 0;
+  for (int64_t base = 0; base < task.slots; base += 32) {
+    const int64_t slot = base + lane;
+    const uint64_t probe = slot < task.slots ? task.probes[query * task.slots + slot] : kPadding;
+    const bool real = probe != kPadding && row_of(probe) < task.lists;
+    const int64_t list = real ? row_of(probe) : 0;
+    const int64_t length = real ? task.offsets[list + 1] - task.offsets[list] : 0;
+    const auto kept = static_cast<uint32_t>(length < task.cut.kept_rows ? length : task.cut.kept_rows);
+    const uint32_t end = before + warp_inclusive(kept);
+    const uint32_t start = end - kept;
+    const bool first = slot < kMostFirstSlots && start < task.cut.first_rows;
+    if (slot < kMostFirstSlots) value_starts[slot] = first ? start : 0xFFFFFFFFu;
+    const uint32_t first_end = first ? end : 0;
+    all_first = max(all_first, __reduce_max_sync(0xFFFFFFFFu, first_end));
+    before = __shfl_sync(0xFFFFFFFFu, end, 31);
+    if (slot < task.slots) {
+      uint32_t rank = kNoPair;
+      if (real && length > 0) rank = atomicAdd(&task.counts[2 * list + (first ? 0 : 1)], 1u) | (first ? 0 : kLater);
+      task.ranks[query * task.slots + slot] = rank;
+    }
+  }
+  // What lies past the last first slot begins where all values end.
+  __syncwarp();
+  for (int slot = lane; slot <= kMostFirstSlots; slot += 32) {
+    const bool none = slot == kMostFirstSlots || slot >= task.slots || value_starts[slot] == 0xFFFFFFFFu;
+    if (none) value_starts[slot] = all_first;
+  }
+}
+
+struct Totals {
+  uint32_t pairs;
+  uint32_t first_items;
+  uint32_t later_items;
+};
+
+__device__ inline uint32_t cut_into(int64_t count, int64_t each) {
+  return static_cast<uint32_t>((count + each - 1) / each);
+}
+
+__device__ inline Totals list_totals(const ProbePairsTask& task, int64_t list) {
+  const int64_t first = task.counts[2 * list];
+  const int64_t later = task.counts[2 * list + 1];
+  const int64_t length = task.offsets[list + 1] - task.offsets[list];
+  const int64_t kept = length < task.cut.kept_rows ? length : task.cut.kept_rows;
+  const int64_t group = task.cut.group_queries;
+  const int64_t run = task.cut.run_rows;
+  return {static_cast<uint32_t>(first + later), cut_into(kept, run) * cut_into(first, group),
+          cut_into(kept, run) * cut_into(later, group) + cut_into(length - kept, run) * cut_into(first + later, group)};
+}
+
+// One block: each thread has neighbouring lists.
+__global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTask task) {
+  __shared__ Totals warps[kScanThreads / 32];
+  const int64_t each = (task.lists + kScanThreads - 1) / kScanThreads;
+  const int64_t begin = threadIdx.x * each;
+  const int64_t end = begin + each < task.lists ? begin + each : task.lists;
+  Totals mine = {0, 0, 0};
+  for (int64_t list = begin; list < end; ++list) {
+    const Totals one = list_totals(task, list);
+    mine.pairs += one.pairs;
+    mine.first_items += one.first_items;
+    mine.later_items += one.later_items;
+  }
+  Totals sums = {warp_inclusive(mine.pairs), warp_inclusive(mine.first_items), warp_inclusive(mine.later_items)};
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  if (threadIdx.x % 32 == 31) warps[warp] = sums;
+  __syncthreads();
+  if (warp == 0) {
+    const Totals one = warps[threadIdx.x];
+    const Totals up = {warp_inclusive(one.pairs), warp_inclusive(one.first_items), warp_inclusive(one.later_items)};
+    warps[threadIdx.x] = {up.pairs - one.pairs, up.first_items - one.first_items, up.later_items - one.later_items};
+  }
+  __syncthreads();
+  Totals at = {warps[warp].pairs + sums.pairs - mine.pairs,
+               warps[warp].first_items + sums.first_items - mine.first_items,
+               warps[warp].later_items + sums.later_items - mine.later_items};
+  uint32_t* const later_items = task.items + task.lists + 1;
+  for (int64_t list = begin; list < end; ++list) {
+    const Totals one = list_totals(task, list);
+    task.starts[2 * list] = at.pairs;
+    task.starts[2 * list + 1] = at.pairs + task.counts[2 * list];
+    task.items[list] = at.first_items;
+    later_items[list] = at.later_items;
+    at.pairs += one.pairs;
+    at.first_items += one.first_items;
+    at.later_items += one.later_items;
+  }
+  // The thread behind the last list, which may have none itself.
+  if (threadIdx.x == kScanThreads - 1) {
+    task.starts[2 * task.lists] = at.pairs;
+    task.items[task.lists] = at.first_items;
+    later_items[task.lists] = at.later_items;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) place_pairs_kernel(ProbePairsTask task) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= task.queries * task.slots) return;
+  const uint32_t rank = task.ranks[i];
+  if (rank == kNoPair) return;
+  const int64_t list = row_of(task.probes[i]);
+  const uint32_t place = task.starts[2 * list + (rank >> 31)] + (rank & ~kLater);
+  task.pairs[place] = {static_cast<uint32_t>(i / task.slots), static_cast<uint32_t>(i % task.slots)};
+}
+
+}  // namespace
+
+void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
+  if (task.queries == 0) return;
+  count_pairs_kernel<<<static_cast<unsigned>(divide_up(task.queries, kWarps)), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("count_pairs_kernel");
+  place_lists_kernel<<<1, kScanThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("place_lists_kernel");
+  place_pairs_kernel<<<static_cast<unsigned>(divide_up(task.queries * task.slots, kThreads)), kThreads, 0, stream>>>(
+      task);
+  KITH_CUDA_CHECK_LAUNCH("place_pairs_kernel");
+}
+
+}  // namespace kith

@@ -1,0 +1,309 @@
+// The nearest of up to seven rows, exactly, for every f32 row of a matrix: nearest_of_few_cpu.hpp where a vector of the
+// few would be mostly padding. Vectors run along the columns instead, and rows are read where they lie, once.
+//
+// A row has kSlots sums: a product with each of the few, and its own squares in the last one. So many rows are taken at
+// a time that there is a sum for each lane of a vector; sums of lanes are then a tree of even and odd lanes, two
+// vectors at a time, at whose end each lane holds one sum. Included once for each instruction set.
+//
+// Cost: rows x (few + 2) x columns operations in f32, and rows x columns in double where keys are wanted.
+#if defined(KITH_KERNELS_DISTANCE_NEAREST_OF_HANDFUL_CPU_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KITH_KERNELS_DISTANCE_NEAREST_OF_HANDFUL_CPU_INL
+#undef KITH_KERNELS_DISTANCE_NEAREST_OF_HANDFUL_CPU_INL
+#else
+#define KITH_KERNELS_DISTANCE_NEAREST_OF_HANDFUL_CPU_INL
+#endif
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/distance/canonical_step_cpu-inl.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/distance/few_rows_task.hpp"
+#include "rows/load_cpu-inl.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Vec = hn::Vec<F32>;
+constexpr int64_t kFloats = hn::MaxLanes(F32());
+constexpr int64_t kLaneVectors = kCanonicalLanes / kDoubles;
+constexpr int64_t kBytesAhead = 4096;  // of rows that are fetched while others are compared
+
+// A mask as bits, the first lane's the lowest.
+HWY_INLINE uint32_t bits_of(hn::Mask<F32> mask) {
+  using Bits = std::conditional_t<(kFloats > 8), uint16_t, uint8_t>;  // as wide as what is stored
+  HWY_ALIGN uint8_t bytes[8];
+  hn::StoreMaskBits(F32(), mask, bytes);
+  Bits stored;
+  std::memcpy(&stored, bytes, sizeof stored);
+  return stored & ((1u << kFloats) - 1);
+}
+
+HWY_INLINE void fetch_ahead(const void* row, int64_t bytes) {
+  for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(row) + byte);
+}
+
+// The rest of the canonical tree: lanes half a vector apart, then a quarter, ...
+template <typename D>
+HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(lanes);
+  } else {
+    const hn::Half<D> half;
+    return add_halves(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
+}
+
+// A row and one of the few, which is padded with zeros. Of the row's columns the `whole` first, a multiple of the
+// canonical lanes, lie at `row`; up to one set of lanes at `rest`, padded with zeros, or null.
+struct CanonicalPair {
+  const float* row = nullptr;
+  const float* rest = nullptr;
+  const double* few = nullptr;
+};
+
+// Pairs that are computed together, so that one's sums need not wait for themselves.
+constexpr int kPairsTogether = kLaneVectors <= 2 ? 4 : kLaneVectors <= 4 ? 2 : 1;
+
+// The canonical keys of some pairs.
+template <KeyKind kKind, int kPairs>
+HWY_INLINE void canonical_of(const CanonicalPair* pairs, int64_t whole, float* keys) {
+  Doubles lanes[kPairs][kLaneVectors];
+#pragma GCC unroll 4
+  for (auto& own : lanes) {
+#pragma GCC unroll 16
+    for (auto& lane : own) lane = hn::Zero(F64());
+  }
+  for (int64_t c = 0; c < whole; c += kCanonicalLanes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kPairs; ++p) {
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < kLaneVectors; ++v) {
+        const auto a = load_doubles(pairs[p].row + c + v * kDoubles);
+        lanes[p][v] = step_lanes<kKind>(lanes[p][v], a, hn::LoadU(F64(), pairs[p].few + c + v * kDoubles));
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < kPairs; ++p) {
+    if (pairs[p].rest != nullptr) {
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < kLaneVectors; ++v) {
+        const auto a = load_doubles(pairs[p].rest + v * kDoubles);
+        lanes[p][v] = step_lanes<kKind>(lanes[p][v], a, hn::LoadU(F64(), pairs[p].few + whole + v * kDoubles));
+      }
+    }
+    // Vectors whole lanes apart are added as vectors: the tree's first levels.
+#pragma GCC unroll 4
+    for (int64_t vectors = kLaneVectors; vectors > 1; vectors /= 2) {
+#pragma GCC unroll 8
+      for (int64_t v = 0; v < vectors / 2; ++v) lanes[p][v] = hn::Add(lanes[p][v], lanes[p][v + vectors / 2]);
+    }
+    keys[p] = canonical_key<kKind>(add_halves(F64(), lanes[p][0]), 0, 0);
+  }
+}
+
+template <KeyKind kKind>
+HWY_INLINE float canonical_of(const CanonicalPair& pair, int64_t whole) {
+  float key;
+  canonical_of<kKind, 1>(&pair, whole, &key);
+  return key;
+}
+
+// Of any number of pairs; keys as they are reported.
+template <KeyKind kKind>
+HWY_INLINE void canonical_of_all(const CanonicalPair* pairs, int64_t count, int64_t whole, float* keys) {
+  int64_t p = 0;
+  for (; p + kPairsTogether <= count; p += kPairsTogether) {
+    canonical_of<kKind, kPairsTogether>(pairs + p, whole, keys + p);
+  }
+  for (; p < count; ++p) keys[p] = canonical_of<kKind>(pairs[p], whole);
+  for (p = 0; p < count; ++p) keys[p] = key_of_ordered(ordered_key(keys[p]));
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// The sum of each vector's lanes in the lane of its number.
+HWY_INLINE Vec add_lanes(Vec (&sums)[kFloats]) {
+  const F32 d;
+#pragma GCC unroll 8
+  for (int64_t count = kFloats; count > 1; count /= 2) {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < count / 2; ++i) {
+      sums[i] =
+          hn::Add(hn::ConcatEven(d, sums[2 * i + 1], sums[2 * i]), hn::ConcatOdd(d, sums[2 * i + 1], sums[2 * i]));
+    }
+  }
+  return sums[0];
+}
+
+// The least of each kSlots lanes, in all of them.
+template <int kSlots>
+HWY_INLINE Vec least_of_slots(Vec values) {
+  values = hn::Min(values, hn::Shuffle2301(values));
+  values = hn::Min(values, hn::Shuffle1032(values));
+  if constexpr (kSlots == 8) values = hn::Min(values, hn::SwapAdjacentBlocks(values));
+  return values;
+}
+
+// The last of each kSlots lanes, in all of them.
+template <int kSlots>
+HWY_INLINE Vec last_of_slots(Vec values) {
+  const Vec last = hn::Broadcast<3>(values);
+  if constexpr (kSlots == 8) return hn::OddEvenBlocks(last, hn::SwapAdjacentBlocks(last));
+  return last;
+}
+
+template <int kCount>
+bool nearest_of(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys, float* scratch) {
+  constexpr int kSlots = kCount < 4 ? 4 : 8;
+  constexpr int kRows = kFloats / kSlots;
+  constexpr uint32_t kAllSlots = (1u << kSlots) - 1;
+  const bool is_product = task.kind == KeyKind::inner_product;
+  const F32 d;
+  const int64_t whole = task.cols / kFloats * kFloats;
+  const auto real = hn::FirstN(d, static_cast<size_t>(task.cols - whole));
+  const int64_t whole_lanes = task.cols / kCanonicalLanes * kCanonicalLanes;
+  HWY_ALIGN float start[kFloats];
+  HWY_ALIGN float squares_lanes[kFloats];
+  for (int64_t lane = 0; lane < kFloats; ++lane) {
+    const int64_t slot = lane % kSlots;
+    start[lane] = slot < task.count ? task.terms[slot] : slot == kSlots - 1 ? 0.0f : HUGE_VALF;
+    squares_lanes[lane] = slot == kSlots - 1 ? 1.0f : 0.0f;
+  }
+  const Vec terms = hn::Load(d, start);
+  const auto of_squares = hn::Gt(hn::Load(d, squares_lanes), hn::Zero(d));
+  const Vec infinite = hn::Set(d, HUGE_VALF);
+
+  // Rows behind which a vector of values of the same matrix lies are read in place, others from a padded copy.
+  const auto* const data = static_cast<const float*>(rows.data());
+  const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
+  std::fill_n(scratch, kRows * task.padded, 0.0f);
+  const int64_t row_bytes = task.cols * static_cast<int64_t>(sizeof(float));
+  const int64_t ahead = std::max<int64_t>(kBytesAhead / row_bytes, kRows);
+
+  bool bounded = true;
+  for (int64_t first = 0; first < rows.rows(); first += kRows) {
+    const float* row[kRows];
+    for (int64_t r = 0; r < kRows; ++r) {
+      const int64_t i = std::min(first + r, rows.rows() - 1);
+      row[r] = data + i * rows.row_stride();
+      if (i + ahead < rows.rows()) fetch_ahead(row[r] + ahead * rows.row_stride(), row_bytes);
+      if (i + behind < rows.rows()) continue;
+      row[r] = std::copy_n(row[r], task.cols, scratch + r * task.padded) - task.cols;
+    }
+    Vec sums[kFloats];
+#pragma GCC unroll 16
+    for (auto& sum : sums) sum = hn::Zero(d);
+    const auto step = [&](int64_t c, int r, Vec value) HWY_ATTR {
+      sums[r * kSlots + kSlots - 1] = hn::MulAdd(value, value, sums[r * kSlots + kSlots - 1]);
+#pragma GCC unroll 8
+      for (int j = 0; j < kCount; ++j) {
+        sums[r * kSlots + j] = hn::MulAdd(value, hn::LoadU(d, task.lines + j * task.padded + c), sums[r * kSlots + j]);
+      }
+    };
+    for (int64_t c = 0; c < whole; c += kFloats) {
+      const Vec origin = hn::LoadU(d, task.origin + c);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) step(c, r, hn::Sub(hn::LoadU(d, row[r] + c), origin));
+    }
+    if (whole < task.cols) {
+      const Vec origin = hn::LoadU(d, task.origin + whole);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        step(whole, r, hn::IfThenElseZero(real, hn::Sub(hn::LoadU(d, row[r] + whole), origin)));
+      }
+    }
+    const Vec all = hn::Add(add_lanes(sums), terms);
+    // The slack of slack_of(), a row in each kSlots lanes; whatever is not finite, or close to it, has none.
+    const Vec squares = last_of_slots<kSlots>(all);
+    const Vec norm = hn::Mul(hn::Sqrt(squares), hn::Set(d, 1.001f));
+    const Vec inner = hn::MulAdd(norm, hn::Set(d, task.quadratic), hn::Set(d, task.linear));
+    const Vec slack = hn::Mul(hn::Set(d, 2.0f), hn::MulAdd(norm, inner, hn::Set(d, task.constant)));
+    const auto is_bounded =
+        hn::And(hn::Lt(squares, hn::Set(d, static_cast<float>(kLargestSquaredNorm))), hn::Lt(slack, infinite));
+    const Vec values = hn::IfThenElse(of_squares, infinite, all);
+    const Vec limits = hn::Add(least_of_slots<kSlots>(values), slack);
+    const uint32_t near = bits_of(hn::And(hn::Le(values, limits), is_bounded));
+
+    const int64_t count = std::min<int64_t>(kRows, rows.rows() - first);
+    // The rest of rows whose columns are no multiple of the canonical lanes, padded with zeros.
+    HWY_ALIGN float rests[kRows * kCanonicalLanes];
+    CanonicalPair pairs[kRows];
+    bool all_sure = true;
+    for (int64_t r = 0; r < count; ++r) {
+      const uint32_t candidates = (near >> (r * kSlots)) & kAllSlots;
+      const bool is_sure = std::has_single_bit(candidates);
+      all_sure &= is_sure;
+      if (is_sure) labels[first + r] = std::countr_zero(candidates);
+      if (is_sure && keys == nullptr) continue;
+      pairs[r].row = row[r];
+      pairs[r].few = task.wide + (is_sure ? std::countr_zero(candidates) : 0) * task.padded;
+      if (whole_lanes == task.cols) continue;
+      pairs[r].rest = rests + r * kCanonicalLanes;
+      for (int64_t v = 0; v < kCanonicalLanes; v += kFloats) {
+        const int64_t left = task.cols - whole_lanes - v;
+        const auto filled = hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(left, 0)));
+        const Vec value = left > 0 ? hn::LoadU(d, row[r] + whole_lanes + v) : hn::Zero(d);
+        hn::Store(hn::IfThenElseZero(filled, value), d, rests + r * kCanonicalLanes + v);
+      }
+    }
+    if (HWY_LIKELY(all_sure)) {
+      if (keys == nullptr) continue;
+      is_product ? canonical_of_all<KeyKind::inner_product>(pairs, count, whole_lanes, keys + first)
+                 : canonical_of_all<KeyKind::squared_l2>(pairs, count, whole_lanes, keys + first);
+      continue;
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      uint32_t candidates = (near >> (r * kSlots)) & kAllSlots;
+      if (keys == nullptr && std::has_single_bit(candidates)) continue;
+      if (candidates == 0) {
+        candidates = (1u << task.count) - 1;
+        bounded = false;
+      }
+      uint64_t best = kPadding;
+      for (; candidates != 0; candidates &= candidates - 1) {
+        const auto few = static_cast<uint32_t>(std::countr_zero(candidates));
+        pairs[r].few = task.wide + few * task.padded;
+        const float key = is_product ? canonical_of<KeyKind::inner_product>(pairs[r], whole_lanes)
+                                     : canonical_of<KeyKind::squared_l2>(pairs[r], whole_lanes);
+        best = std::min(best, pack_neighbor(ordered_key(key), few));
+      }
+      labels[first + r] = static_cast<int32_t>(row_of(best));
+      if (keys != nullptr) keys[first + r] = key_of_ordered(ordered_of(best));
+    }
+  }
+  return bounded;
+}
+
+// Whether so few are better compared this way: several rows fill a vector of sums.
+constexpr bool is_handful(int64_t count) { return count <= (kFloats >= 8 ? kHandful : 3); }
+
+// As NearestOfFew.
+HWY_INLINE bool nearest_of_handful(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys,
+                                   float* scratch) {
+  if constexpr (kFloats >= 8) {
+    switch (task.count) {
+      case 4: return nearest_of<4>(task, rows, labels, keys, scratch);
+      case 5: return nearest_of<5>(task, rows, labels, keys, scratch);
+      case 6: return nearest_of<6>(task, rows, labels, keys, scratch);
+      case 7: return nearest_of<7>(task, rows, labels, keys, scratch);
+      default: break;
+    }
+  }
+  return task.count == 3 ? nearest_of<3>(task, rows, labels, keys, scratch)
+                         : nearest_of<2>(task, rows, labels, keys, scratch);
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#endif

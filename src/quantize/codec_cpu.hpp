@@ -1,0 +1,17 @@
+// Codes of rows and rows of codes on the CPU, blocks of rows side by side.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "quantize/codec_tables.hpp"
+
+namespace kith {
+
+// All in host memory, of shapes that have been checked; `codes` without gaps.
+void encode_cpu(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes,
+                const Resources& resources);
+void decode_cpu(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out,
+                const Resources& resources);
+
+}  // namespace kith

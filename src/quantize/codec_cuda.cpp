@@ -1,0 +1,153 @@
+#include "quantize/codec_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/memory_budget.hpp"
+#include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/pinned_bytes.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "io/dtype_conversion.hpp"
+#include "quantize/codec_kernels_cuda.hpp"
+#include "quantize/device_codec_cuda.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of device memory for rows on their way
+
+// Rows of a piece that take so many bytes each beside what is there.
+int64_t piece_rows(int64_t rows, int64_t row_bytes, const Resources& resources) {
+  const int64_t bytes = std::min(kPieceBytes, resources.device_memory()->available() / 2);
+  return std::clamp<int64_t>(bytes / std::max<int64_t>(row_bytes, 1), 1, std::max<int64_t>(rows, 1));
+}
+
+// The same error as on the host.
+[[noreturn]] void throw_lost(const MatrixView& rows, const CodeFormat& format, uint64_t lost,
+                             const DeviceContext& context) {
+  const auto at = static_cast<int64_t>(lost);
+  std::byte value[8] = {};
+  const int64_t size = size_of(rows.dtype());
+  context.copy(value, rows.row(at / format.cols) + at % format.cols * size, size);
+  context.synchronize();
+  std::byte made[8];
+  const std::string name = "rows";
+  convert_values(value, rows.dtype(), made, format.dtype, 1, {name, at, format.cols});
+  throw DeviceError("a value was refused on the GPU that the host can hold");
+}
+
+}  // namespace
+
+void encode_cuda(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes, int device,
+                 const Resources& resources) {
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
+  const DeviceCodec on_device(codec, context, resources);
+  const CodeFormat& format = codec.format;
+  const bool rows_there = rows.space().kind == MemoryKind::cuda;
+  const bool codes_there = codes.space().kind == MemoryKind::cuda;
+  const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+  const int64_t each = (rows_there ? 0 : row_bytes) + (codes_there ? 0 : format.bytes()) +
+                       on_device.scratch_bytes(rows.dtype(), 1024) / 1024;
+  const int64_t piece = piece_rows(rows.rows(), each, resources);
+  const DeviceBuffer brought(rows_there ? 0 : piece * row_bytes, "rows to encode", context, resources);
+  const DeviceBuffer made(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
+  const DeviceBuffer scratch(on_device.scratch_bytes(rows.dtype(), piece), "rows to encode", context, resources);
+  const DeviceBuffer lost_buffer(sizeof(uint64_t), "the check of values", context, resources);
+  auto* const lost = reinterpret_cast<uint64_t*>(lost_buffer.data());
+  const int64_t total_bytes = rows.rows() * row_bytes;
+  const bool pinned =
+      !rows_there && wants_pinned(rows.space(), total_bytes) && resources.host_memory()->available() > 2 * kPinnedBytes;
+  RowUpload upload(pinned, resources, rows_there ? 0 : row_bytes);
+  ProgressMeter meter("encode", rows.rows(), resources);
+  for (int64_t first = 0; first < rows.rows(); first += piece) {
+    const int64_t count = std::min(piece, rows.rows() - first);
+    MatrixView some = rows.slice(first, count);
+    if (!rows_there) {
+      upload.copy(some, brought.data(), context->stream(), meter);
+      some = {brought.data(), rows.dtype(), {count, rows.cols(), rows.cols()}, MemorySpace::cuda(device)};
+    }
+    auto* const to =
+        codes_there ? reinterpret_cast<uint8_t*>(codes.row(first)) : reinterpret_cast<uint8_t*>(made.data());
+    KITH_CUDA_CHECK(cudaMemsetAsync(lost, 0xFF, sizeof(uint64_t), context->stream()));  // kNothingLost
+    on_device.encode(device_rows(some), to, scratch.data(), lost, context->stream());
+    if (!codes_there) context->copy(codes.row(first), to, count * format.bytes());
+    uint64_t found = kNothingLost;
+    if (format.kind == CodeKind::stored) context->copy(&found, lost, sizeof found);
+    context->synchronize();
+    if (found != kNothingLost) {
+      throw_lost(rows, format, found + static_cast<uint64_t>(first * format.cols), *context);
+    }
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+void decode_cuda(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out, int device,
+                 const Resources& resources) {
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
+  const DeviceCodec on_device(codec, context, resources);
+  const CodeFormat& format = codec.format;
+  const bool codes_there = codes.space().kind == MemoryKind::cuda;
+  const bool out_there = out.space().kind == MemoryKind::cuda;
+  const int64_t out_bytes = format.cols * 4;
+  const int64_t each = (codes_there ? 0 : format.bytes()) + (out_there ? 0 : out_bytes);
+  const int64_t piece = piece_rows(codes.rows(), each, resources);
+  const DeviceBuffer brought(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
+  const DeviceBuffer made(out_there ? 0 : piece * out_bytes, "decoded rows", context, resources);
+  RowUpload upload(false, resources, codes_there ? 0 : format.bytes());
+  ProgressMeter meter("decode", codes.rows(), resources);
+  for (int64_t first = 0; first < codes.rows(); first += piece) {
+    const int64_t count = std::min(piece, codes.rows() - first);
+    const auto* from = reinterpret_cast<const uint8_t*>(codes.row(first));
+    int64_t code_stride = codes.row_stride();
+    if (!codes_there) {
+      upload.copy(codes.slice(first, count), brought.data(), context->stream(), meter);
+      from = reinterpret_cast<const uint8_t*>(brought.data());
+      code_stride = format.bytes();
+    }
+    auto* const to = out_there ? reinterpret_cast<float*>(out.row(first)) : reinterpret_cast<float*>(made.data());
+    on_device.decode(from, code_stride, count, to, out_there ? out.row_stride() : format.cols, context->stream());
+    if (!out_there) {
+      KITH_CUDA_CHECK(cudaMemcpy2DAsync(out.row(first), static_cast<size_t>(out.row_stride() * 4), to,
+                                        static_cast<size_t>(out_bytes), static_cast<size_t>(out_bytes),
+                                        static_cast<size_t>(count), cudaMemcpyDefault, context->stream()));
+    }
+    context->synchronize();
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+void widen_ranges_cuda(const MatrixView& rows, float* leasts, float* largests, const Resources& resources) {
+  const int device = rows.space().device;
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
+  const auto cols = rows.cols();
+  std::vector<uint32_t> keys(static_cast<size_t>(2 * cols));
+  for (int64_t c = 0; c < cols; ++c) {
+    keys[static_cast<size_t>(c)] = ordered_key(leasts[c]);
+    keys[static_cast<size_t>(cols + c)] = ordered_key(largests[c]);
+  }
+  const DeviceBuffer buffer(2 * cols * 4, "ranges of columns", context, resources);
+  auto* const there = reinterpret_cast<uint32_t*>(buffer.data());
+  context->copy(there, keys.data(), 2 * cols * 4);
+  launch_column_ranges(device_rows(rows), cols, there, there + cols, context->stream());
+  context->copy(keys.data(), there, 2 * cols * 4);
+  context->synchronize();
+  for (int64_t c = 0; c < cols; ++c) {
+    leasts[c] = key_of_ordered(keys[static_cast<size_t>(c)]);
+    largests[c] = key_of_ordered(keys[static_cast<size_t>(cols + c)]);
+  }
+}
+
+}  // namespace kith

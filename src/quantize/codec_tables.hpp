@@ -1,0 +1,40 @@
+// What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
+#pragma once
+
+#include "quantize/code_format.hpp"
+#include "quantize/product_nearest_cpu.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct CodeSpec {
+  CodeKind kind = CodeKind::stored;
+  DType dtype = DType::f32;  // of stored values
+  int bits = 8;              // of a value (4, 6, 8) or a sub-vector (4 to 8)
+  int64_t parts = 0;         // sub-vectors
+
+  // InvalidArgument for bits and parts that make no codes at all,
+  void validate() const;
+  // and for what makes no codes of so many columns; near divisors are named.
+  CodeFormat format_for(int64_t cols) const;
+};
+
+struct CodecTables {
+  CodeFormat format;
+  std::vector<float> values;             // as Codec::values() has them
+  std::vector<float> bases;              // of scalar codes
+  std::vector<float> steps;              // likewise
+  std::vector<NearestCodeword> nearest;  // of product codes: one for each part
+
+  // InvalidArgument for another number of values, or values that are not finite.
+  CodecTables(const CodeFormat& given, std::vector<float> trained);
+
+  const float* leasts() const { return values.data(); }
+  const float* spans() const { return values.data() + format.cols; }
+  CodecView view() const;
+  int64_t bytes() const;
+};
+
+}  // namespace kith

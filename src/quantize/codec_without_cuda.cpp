@@ -1,0 +1,17 @@
+// Stands in for what calls CUDA in a build without it.
+#include "core/dispatch.hpp"
+#include "quantize/codec_cuda.hpp"
+#include "quantize/product_pass.hpp"
+
+namespace kith {
+
+void encode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
+  throw_no_cuda();
+}
+void decode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
+  throw_no_cuda();
+}
+void widen_ranges_cuda(const MatrixView&, float*, float*, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample&, int, const Resources&) { throw_no_cuda(); }
+
+}  // namespace kith

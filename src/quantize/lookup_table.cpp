@@ -1,0 +1,90 @@
+#include "quantize/lookup_table.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/float_mode.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/knn_checks.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "rows/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+// One query and all codewords of its part.
+void fill_part(const CodecView& codec, int64_t part, const float* query, bool products, const uint32_t* every,
+               float* out) {
+  const CodeFormat& format = codec.format;
+  const int64_t count = format.codewords();
+  const int64_t cols = format.part_cols();
+  const MatrixView words(codec.codewords + part * count * cols, count, cols);
+  const KeyKind kind = products ? KeyKind::inner_product : KeyKind::squared_l2;
+  canonical_keys_cpu(kind, {query + part * cols, 0.0}, words, every, count, out);
+  for (int64_t k = 0; products && k < count; ++k) out[k] = 0.0f - out[k];
+}
+
+// One value and all that its column's codes stand for.
+void fill_column(const CodecView& codec, int64_t column, float query, bool products, float* out) {
+  for (int64_t code = 0; code < codec.format.codewords(); ++code) {
+    const float value = std::fma(static_cast<float>(code), codec.steps[column], codec.bases[column]);
+    const double q = static_cast<double>(query);
+    const double apart = q - static_cast<double>(value);
+    out[code] = static_cast<float>(products ? q * static_cast<double>(value) : apart * apart);
+  }
+}
+
+}  // namespace
+
+int64_t lookup_entries(const CodeFormat& format) {
+  if (format.kind == CodeKind::stored) {
+    throw Unsupported(
+        fmt::format("values stored as {} have no lookup table; use 8 bits or fewer", name_of(format.dtype)));
+  }
+  return (format.kind == CodeKind::product ? format.parts : format.cols) * format.codewords();
+}
+
+void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                       const Resources& resources) {
+  const DefaultFloatMode mode;
+  const CodecView view = codec.view();
+  const CodeFormat& format = view.format;
+  const int64_t entries = lookup_entries(format);
+  if (metric != Metric::sqeuclidean && metric != Metric::inner_product) {
+    throw InvalidArgument(fmt::format("a lookup table of {}; it can be of sqeuclidean or inner_product, which are sums",
+                                      name_of(metric)));
+  }
+  if (queries.cols() != format.cols) {
+    throw InvalidArgument(fmt::format("the queries have {} columns; the code is of {}", queries.cols(), format.cols));
+  }
+  if (out.dtype() != DType::f32 || out.rows() != queries.rows() || out.cols() != entries) {
+    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
+                                      name_of(out.dtype()), queries.rows(), entries));
+  }
+  check_host_readable("queries", queries);
+  check_host_readable("outputs", out);
+  const bool products = metric == Metric::inner_product;
+  const HostArray<float> scratch(resources.threads() * format.cols, "a query", resources);
+  std::vector<uint32_t> every(static_cast<size_t>(format.codewords()));
+  std::iota(every.begin(), every.end(), 0u);
+  ProgressMeter meter("lookup tables", queries.rows(), resources);
+  parallel_for(queries.rows(), meter, resources, [&](int64_t i, int slot) {
+    float* const query = scratch.data() + slot * format.cols;
+    widen_row(queries, i, query);
+    auto* to = reinterpret_cast<float*>(out.row(i));
+    const bool product_codes = format.kind == CodeKind::product;
+    for (int64_t p = 0; p < (product_codes ? format.parts : format.cols); ++p, to += format.codewords()) {
+      product_codes ? fill_part(view, p, query, products, every.data(), to)
+                    : fill_column(view, p, query[p], products, to);
+    }
+    meter.add(1);
+  });
+  meter.finish();
+}
+
+}  // namespace kith

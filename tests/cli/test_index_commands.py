@@ -1,0 +1,139 @@
+"""kith index: build, add, search, inspect, convert."""
+
+import numpy as np
+import pytest
+
+from matrix_files import leftovers, nearest, read_matrix, write_matrix
+from test_memory_limit import MIB, peak_memory
+
+
+@pytest.fixture
+def data(tmp_path):
+    """(base, queries) and their files."""
+    random = np.random.default_rng(1)
+    base = random.standard_normal((3000, 16)).astype(np.float32)
+    queries = random.standard_normal((40, 16)).astype(np.float32)
+    return base, queries, write_matrix(tmp_path / "b.fbin", base), write_matrix(tmp_path / "q.fbin", queries)
+
+
+def build(kith, base, out, *more, factory="IVF16,Flat"):
+    return kith.ok("index", "build", "--base", base, "--factory", factory, "--out", out, *more)
+
+
+def found(kith, index, queries, tmp_path, *more, k=5):
+    ids, distances = tmp_path / "i.ibin", tmp_path / "d.fbin"
+    kith.ok("index", "search", "--index", index, "--queries", queries, "-k", k, "--out-ids", ids, "--out-distances",
+            distances, *more)
+    return read_matrix(ids), read_matrix(distances)
+
+
+@pytest.mark.parametrize("metric", ["l2", "inner_product", "cosine"])
+def test_all_lists_are_exact_search(kith, data, tmp_path, metric):
+    base, queries, b, q = data
+    build(kith, b, tmp_path / "x.kith", "--metric", metric)
+    ids, distances = found(kith, tmp_path / "x.kith", q, tmp_path, "--probes", 16)
+    true, values = nearest(queries, base, 5, metric)
+    assert (ids == true).all()
+    np.testing.assert_allclose(distances, values, rtol=1e-5, atol=1e-6)
+
+
+def test_reports(kith, data, tmp_path):
+    _, _, b, q = data
+    index = tmp_path / "x.kith"
+    report = build(kith, b, index, "--json", "--seed", 3, factory="IVF,SQ8").json
+    assert report["command"] == "index build" and report["result"]["out"] == str(index)
+    assert report["timings"]["train_seconds"] > 0 and report["memory"]["peak_resident_bytes"] > 0
+    info = report["result"]["index"]
+    assert (info["factory"], info["rows"], info["dimension"], info["lists"]) == ("IVF,SQ8", 3000, 16, 54)
+    seen = kith.ok("index", "inspect", index, "--json").json["result"]
+    assert seen["file_bytes"] == index.stat().st_size
+    assert seen["index"]["rows"] == 3000 and seen["index"]["code_bytes"] == 16 and seen["index"]["imbalance"] >= 1
+    assert sum(seen["index"]["parts"].values()) == seen["index"]["host_bytes"]
+    text = kith.ok("index", "inspect", index).out
+    assert "IVF,SQ8, metric l2: 3000 vectors of 16 values (f32)" in text and "54 lists" in text and "16 bytes a vector" in text
+    arguments = ["index", "search", "--index", index, "--queries", q, "--out-ids", tmp_path / "i.ibin"]
+    searched = kith.ok(*arguments, "--probes", 4, "--refine", 2, "--json").json["result"]
+    assert (searched["k"], searched["probes"], searched["refine"]) == (10, 4, 2)
+    assert "IVF,SQ8 of 3000 vectors" in kith.ok(*arguments).out
+    assert build(kith, b, index, "--quiet").out == ""
+
+
+def test_the_same_index_twice(kith, data, tmp_path):
+    _, _, b, _ = data
+    for name, more in [("1", ["--threads", 1]), ("2", ["--threads", 2]), ("3", ["--seed", 5])]:
+        build(kith, b, tmp_path / f"{name}.kith", *more, factory="IVF16,SQ8")
+    one, two, other = ((tmp_path / f"{n}.kith").read_bytes() for n in "123")
+    assert one == two and one != other
+
+
+def test_ids_and_growth(kith, data, tmp_path):
+    base, queries, b, q = data
+    half = write_matrix(tmp_path / "half.fbin", base[:1000]), write_matrix(tmp_path / "rest.fbin", base[1000:])
+    names = write_matrix(tmp_path / "n.npy", np.arange(1000)[:, None] * 7), write_matrix(tmp_path / "m.npy", np.arange(2000)[:, None] * 7 + 7000)
+    grown = tmp_path / "x.kith"
+    build(kith, half[0], grown, "--train", b, "--ids", names[0])
+    kith.ok("index", "add", "--index", grown, "--base", half[1], "--ids", names[1], "--out", tmp_path / "y.kith")
+    assert kith.ok("index", "inspect", grown, "--json").json["result"]["index"]["rows"] == 1000
+    kith.ok("index", "add", "--index", grown, "--base", half[1], "--ids", names[1])
+    for path in (grown, tmp_path / "y.kith"):
+        ids, _ = found(kith, path, q, tmp_path, "--probes", 16)
+        assert (ids == nearest(queries, base, 5, "l2")[0] * 7).all()
+    assert "is in the index already" in kith.fails(2, "index", "add", "--index", grown, "--base", half[1], "--ids", names[1])
+    assert "2000 x 1 ids" in kith.fails(2, "index", "add", "--index", grown, "--base", half[0], "--ids", names[1])
+
+
+def test_filters(kith, data, tmp_path):
+    base, queries, b, q = data
+    build(kith, b, tmp_path / "x.kith")
+    keep = write_matrix(tmp_path / "keep.npy", np.array([[5, 17, 2000]]))
+    ids, _ = found(kith, tmp_path / "x.kith", q, tmp_path, "--probes", 16, "--filter", keep, k=4)
+    assert set(ids[:, :3].ravel()) == {5, 17, 2000} and (ids[:, 3] == -1).all()
+
+
+@pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat"])
+def test_faiss_files(kith, data, tmp_path, factory):
+    _, _, b, q = data
+    build(kith, b, tmp_path / "x.kith", "--metric", "sqeuclidean", factory=factory)
+    kith.ok("index", "convert", tmp_path / "x.kith", tmp_path / "x.faiss")
+    report = kith.ok("index", "convert", tmp_path / "x.faiss", tmp_path / "y.kith", "--json").json["result"]
+    assert report["index"]["rows"] == 3000
+    results = [found(kith, tmp_path / name, q, tmp_path, "--probes", 4) for name in ("x.kith", "x.faiss", "y.kith")]
+    for ids, distances in results[1:]:
+        assert (ids == results[0][0]).all() and (distances == results[0][1]).all()
+
+
+def test_wrong_usage(kith, data, tmp_path):
+    _, _, b, q = data
+    out = tmp_path / "x.kith"
+    assert "needs one of its commands; see kith index --help" in kith.fails(2, "index")
+    assert "unknown command 'index frob'; known are: build, add, search, inspect, convert" in kith.fails(2, "index", "frob")
+    assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
+    assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out
+    wrong = ["index", "build", "--base", b, "--out", out, "--factory"]
+    assert "unknown part 'HNSW32'" in kith.fails(2, *wrong, "HNSW32")
+    assert "3000 training rows for 4000 centres" in kith.fails(2, *wrong, "IVF4000,Flat")
+    assert "the same file" in kith.fails(2, "index", "build", "--base", b, "--factory", "Flat", "--out", b)
+    assert "--factory" in kith.fails(2, *wrong, "")
+    assert leftovers(tmp_path, b, q) == []
+    build(kith, b, out)
+    search = ["index", "search", "--index", out, "--queries", q]
+    assert "index search has no output" in kith.fails(2, *search)
+    assert "probes is -1" in kith.fails(2, *search, "--probes", -1, "--out-ids", tmp_path / "i.ibin")
+    assert "none.kith" in kith.fails(3, "index", "inspect", tmp_path / "none.kith")
+    out.write_bytes(out.read_bytes()[:5000])
+    assert "x.kith" in kith.fails(3, "index", "inspect", out)
+    error = kith("index", "inspect", out, "--json")
+    assert error.code == 3 and error.json["error"]["type"] == "CorruptFile"
+
+
+def test_a_memory_limit_changes_nothing(kith_unsanitized, tmp_path):
+    """Of a file four times as large."""
+    random = np.random.default_rng(2)
+    base = write_matrix(tmp_path / "b.fbin", random.standard_normal((400_000, 64)).astype(np.float32))
+    train = write_matrix(tmp_path / "t.fbin", random.standard_normal((10_000, 64)).astype(np.float32))
+    arguments = ["index", "build", "--base", base, "--train", train, "--factory", "IVF32,PQ8", "--threads", 2]
+    kith_unsanitized.ok(*arguments, "--out", tmp_path / "x.kith")
+    limit = 400_000 * 64 * 4 // 4 // MIB
+    peak = peak_memory(kith_unsanitized, *arguments, "--out", tmp_path / "y.kith", "--memory-limit", f"{limit}M")
+    assert peak <= limit * MIB
+    assert (tmp_path / "x.kith").read_bytes() == (tmp_path / "y.kith").read_bytes()

@@ -1,0 +1,111 @@
+// Indexes of lists on a GPU answer as on the CPU, byte for byte: every kind and metric, with filters, lists that are
+// too short, and queries and results in either memory.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+#include "reference/data.hpp"
+
+#include <kith/index.hpp>
+
+#include <cstring>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+class CudaIndexListsSmall : public OnCuda {};
+
+Resources on_cpu() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  return Resources(options);
+}
+
+void expect_same(const Neighbors& a, const Neighbors& b, const std::string& what) {
+  const auto count = static_cast<size_t>(a.queries() * a.k());
+  EXPECT_EQ(std::memcmp(a.ids(), b.ids(), count * sizeof(int64_t)), 0) << what;
+  EXPECT_EQ(std::memcmp(a.distances(), b.distances(), count * sizeof(float)), 0) << what;
+}
+
+TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
+  const auto base = make_floats(Shape::gaussian, 2500, 24, 1);
+  const auto queries = make_floats(Shape::gaussian, 70, 24, 2);
+  std::vector<uint8_t> mask(2500);
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 7 == 3;
+  const RowFilter filter = RowFilter::mask(mask.data(), 2500);
+  for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
+                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat"}) {
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
+      const std::string what = std::string(factory) + " " + std::string(name_of(metric));
+      Index index(factory, {.metric = metric});
+      index.train(base.view(), on_cpu());
+      index.add(base.view().slice(0, 1900), Ownership::copy, on_cpu());
+      index.add(base.view().slice(1900, 600), Ownership::copy, on_cpu());
+      for (const int64_t probes : {1, 3, 1000}) {
+        for (const int64_t k : {1, 10, 300}) {
+          expect_same(index.search(queries.view(), {.k = k, .probes = probes}, on_cuda()),
+                      index.search(queries.view(), {.k = k, .probes = probes}, on_cpu()), what);
+          expect_same(index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cuda()),
+                      index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cpu()), what);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaIndexListsSmall, QueriesAndResultsMayLieOnTheDevice) {
+  const auto base = make_floats(Shape::gaussian, 3000, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, 40, 16, 2);
+  const std::vector<int64_t> gone = {1, 5, 2999};
+  for (const char* const factory : {"IVF10,PQ4", "IVF10,Flat", "PQ4", "RR,IVF10,PQ4"}) {
+    Index index(factory);
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    index.remove({gone.data(), 3, {}}, on_cpu());  // so that rows are not their own ids
+    const DeviceMatrix on_device(queries.view());
+    for (const int64_t k : {5, 2000}) {
+      const Neighbors expected = index.search(queries.view(), {.k = k, .probes = 2}, on_cpu());
+      const DeviceResult result(40, k);
+      index.search(on_device.view(), result.view, {.k = k, .probes = 2}, on_cuda());
+      std::vector<int64_t> ids(static_cast<size_t>(40 * k));
+      std::vector<float> distances(ids.size());
+      result.ids.read(ids.data());
+      result.distances.read(distances.data());
+      EXPECT_EQ(std::memcmp(ids.data(), expected.ids(), ids.size() * sizeof(int64_t)), 0) << factory << " " << k;
+      EXPECT_EQ(std::memcmp(distances.data(), expected.distances(), ids.size() * sizeof(float)), 0) << factory;
+    }
+  }
+}
+
+TEST_F(CudaIndexListsSmall, BytesInLists) {
+  const auto base = make_bytes(1500, 32, 1);
+  const auto queries = make_bytes(33, 32, 2);
+  Index index("IVF12,Flat", {.metric = Metric::sqeuclidean});
+  index.train(base.view(), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  for (const int64_t probes : {1, 12}) {
+    expect_same(index.search(queries.view(), {.k = 20, .probes = probes}, on_cuda()),
+                index.search(queries.view(), {.k = 20, .probes = probes}, on_cpu()), "bytes");
+  }
+}
+
+TEST_F(CudaIndexListsSmall, ABadQueryIsRefusedWhereverItLies) {
+  const auto base = make_floats(Shape::gaussian, 500, 8, 1);
+  auto queries = make_floats(Shape::gaussian, 4, 8, 2);
+  queries.row(2)[1] = NAN;
+  for (const char* const factory : {"IVF4,Flat", "PQ4x4"}) {
+    Index index(factory);
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    EXPECT_THROW(index.search(queries.view(), {.k = 2}, on_cuda()), InvalidArgument) << factory;
+    const DeviceMatrix on_device(queries.view());
+    const DeviceResult result(4, 2);
+    EXPECT_THROW(index.search(on_device.view(), result.view, {.k = 2}, on_cuda()), InvalidArgument) << factory;
+  }
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,93 @@
+// Factory strings: what they mean, and what is said of those that mean nothing.
+#include "index/factory.hpp"
+
+#include <kith/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kith {
+namespace {
+
+std::string refused(std::string_view factory) {
+  try {
+    (void)Index(factory);
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Factory, PartsOfAString) {
+  const FactorySpec flat = parse_factory("Flat");
+  EXPECT_FALSE(flat.has_lists || flat.code.has_value() || flat.refines);
+  const FactorySpec deep = parse_factory("OPQ20_80,IVF65536,PQ20");
+  ASSERT_EQ(deep.transforms.size(), 1u);
+  EXPECT_EQ(deep.transforms[0].kind, TransformKind::opq);
+  EXPECT_EQ(deep.transforms[0].parts, 20);
+  EXPECT_EQ(deep.transforms[0].cols, 80);
+  EXPECT_EQ(deep.lists, 65536);
+  EXPECT_EQ(deep.code->kind, CodeKind::product);
+  EXPECT_EQ(deep.code->parts, 20);
+  EXPECT_EQ(deep.code->bits, 8);
+  const FactorySpec chain = parse_factory("IDMap,L2norm,PCAR64,Pad70,RR,Centre,IVF,SQfp16,Refine(SQ8)");
+  EXPECT_EQ(chain.transforms.size(), 6u);
+  EXPECT_TRUE(chain.has_lists);
+  EXPECT_EQ(chain.lists, 0);
+  EXPECT_EQ(chain.code->kind, CodeKind::stored);
+  EXPECT_EQ(chain.code->dtype, DType::f16);
+  EXPECT_EQ(chain.refine->bits, 8);
+  EXPECT_EQ(parse_factory("PQ32x4fs").code->bits, 4);
+  EXPECT_EQ(parse_factory("PQ16np").code->parts, 16);
+  EXPECT_TRUE(parse_factory("IVF100,PQ8,RFlat").refines);
+  EXPECT_FALSE(parse_factory("IVF100,PQ8,RFlat").refine.has_value());
+}
+
+TEST(Factory, AnUnknownPartIsNamedWithWhatThereIs) {
+  EXPECT_THAT(refused("Falt"), testing::AllOf(testing::HasSubstr("unknown part 'Falt' of the index 'Falt'"),
+                                              testing::HasSubstr("known are, in this order: IDMap; OPQm")));
+  for (const char* const wrong : {"",
+                                  "Flat4",
+                                  "flat",
+                                  "Flat ",
+                                  "PQ",
+                                  "PQx4",
+                                  "IVF3",
+                                  "IVF3,",
+                                  "IVF-3,Flat",
+                                  "PQ8,Flat",
+                                  "Flat,PQ8",
+                                  "PQ8,RFlat,RFlat",
+                                  "PQ8,Refine(",
+                                  "PQ8,Refine()",
+                                  "PQ8,Refine(OPQ4)",
+                                  "IVF4,OPQ4,PQ4",
+                                  "PCA,Flat",
+                                  "OPQ4_,PQ4",
+                                  "PQ4x",
+                                  "PQ#"}) {
+    EXPECT_THAT(refused(wrong), testing::AnyOf(testing::HasSubstr("unknown part"), testing::HasSubstr("does not say")))
+        << wrong;
+  }
+  EXPECT_THAT(refused("IVF3"), testing::HasSubstr("needs Flat, SQ8, PQ16"));
+  EXPECT_THAT(refused("PQ4,IVF100"), testing::HasSubstr("unknown part 'IVF100'"));
+}
+
+TEST(Factory, NumbersThatCannotBe) {
+  EXPECT_THAT(refused("IVF99999999999999999999,Flat"), testing::HasSubstr("too large"));
+  EXPECT_THAT(refused("IVF0,Flat"), testing::HasSubstr("has a 0"));
+  EXPECT_THAT(refused("SQ5"), testing::HasSubstr("there are 8, 6, 4, and fp16"));
+  EXPECT_THAT(refused("PQ8x12"), testing::HasSubstr("codes have 4 to 8"));
+  EXPECT_THAT(refused("PQ8x3"), testing::HasSubstr("codes have 4 to 8"));
+}
+
+TEST(Factory, AMetricThatAKindLacksIsRefused) {
+  for (const Metric metric : {Metric::l1, Metric::linf, Metric::chi_square, Metric::hamming}) {
+    EXPECT_THROW(Index("IVF4,Flat", {.metric = metric}), Unsupported);
+    EXPECT_THROW(Index("PQ4", {.metric = metric}), Unsupported);
+    EXPECT_NO_THROW(Index("Flat", {.metric = metric}));
+  }
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,154 @@
+// Ids, removal and reconstruction through Index, on the kind that is simplest to check.
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+Resources on_cpu() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 2;
+  return Resources(options);
+}
+
+VectorView<const int64_t> view(const std::vector<int64_t>& ids) {
+  return {ids.data(), static_cast<int64_t>(ids.size()), {}};
+}
+
+std::vector<int64_t> some_ids(int64_t count) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back((i * 7919 + 13) % 1000003 + (int64_t{1} << 40));
+  return ids;
+}
+
+TEST(IndexIds, FoundRowsHaveTheCallersIds) {
+  const auto base = make_floats(Shape::gaussian, 300, 8, 1);
+  const auto queries = make_floats(Shape::gaussian, 9, 8, 2);
+  const std::vector<int64_t> ids = some_ids(300);
+  Index index("Flat");
+  for (int64_t at = 0; at < 300; at += 60) {
+    index.add(base.view().slice(at, 60), {ids.data() + at, 60, {}}, Ownership::copy, on_cpu());
+  }
+  const Neighbors rows = knn(queries.view(), base.view(), {.k = 7}, on_cpu());
+  const Neighbors found = index.search(queries.view(), {.k = 7}, on_cpu());
+  for (int64_t i = 0; i < 9 * 7; ++i) EXPECT_EQ(found.ids()[i], ids[static_cast<size_t>(rows.ids()[i])]);
+  EXPECT_EQ(std::memcmp(found.distances(), rows.distances(), 9 * 7 * sizeof(float)), 0);
+  const RangeNeighbors near = range_search(queries.view(), base.view(), {.radius = 3}, on_cpu());
+  const RangeNeighbors in_range = index.range_search(queries.view(), {.radius = 3}, on_cpu());
+  ASSERT_EQ(in_range.size(), near.size());
+  ASSERT_GT(near.size(), 0);
+  for (int64_t i = 0; i < near.size(); ++i) EXPECT_EQ(in_range.ids()[i], ids[static_cast<size_t>(near.ids()[i])]);
+}
+
+TEST(IndexIds, AListNamesIdsAndAMaskTheRowsThatAreThere) {
+  const auto base = make_floats(Shape::gaussian, 50, 4, 1);
+  const std::vector<int64_t> ids = some_ids(50);
+  Index index("Flat");
+  index.add(base.view(), view(ids), Ownership::copy, on_cpu());
+  const int64_t listed[] = {ids[7], ids[31]};
+  const Neighbors found = index.search(base.view(), {.k = 3, .filter = RowFilter::rows(listed, 2)}, on_cpu());
+  for (int64_t q = 0; q < 50; ++q) {
+    EXPECT_THAT(std::vector<int64_t>(found.ids(q), found.ids(q) + 3),
+                testing::UnorderedElementsAre(ids[7], ids[31], -1));
+  }
+  const int64_t gone[] = {ids[0], ids[1]};
+  EXPECT_EQ(index.remove({gone, 2, {}}, on_cpu()), 2);
+  std::vector<uint8_t> mask(48, 0);
+  mask[5] = 1;  // the row that was number 7
+  const Neighbors masked =
+      index.search(base.view().slice(0, 1), {.k = 2, .filter = RowFilter::mask(mask.data(), 48)}, on_cpu());
+  EXPECT_EQ(masked.ids()[0], ids[7]);
+  EXPECT_EQ(masked.ids()[1], -1);
+  const int64_t unknown[] = {ids[7], ids[0]};
+  try {
+    (void)index.search(base.view(), {.k = 1, .filter = RowFilter::rows(unknown, 2)}, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("position 1 is not in the index"));
+  }
+}
+
+TEST(IndexIds, WhatIsLeftIsFoundAsBefore) {
+  for (const bool borrow : {false, true}) {
+    const auto base = make_bytes(200, 16, 3);
+    Index index("Flat", {.metric = Metric::sqeuclidean});
+    index.add(base.view().slice(0, 120), borrow ? Ownership::borrow : Ownership::copy, on_cpu());
+    index.add(base.view().slice(120, 80), borrow ? Ownership::borrow : Ownership::copy, on_cpu());
+    std::vector<int64_t> gone;
+    for (int64_t id = 0; id < 200; id += 3) gone.push_back(id);
+    EXPECT_EQ(index.remove(view(gone), on_cpu()), 67);
+    EXPECT_EQ(index.remove(view(gone), on_cpu()), 0);
+    EXPECT_EQ(index.size(), 133);
+    std::vector<uint8_t> left(200, 1);
+    for (const int64_t id : gone) left[static_cast<size_t>(id)] = 0;
+    const RowFilter kept = RowFilter::mask(left.data(), 200);
+    const Neighbors rows =
+        knn(base.view(), base.view(), {.k = 5, .metric = Metric::sqeuclidean, .filter = kept}, on_cpu());
+    const Neighbors found = index.search(base.view(), {.k = 5}, on_cpu());
+    EXPECT_EQ(std::memcmp(found.ids(), rows.ids(), 200 * 5 * sizeof(int64_t)), 0);
+    EXPECT_EQ(std::memcmp(found.distances(), rows.distances(), 200 * 5 * sizeof(float)), 0);
+  }
+}
+
+TEST(IndexIds, AllRowsMayGoAndOthersCome) {
+  const auto base = make_floats(Shape::gaussian, 10, 4, 1);
+  Index index("Flat");
+  index.add(base.view(), Ownership::copy, on_cpu());
+  std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_EQ(index.remove(view(all), on_cpu()), 10);
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_EQ(index.dimension(), 4);
+  EXPECT_EQ(index.search(base.view(), {.k = 2}, on_cpu()).ids()[0], -1);
+  EXPECT_EQ(index.range_search(base.view(), {.radius = 9}, on_cpu()).size(), 0);
+  index.add(base.view().slice(0, 2), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.search(base.view().slice(1, 1), {.k = 1}, on_cpu()).ids()[0], 11);
+}
+
+TEST(IndexIds, ARefusedAddLeavesEverythingAsItWas) {
+  const auto base = make_floats(Shape::gaussian, 10, 4, 1);
+  Index index("Flat");
+  const std::vector<int64_t> ids = {4, 8, 1, 0, 3, 9, 2, 6, 5, 7};
+  index.add(base.view(), view(ids), Ownership::copy, on_cpu());
+  const std::vector<int64_t> twice = {10, 8};
+  EXPECT_THROW(index.add(base.view().slice(0, 2), view(twice), Ownership::copy, on_cpu()), InvalidArgument);
+  EXPECT_THROW(index.add(base.view().slice(0, 3), view(twice), Ownership::copy, on_cpu()), InvalidArgument);
+  EXPECT_EQ(index.size(), 10);
+  index.add(base.view().slice(0, 1), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.search(base.view().slice(0, 1), {.k = 2}, on_cpu()).ids()[1], 10);
+}
+
+TEST(IndexIds, VectorsComeBackByTheirIds) {
+  const auto base = make_bytes(30, 6, 3);
+  const std::vector<int64_t> ids = some_ids(30);
+  Index index("Flat");
+  index.add(base.view().slice(0, 20), {ids.data(), 20, {}}, Ownership::copy, on_cpu());
+  index.add(base.view().slice(20, 10), {ids.data() + 20, 10, {}}, Ownership::copy, on_cpu());
+  const std::vector<int64_t> wanted = {ids[25], ids[3], ids[25]};
+  std::vector<float> out(3 * 6);
+  index.reconstruct(view(wanted), MutableMatrixView(out.data(), 3, 6), on_cpu());
+  const int64_t rows[] = {25, 3, 25};
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t col = 0; col < 6; ++col) {
+      EXPECT_EQ(out[static_cast<size_t>(i * 6 + col)], static_cast<float>(base.row(rows[i])[col]));
+    }
+  }
+  const std::vector<int64_t> unknown = {3};
+  EXPECT_THROW(index.reconstruct(view(unknown), MutableMatrixView(out.data(), 1, 6), on_cpu()), InvalidArgument);
+  EXPECT_THROW(index.reconstruct(view(wanted), MutableMatrixView(out.data(), 2, 6), on_cpu()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace kith

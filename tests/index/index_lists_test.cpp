@@ -1,0 +1,267 @@
+// Compressed indexes through Index, whatever their kind: with all lists probed a search is knn() over what
+// reconstruct() gives; ids, removal, filters, ranges and files change nothing of that.
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+constexpr int64_t kRows = 700;
+constexpr int64_t kCols = 12;
+constexpr int64_t kAll = 1 << 20;  // probes
+
+Resources on_cpu() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 2;
+  return Resources(options);
+}
+
+VectorView<const int64_t> view(const std::vector<int64_t>& ids) {
+  return {ids.data(), static_cast<int64_t>(ids.size()), {}};
+}
+
+std::vector<float> reconstructed(const Index& index, const std::vector<int64_t>& ids) {
+  std::vector<float> out(ids.size() * static_cast<size_t>(index.dimension()));
+  index.reconstruct(view(ids), MutableMatrixView(out.data(), static_cast<int64_t>(ids.size()), index.dimension()),
+                    on_cpu());
+  return out;
+}
+
+void expect_same(const Neighbors& a, const Neighbors& b) {
+  ASSERT_EQ(a.queries(), b.queries());
+  ASSERT_EQ(a.k(), b.k());
+  const auto count = static_cast<size_t>(a.queries() * a.k());
+  EXPECT_EQ(std::memcmp(a.ids(), b.ids(), count * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(a.distances(), b.distances(), count * sizeof(float)), 0);
+}
+
+// The index's search of all lists is knn over these ids, in this order.
+void expect_exact(const Index& index, const MatrixView& queries, const std::vector<int64_t>& ids) {
+  const std::vector<float> vectors = reconstructed(index, ids);
+  const MatrixView base(vectors.data(), static_cast<int64_t>(ids.size()), index.dimension());
+  const Neighbors found = index.search(queries, {.k = 13, .probes = kAll}, on_cpu());
+  const Neighbors rows = knn(queries, base, {.k = 13, .metric = index.params().metric}, on_cpu());
+  for (int64_t i = 0; i < found.queries() * 13; ++i) {
+    const int64_t row = rows.ids()[i];
+    ASSERT_EQ(found.ids()[i], row < 0 ? -1 : ids[static_cast<size_t>(row)]) << index.factory() << " at " << i;
+    ASSERT_EQ(found.distances()[i], rows.distances()[i]) << index.factory() << " at " << i;
+  }
+}
+
+class KindAndMetric : public testing::TestWithParam<std::tuple<const char*, Metric>> {
+ protected:
+  Index make() const {
+    Index index(std::get<0>(GetParam()), {.metric = std::get<1>(GetParam())});
+    index.train(base_.view(), on_cpu());
+    return index;
+  }
+  const Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const Matrix<float> queries_ = make_floats(Shape::gaussian, 17, kCols, 2);
+};
+
+TEST_P(KindAndMetric, ASearchOfAllListsIsExactThroughAddsAndRemovals) {
+  Index index = make();
+  EXPECT_TRUE(index.trained());
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_EQ(index.search(queries_.view(), {.k = 2}, on_cpu()).ids()[0], -1);
+  std::vector<int64_t> ids;
+  for (int64_t at = 0, step = 1; at < kRows; at += step, step = std::min<int64_t>(step * 3, kRows - at)) {
+    std::vector<int64_t> some;
+    for (int64_t i = 0; i < step; ++i) some.push_back(5000 - 3 * (at + i));
+    index.add(base_.view().slice(at, step), view(some), Ownership::copy, on_cpu());
+    ids.insert(ids.end(), some.begin(), some.end());
+  }
+  ASSERT_EQ(index.size(), kRows);
+  expect_exact(index, queries_.view(), ids);
+  std::vector<int64_t> gone;
+  std::vector<int64_t> left;
+  for (size_t i = 0; i < ids.size(); ++i) (i % 5 == 2 ? gone : left).push_back(ids[i]);
+  EXPECT_EQ(index.remove(view(gone), on_cpu()), static_cast<int64_t>(gone.size()));
+  expect_exact(index, queries_.view(), left);
+}
+
+TEST_P(KindAndMetric, AFilterAndARangeAreThoseOfTheWholeSearch) {
+  Index index = make();
+  index.add(base_.view(), Ownership::copy, on_cpu());
+  std::vector<int64_t> ids(kRows);
+  std::iota(ids.begin(), ids.end(), 0);
+  const std::vector<float> vectors = reconstructed(index, ids);
+  const MatrixView base(vectors.data(), kRows, kCols);
+  const Metric metric = index.params().metric;
+  std::vector<uint8_t> mask(kRows);
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
+  const RowFilter filter = RowFilter::mask(mask.data(), kRows);
+  expect_same(index.search(queries_.view(), {.k = 5, .filter = filter, .probes = kAll}, on_cpu()),
+              knn(queries_.view(), base, {.k = 5, .metric = metric, .filter = filter}, on_cpu()));
+  const float radius = index.search(queries_.view(), {.k = 30, .probes = kAll}, on_cpu()).distances(3)[29];
+  const RangeNeighbors near = range_search(queries_.view(), base, {.radius = radius, .metric = metric}, on_cpu());
+  const RangeNeighbors found = index.range_search(queries_.view(), {.radius = radius, .probes = kAll}, on_cpu());
+  ASSERT_EQ(found.size(), near.size());
+  ASSERT_GE(near.size(), 30);
+  EXPECT_EQ(std::memcmp(found.offsets(), near.offsets(), 18 * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(found.ids(), near.ids(), static_cast<size_t>(near.size()) * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(found.distances(), near.distances(), static_cast<size_t>(near.size()) * sizeof(float)), 0);
+}
+
+TEST_P(KindAndMetric, ASavedIndexAnswersAsBefore) {
+  Index index = make();
+  index.add(base_.view().slice(0, 600), Ownership::copy, on_cpu());
+  const std::vector<int64_t> gone = {3, 77, 599};
+  index.remove(view(gone), on_cpu());
+  index.add(base_.view().slice(600, 100), Ownership::copy, on_cpu());
+  const std::string path = testing::TempDir() + "kith_index_lists_test.kith";
+  index.save(path, on_cpu());
+  Index loaded = Index::load(path, on_cpu());
+  std::filesystem::remove(path);
+  EXPECT_EQ(loaded.factory(), index.factory());
+  EXPECT_EQ(loaded.size(), index.size());
+  expect_same(loaded.search(queries_.view(), {.k = 9, .probes = 3}, on_cpu()),
+              index.search(queries_.view(), {.k = 9, .probes = 3}, on_cpu()));
+  index.add(base_.view().slice(0, 5), Ownership::copy, on_cpu());
+  loaded.add(base_.view().slice(0, 5), Ownership::copy, on_cpu());
+  expect_same(loaded.search(queries_.view(), {.k = 700, .probes = kAll}, on_cpu()),
+              index.search(queries_.view(), {.k = 700, .probes = kAll}, on_cpu()));
+}
+
+INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
+                         testing::Combine(testing::Values("IVF16,Flat", "IVF16,SQ8", "IVF7,SQ4", "IVF,SQfp16",
+                                                          "IVF16,PQ4x5", "IVF3,PQ6", "SQ6", "PQ3x4", "Flat"),
+                                          testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product,
+                                                          Metric::cosine)));
+
+TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
+  for (const char* const factory :
+       {"RR,Flat", "PCA12,IVF8,Flat", "OPQ3,IVF8,PQ3", "L2norm,IVF8,SQ8", "Pad16,RR,PQ4x4"}) {
+    Index index(factory, {.metric = Metric::sqeuclidean});
+    EXPECT_FALSE(index.trained());
+    index.train(base.view(), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    EXPECT_EQ(index.dimension(), kCols);
+    const Neighbors found = index.search(queries.view(), {.k = 10, .probes = kAll}, on_cpu());
+    int64_t good = 0;  // rotations keep neighbours
+    const Neighbors exact = knn(queries.view(), base.view(), {.k = 10, .metric = Metric::sqeuclidean}, on_cpu());
+    for (int64_t i = 0; i < 170; ++i) {
+      good += std::count(exact.ids(i / 10), exact.ids(i / 10) + 10, found.ids()[i]);
+    }
+    EXPECT_GT(good, std::string(factory).find("Flat") != std::string::npos ? 168 : 30) << factory;
+    const std::string path = testing::TempDir() + "kith_index_transformed_test.kith";
+    index.save(path, on_cpu());
+    expect_same(Index::load(path, on_cpu()).search(queries.view(), {.k = 10, .probes = kAll}, on_cpu()), found);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
+  const Neighbors exact = knn(queries.view(), base.view(), {.k = 5, .metric = Metric::l2}, on_cpu());
+  for (const char* const factory : {"IVF8,PQ3x4,RFlat", "PQ3x4,RFlat", "OPQ3,IVF8,PQ3x4,RFlat"}) {
+    Index index(factory);
+    index.train(base.view(), on_cpu());
+    index.add(base.view().slice(0, 300), Ownership::copy, on_cpu());
+    index.add(base.view().slice(300, 400), Ownership::copy, on_cpu());
+    // All rows are candidates: exact.
+    expect_same(index.search(queries.view(), {.k = 5, .probes = kAll, .refine = 140}, on_cpu()), exact);
+    // More candidates never make it worse.
+    int64_t before = 0;
+    for (const int64_t refine : {1, 4, 16, 64}) {
+      const Neighbors found = index.search(queries.view(), {.k = 5, .probes = kAll, .refine = refine}, on_cpu());
+      int64_t good = 0;
+      for (int64_t i = 0; i < 85; ++i) good += std::count(exact.ids(i / 5), exact.ids(i / 5) + 5, found.ids()[i]);
+      EXPECT_GE(good, before) << factory << " " << refine;
+      before = good;
+    }
+    const std::vector<int64_t> gone = {0, 299, 300};
+    index.remove(view(gone), on_cpu());
+    const std::string path = testing::TempDir() + "kith_index_refined_test.kith";
+    index.save(path, on_cpu());
+    expect_same(Index::load(path, on_cpu()).search(queries.view(), {.k = 5, .refine = 3}, on_cpu()),
+                index.search(queries.view(), {.k = 5, .refine = 3}, on_cpu()));
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  Index index("IVF16,PQ4");
+  const auto text = [&](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const InvalidState& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_THAT(text([&] { index.add(base.view(), Ownership::copy, on_cpu()); }),
+              testing::HasSubstr("call train() first"));
+  EXPECT_THAT(text([&] { (void)index.search(base.view(), {}, on_cpu()); }), testing::HasSubstr("call train() first"));
+  EXPECT_THAT(text([&] { index.save("x.kith", on_cpu()); }), testing::HasSubstr("call train() first"));
+  index.train(base.view(), on_cpu());
+  index.train(base.view().slice(0, 600), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  EXPECT_THAT(text([&] { index.train(base.view(), on_cpu()); }), testing::HasSubstr("the index holds 700 vectors"));
+  EXPECT_THROW(Index("PQ5").train(base.view(), on_cpu()), InvalidArgument);
+  EXPECT_THROW(Index("IVF800,Flat").train(base.view(), on_cpu()), InvalidArgument);
+  auto broken = make_floats(Shape::gaussian, kRows, kCols, 1);
+  broken.row(400)[3] = NAN;
+  try {
+    Index("IVF4,PQ4").train(broken.view(), on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("row 400"));
+  }
+}
+
+TEST(IndexLists, StoredListsKeepTheDtypeOfTheirTraining) {
+  const auto bytes = make_bytes(300, 8, 1);
+  const auto floats = make_floats(Shape::gaussian, 20, 8, 2);
+  Index index("IVF4,Flat", {.metric = Metric::sqeuclidean});
+  index.train(bytes.view(), on_cpu());
+  index.add(bytes.view(), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().code_bytes, 8);
+  EXPECT_THROW(index.add(floats.view(), Ownership::copy, on_cpu()), InvalidArgument);
+  expect_same(index.search(bytes.view().slice(0, 9), {.k = 4, .probes = kAll}, on_cpu()),
+              knn(bytes.view().slice(0, 9), bytes.view(), {.k = 4, .metric = Metric::sqeuclidean}, on_cpu()));
+  expect_same(index.search(floats.view(), {.k = 4, .probes = kAll}, on_cpu()),
+              knn(floats.view(), bytes.view(), {.k = 4, .metric = Metric::sqeuclidean}, on_cpu()));
+}
+
+TEST(IndexLists, InfoSaysWhatThereIs) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  Index index("IVF16,PQ4");
+  EXPECT_FALSE(index.info().trained);
+  index.train(base.view(), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const IndexInfo info = index.info();
+  EXPECT_TRUE(info.trained);
+  EXPECT_EQ(info.rows, kRows);
+  EXPECT_EQ(info.lists, 16);
+  EXPECT_EQ(info.code_bytes, 4);
+  EXPECT_GE(info.imbalance, 1.0);
+  EXPECT_GE(info.longest, kRows / 16);
+  int64_t parts = 0;
+  for (const auto& [name, bytes] : info.parts) parts += bytes;
+  EXPECT_EQ(parts, info.bytes.host);
+}
+
+}  // namespace
+}  // namespace kith
