@@ -12,6 +12,7 @@
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
 #include "knn_command.hpp"
+#include "quantizer_commands.hpp"
 #include "range_command.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +49,9 @@ struct Typed {
   IndexSearchOptions index_search;
   IndexInspectOptions index_inspect;
   IndexConvertOptions index_convert;
+  TrainOptions train;
+  CodeOptions encode;
+  CodeOptions decode;
 };
 
 // CLI11 reads 010 as eight and takes a number that is too large for the largest.
@@ -413,6 +417,48 @@ IndexApps add_index(CLI::App& app, Typed& typed) {
   return apps;
 }
 
+CLI::App* add_train(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("train", "Train a quantizer on the vectors of a file");
+  command->add_option("--data", typed.train.data, "Vectors, in any format; may be larger than memory")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--quantizer", typed.train.quantizer, "PQm, PQmxb, SQ8, SQ6, SQ4 or SQfp16: PQ16, PQ32x4, ...")
+      ->required()
+      ->type_name("NAME");
+  command->add_option("--out", typed.train.out, "Where the quantizer goes: a .kith file")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--seed", typed.train.seed, "Seed of the random numbers")
+      ->check(decimal())
+      ->check(from_0_on())
+      ->type_name("N");
+  command->add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_encode(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("encode", "Write the codes of the vectors of a file");
+  command->add_option("--quantizer", typed.encode.quantizer, "File that train wrote")->required()->type_name("FILE");
+  command->add_option("--data", typed.encode.in, "Vectors to encode")->required()->type_name("FILE");
+  command->add_option("--out", typed.encode.out, "Where the codes go: .u8bin, .bvecs or .npy")
+      ->required()
+      ->type_name("FILE");
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_decode(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("decode", "Write the vectors that codes stand for");
+  command->add_option("--quantizer", typed.decode.quantizer, "File that train wrote")->required()->type_name("FILE");
+  command->add_option("--codes", typed.decode.in, "Codes that encode wrote")->required()->type_name("FILE");
+  command->add_option("--out", typed.decode.out, "Where the vectors go: .fbin, .fvecs, .npy or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  add_run_options(*command, typed);
+  return command;
+}
+
 void interpret(Typed& typed) {
   typed.run.device = parse_device(typed.device);
   typed.knn.params.metric = parse_metric(typed.metric);
@@ -427,6 +473,7 @@ void interpret(Typed& typed) {
   }
   typed.range.params.metric = typed.knn.params.metric;
   typed.range.params.check_finite = typed.knn.params.check_finite;
+  typed.train.check_finite = typed.knn.params.check_finite;
   typed.index_build.params.metric = typed.knn.params.metric;
   typed.index_build.params.check_finite = typed.knn.params.check_finite;
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
@@ -489,6 +536,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
   const IndexApps index = add_index(app, typed);
+  const CLI::App* train = add_train(app, typed);
+  const CLI::App* encode = add_encode(app, typed);
+  const CLI::App* decode = add_decode(app, typed);
   refuse_empty_values(app);
 
   CommandLine line;
@@ -509,7 +559,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
   // The others copy and count: no GPU need wake for them.
   const bool computes = knn->parsed() || range->parsed() || kmeans->parsed() || index.build->parsed() ||
-                        index.add->parsed() || index.search->parsed();
+                        index.add->parsed() || index.search->parsed() || train->parsed() || encode->parsed() ||
+                        decode->parsed();
   if (!computes) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
@@ -518,6 +569,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (kmeans->parsed()) line.command = [typed] { return run_kmeans(typed.kmeans, typed.run); };
   if (convert->parsed()) line.command = [typed] { return run_convert(typed.convert, typed.run); };
   if (eval->parsed()) line.command = [typed] { return run_eval(typed.eval, typed.run); };
+  if (train->parsed()) line.command = [typed] { return run_train(typed.train, typed.run); };
+  if (encode->parsed()) line.command = [typed] { return run_encode(typed.encode, typed.run); };
+  if (decode->parsed()) line.command = [typed] { return run_decode(typed.decode, typed.run); };
   if (index.build->parsed()) line.command = [typed] { return run_index_build(typed.index_build, typed.run); };
   if (index.add->parsed()) line.command = [typed] { return run_index_add(typed.index_add, typed.run); };
   if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };

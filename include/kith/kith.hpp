@@ -17,6 +17,7 @@
 #include <kith/neighbors.hpp>
 #include <kith/pairwise_distances.hpp>
 #include <kith/product_quantizer.hpp>
+#include <kith/quantizer.hpp>
 #include <kith/range_search.hpp>
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>

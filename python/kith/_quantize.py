@@ -105,6 +105,10 @@ class _Quantizer(Generic[Compiled]):
             rows = as_vectors(codes, "codes", options.stream)[0]
             return library_of(codes).from_host(self._compiled.decode(rows, options), codes)
 
+    def save(self, path: PathLike) -> None:
+        """Write what was trained to a ``.kith`` file, which `load` reads."""
+        _kith.save_quantizer(self._compiled, path_bytes(path))
+
     def _lookup_table(
         self, queries: VectorsLike, metric: str, axes: tuple[int, int], threads: SupportsIndex
     ) -> npt.NDArray[np.float32]:
@@ -199,6 +203,16 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         quantizer._compiled.set_values(given.reshape(-1))
         return quantizer
 
+    @classmethod
+    def load(cls, path: PathLike, device: str = "auto") -> ProductQuantizer:
+        """A quantizer that `save` or ``kith train`` has written, as it was trained."""
+        compiled, parts, bits = _kith.load_quantizer(path_bytes(path))
+        if not isinstance(compiled, _kith.ProductQuantizer):
+            raise ValueError(f"{os.fspath(path)} holds a scalar quantizer: kith.ScalarQuantizer.load reads it")
+        quantizer = cls(parts, bits=bits, device=device)
+        quantizer._compiled = compiled
+        return quantizer
+
     @property
     def parts(self) -> int:
         """Sub-vectors."""
@@ -291,6 +305,16 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
             raise ValueError(f"least and span have the shapes {given[0].shape} and {given[1].shape}; both must be 1-D")
         quantizer = cls(**parameters)
         quantizer._compiled.set_values(given[0].size, np.concatenate(given))
+        return quantizer
+
+    @classmethod
+    def load(cls, path: PathLike, device: str = "auto") -> ScalarQuantizer:
+        """A quantizer that `save` or ``kith train`` has written, as it was trained."""
+        compiled, _, bits = _kith.load_quantizer(path_bytes(path))
+        if not isinstance(compiled, _kith.ScalarQuantizer):
+            raise ValueError(f"{os.fspath(path)} holds a product quantizer: kith.ProductQuantizer.load reads it")
+        quantizer = cls(bits=bits, device=device)
+        quantizer._compiled = compiled
         return quantizer
 
     @property

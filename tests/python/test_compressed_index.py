@@ -332,3 +332,37 @@ def test_a_view_on_another_device(vectors):
     index = made("SQ8", vectors(50, 8))
     assert index.to("cpu") is index and index.device == "cpu"
     raises(ValueError, "gpu", index.to, "gpu")
+
+
+@pytest.mark.parametrize("factory", ["Flat", "IVF4,Flat", "IVF4,PQ2x4,RFlat"])
+def test_any_order_of_adds_and_removals(factory, rng):
+    """Against a dict of id and vector, in the order of add."""
+    x = rng.standard_normal((400, 4), dtype=np.float32)
+    index = kith.Index(factory, metric="sqeuclidean")
+    index.train(x)
+    held, largest = {}, -1
+    for _ in range(60):
+        count = int(rng.integers(0, 30))
+        rows = rng.standard_normal((count, 4), dtype=np.float32)
+        if rng.random() < 0.5:
+            ids = [i for i in rng.permutation(5000)[:count].tolist() if i not in held]
+            rows = rows[: len(ids)]
+            index.add(rows, ids=ids)
+        else:
+            ids = list(range(largest + 1, largest + 1 + count))
+            index.add(rows)
+        held.update(zip(ids, rows))
+        largest = max([largest, *ids])
+        gone = [i for i in held if rng.random() < 0.2] + [9999]
+        assert index.remove(gone) == len(gone) - 1
+        for i in gone[:-1]:
+            del held[i]
+        assert len(index) == len(held)
+        if held:
+            names = np.array(list(held))
+            vectors = np.array(list(held.values()))
+            found = index.search(x[:5], k=3, probes=4, refine=1000)
+            true = kith.knn(x[:5], vectors, k=3, metric="sqeuclidean")
+            assert (found.ids == np.where(true.ids < 0, -1, names[true.ids])).all()
+            if factory != "IVF4,PQ2x4,RFlat":
+                assert (index.reconstruct(names) == vectors).all()

@@ -135,3 +135,22 @@ def test_faiss_reads_it(vectors, tmp_path):
     found = index.search(x[:50], k=5, probes=8)
     assert np.mean(ids == found.ids) > 0.98  # save among equal distances
     np.testing.assert_allclose(distances, found.distances, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [lambda: kith.ProductQuantizer(4), lambda: kith.ProductQuantizer(8, bits=5),
+                                  lambda: kith.ScalarQuantizer(bits=6), lambda: kith.ScalarQuantizer(bits=16)])
+def test_quantizers(make, vectors, tmp_path):
+    x = vectors(600, 16)
+    quantizer, path = make(), tmp_path / "q.kith"
+    with pytest.raises(RuntimeError, match="must be trained before it is saved"):
+        quantizer.save(path)
+    quantizer.train(x).save(path)
+    again = type(quantizer).load(path)
+    assert repr(again) == repr(quantizer) and again.code_bytes == quantizer.code_bytes
+    assert (again.encode(x) == quantizer.encode(x)).all()
+    assert (again.decode(quantizer.encode(x)) == quantizer.decode(quantizer.encode(x))).all()
+    other = kith.ScalarQuantizer if isinstance(quantizer, kith.ProductQuantizer) else kith.ProductQuantizer
+    with pytest.raises(ValueError, match=f"kith.{type(quantizer).__name__}.load reads it"):
+        other.load(path)
+    with pytest.raises(ValueError, match="holds 'codec'"):
+        kith.load(path)

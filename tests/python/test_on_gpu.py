@@ -161,6 +161,29 @@ def test_index(kind, vectors):
     same(kind, last, true)
 
 
+@pytest.mark.parametrize("factory", ["IVF64,Flat", "IVF64,SQ8", "IVF64,PQ8", "PCA12,IVF64,SQ8", "IVF64,PQ8x4,RFlat"])
+def test_compressed_index(kind, factory, vectors):
+    """On the GPU as on the CPU, byte for byte, with ids, removal and filters."""
+    queries, base = vectors(50, 16), vectors(12000, 16)
+    index = kith.Index(factory, device="cpu")
+    index.train(base)
+    index.add(base, ids=np.arange(12000) * 2)
+    index.remove(np.arange(0, 24000, 20))
+    keep = np.arange(2, 24000, 20)
+    true = index.search(queries, k=6, probes=8)
+    filtered = index.search(queries, k=6, probes=8, filter=keep)
+    within = index.range_search(queries, 3.0, probes=8)
+    index.to("cuda")
+    given = kind.give(queries)
+    for _ in range(2):
+        same(kind, index.search(given, k=6, probes=8), true)
+        same(kind, index.search(given, k=6, probes=8, filter=keep), filtered)
+        found = index.search(queries, k=6, probes=8)
+        assert found.ids.tobytes() == true.ids.tobytes() and found.distances.tobytes() == true.distances.tobytes()
+    found = index.range_search(queries, 3.0, probes=8)
+    assert (found.ids == within.ids).all() and (found.offsets == within.offsets).all()
+
+
 def test_refused(kind, vectors):
     base = vectors(9000, 8)
     given = kind.give(base)

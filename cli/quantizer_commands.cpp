@@ -1,0 +1,143 @@
+#include "quantizer_commands.hpp"
+
+#include <kith/error.hpp>
+#include <kith/quantizer.hpp>
+#include <kith/vector_file.hpp>
+
+#include "file_report.hpp"
+#include "output_paths.hpp"
+#include "row_pieces.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+struct Described {
+  std::string name;
+  int64_t cols = 0;
+  int64_t code_bytes = 0;
+};
+
+Described described(const Quantizer& quantizer) {
+  Described what;
+  what.name = name_of(quantizer);
+  std::visit(
+      [&](const auto& made) {
+        what.cols = made.cols();
+        what.code_bytes = made.code_bytes();
+      },
+      quantizer);
+  return what;
+}
+
+JsonObject json_of(const Described& what) {
+  JsonObject json;
+  json.text("name", what.name).number("cols", what.cols).number("code_bytes", what.code_bytes);
+  return json;
+}
+
+// Reads `in` piece by piece, and writes what `step` makes of each: `cols` of `dtype` a row.
+template <typename Step>
+void pass_through(const VectorFile& in, VectorFileWriter& out, DType dtype, int64_t cols, std::string_view stage,
+                  const Resources& resources, const Step& step) {
+  const ReadMemory memory = in.reserve_memory(resources);
+  const int64_t row_bytes = 2 * (in.cols() * size_of(in.dtype()) + cols * size_of(dtype));
+  const int64_t piece = rows_per_piece(in.rows(), row_bytes, resources);
+  MatrixBuffer from(in.dtype(), piece, in.cols(), "a piece of the rows", resources);
+  MatrixBuffer to(dtype, piece, cols, "what becomes of them", resources);
+  for (int64_t done = 0; done < in.rows(); done += piece) {
+    const int64_t count = std::min(piece, in.rows() - done);
+    const MutableMatrixView rows = from.mutable_view().slice(0, count);
+    const MutableMatrixView made = to.mutable_view().slice(0, count);
+    resources.check_cancelled();
+    in.read(done, rows);
+    step(rows, made);
+    out.append(made);
+    resources.report({stage, done + count, in.rows()});
+  }
+  out.commit();
+}
+
+Report report_of(std::string_view command, const VectorFile& in, const std::string& out, const Described& what,
+                 double seconds, const std::vector<std::string>& log) {
+  Report report;
+  report.text = fmt::format("{}: {} rows, {} of {} values in {} bytes: {:.3f} s\nwrote {}\n", command, in.rows(),
+                            what.name, what.cols, what.code_bytes, seconds, out);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.object("input", describe_vectors(in)).object("quantizer", json_of(what)).text("out", out);
+  JsonObject timings;
+  timings.real("total_seconds", seconds);
+  report.json.text("command", command).object("result", std::move(result)).object("timings", std::move(timings));
+  report.json.texts("log", log);
+  return report;
+}
+
+// The quantizer's file is small: it is read before the library's share of a memory limit is measured.
+Quantizer quantizer_in(const CodeOptions& options, const char* in_name) {
+  check_outputs({{"--out", options.out}}, {{"--quantizer", options.quantizer}, {in_name, options.in}});
+  return load_quantizer(options.quantizer);
+}
+
+}  // namespace
+
+Report run_train(const TrainOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  check_outputs({{"--out", options.out}}, {{"--data", options.data}});
+  Quantizer quantizer = make_quantizer(options.quantizer, options.seed, options.check_finite);
+  const VectorFile data(options.data);
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    std::visit(
+        [&](auto& made) {
+          made.train(data, resources);
+          save_quantizer(made, options.out, resources);
+        },
+        quantizer);
+  });
+  return report_of("train", data, options.out, described(quantizer), total.seconds(), log);
+}
+
+Report run_encode(const CodeOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const Quantizer quantizer = quantizer_in(options, "--data");
+  const Described what = described(quantizer);
+  const VectorFile data(options.in);
+  if (data.cols() != what.cols) {
+    throw InvalidArgument(fmt::format("{} holds rows of {} values, and {} encodes {}", options.in, data.cols(),
+                                      options.quantizer, what.cols));
+  }
+  VectorFileWriter codes(options.out, DType::u8, data.rows(), what.code_bytes);
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    pass_through(data, codes, DType::u8, what.code_bytes, "encode", resources,
+                 [&](const MatrixView& rows, const MutableMatrixView& out) {
+                   std::visit([&](const auto& made) { made.encode(rows, out, resources); }, quantizer);
+                 });
+  });
+  return report_of("encode", data, options.out, what, total.seconds(), log);
+}
+
+Report run_decode(const CodeOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const Quantizer quantizer = quantizer_in(options, "--codes");
+  const Described what = described(quantizer);
+  const VectorFile codes(options.in);
+  if (codes.dtype() != DType::u8 || codes.cols() != what.code_bytes) {
+    throw InvalidArgument(fmt::format("{} holds rows of {} {} values, and codes of {} are {} bytes", options.in,
+                                      codes.cols(), name_of(codes.dtype()), options.quantizer, what.code_bytes));
+  }
+  VectorFileWriter vectors(options.out, DType::f32, codes.rows(), what.cols);
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    pass_through(codes, vectors, DType::f32, what.cols, "decode", resources,
+                 [&](const MatrixView& rows, const MutableMatrixView& out) {
+                   std::visit([&](const auto& made) { made.decode(rows, out, resources); }, quantizer);
+                 });
+  });
+  return report_of("decode", codes, options.out, what, total.seconds(), log);
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,30 @@
+// kith train, encode and decode: vectors of a file, which may be larger than memory, as codes of a few bytes and back.
+#pragma once
+
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith::cli {
+
+struct TrainOptions {
+  std::string data;
+  std::string quantizer;  // its name: PQ16, SQ8, ...
+  std::string out;
+  uint64_t seed = 0;
+  bool check_finite = true;
+};
+Report run_train(const TrainOptions& options, const RunOptions& run);
+
+// Vectors to codes, or codes to vectors.
+struct CodeOptions {
+  std::string quantizer;  // its file
+  std::string in;
+  std::string out;
+};
+Report run_encode(const CodeOptions& options, const RunOptions& run);
+Report run_decode(const CodeOptions& options, const RunOptions& run);
+
+}  // namespace kith::cli

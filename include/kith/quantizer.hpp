@@ -1,0 +1,30 @@
+// A quantizer by its name, as factory strings have it, and in a .kith file (docs/file-formats.md).
+#pragma once
+
+#include <kith/export.hpp>
+#include <kith/product_quantizer.hpp>
+#include <kith/resources.hpp>
+#include <kith/scalar_quantizer.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace kith {
+
+using Quantizer = std::variant<ProductQuantizer, ScalarQuantizer>;
+
+// "PQ16", "PQ32x4", "SQ8", "SQ6", "SQ4" or "SQfp16"; InvalidArgument for any other name.
+KITH_EXPORT Quantizer make_quantizer(std::string_view name, uint64_t seed = 0, bool check_finite = true);
+KITH_EXPORT std::string name_of(const Quantizer& quantizer);
+
+// InvalidState for one that is not trained. A temporary file is filled, synced and renamed.
+KITH_EXPORT void save_quantizer(const ProductQuantizer& quantizer, const std::string& path,
+                                const Resources& resources = Resources());
+KITH_EXPORT void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path,
+                                const Resources& resources = Resources());
+// InvalidArgument for a file that holds something else, CorruptFile for a damaged one.
+KITH_EXPORT Quantizer load_quantizer(const std::string& path, const Resources& resources = Resources());
+
+}  // namespace kith

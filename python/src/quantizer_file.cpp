@@ -1,0 +1,48 @@
+// Quantizers in files.
+#include "call.hpp"
+#include "module.hpp"
+
+#include <kith/quantizer.hpp>
+
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace kith::python {
+namespace {
+
+std::string path_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+template <typename Made>
+void save(const Made& quantizer, const nb::bytes& path) {
+  Call call;
+  call.run([&] { save_quantizer(quantizer, path_of(path), call.resources()); });
+}
+
+// (quantizer, parts, bits), with 0 parts for a scalar one.
+std::tuple<nb::object, int64_t, int> load(const nb::bytes& path) {
+  Call call;
+  std::optional<Quantizer> loaded;
+  call.run([&] { loaded = load_quantizer(path_of(path), call.resources()); });
+  if (auto* const product = std::get_if<ProductQuantizer>(&*loaded)) {
+    const ProductQuantizerParams params = product->params();
+    return {nb::cast(std::move(*product)), params.parts, params.bits};
+  }
+  auto& scalar = std::get<ScalarQuantizer>(*loaded);
+  const int bits = scalar.params().bits;
+  return {nb::cast(std::move(scalar)), 0, bits};
+}
+
+}  // namespace
+
+void bind_quantizer_file(nb::module_& module) {
+  module.def("save_quantizer", &save<ProductQuantizer>, nb::arg("quantizer"), nb::arg("path"));
+  module.def("save_quantizer", &save<ScalarQuantizer>, nb::arg("quantizer"), nb::arg("path"));
+  module.def("load_quantizer", &load, nb::arg("path"),
+             nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer, int, int]"),
+             "The quantizer, its parts (0 for a scalar one) and its bits.");
+}
+
+}  // namespace kith::python

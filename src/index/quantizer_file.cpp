@@ -1,0 +1,90 @@
+// A quantizer is a codec with a name. This lies beside indexes, since both share names and files.
+#include <kith/error.hpp>
+#include <kith/quantizer.hpp>
+
+#include "index/factory.hpp"
+#include "index/index_file.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int kHalfBits = 16;
+
+VectorView<const float> view_of(const std::vector<float>& values) {
+  return {values.data(), static_cast<int64_t>(values.size()), {}};
+}
+
+template <typename Made>
+void save(const Made& quantizer, CodeFormat format, const std::string& path, const Resources& resources) {
+  if (!quantizer.trained()) throw InvalidState("the quantizer must be trained before it is saved: call train() first");
+  format.cols = quantizer.cols();
+  save_codec({format, quantizer.values()}, path, resources);
+}
+
+}  // namespace
+
+Quantizer make_quantizer(std::string_view name, uint64_t seed, bool check_finite) {
+  const FactorySpec spec = parse_factory(name);
+  const bool alone = spec.transforms.empty() && !spec.has_lists && !spec.refines;
+  if (!alone || !spec.code || (spec.code->kind == CodeKind::stored && spec.code->dtype != DType::f16)) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is not a quantizer; there are PQm, PQmxb, SQ8, SQ6, SQ4 and SQfp16, with numbers for the small "
+        "letters",
+        name));
+  }
+  const CodeSpec& code = *spec.code;
+  if (code.kind == CodeKind::product) return ProductQuantizer({code.parts, code.bits, seed, check_finite});
+  return ScalarQuantizer({code.kind == CodeKind::stored ? kHalfBits : code.bits, check_finite});
+}
+
+std::string name_of(const Quantizer& quantizer) {
+  if (const auto* const product = std::get_if<ProductQuantizer>(&quantizer)) {
+    const ProductQuantizerParams& params = product->params();
+    return params.bits == 8 ? fmt::format("PQ{}", params.parts) : fmt::format("PQ{}x{}", params.parts, params.bits);
+  }
+  const int bits = std::get<ScalarQuantizer>(quantizer).params().bits;
+  return bits == kHalfBits ? "SQfp16" : fmt::format("SQ{}", bits);
+}
+
+void save_quantizer(const ProductQuantizer& quantizer, const std::string& path, const Resources& resources) {
+  CodeFormat format;
+  format.kind = CodeKind::product;
+  format.bits = quantizer.params().bits;
+  format.parts = quantizer.params().parts;
+  save(quantizer, format, path, resources);
+}
+
+void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path, const Resources& resources) {
+  CodeFormat format;
+  format.kind = quantizer.params().bits == kHalfBits ? CodeKind::stored : CodeKind::scalar;
+  format.dtype = format.kind == CodeKind::stored ? DType::f16 : DType::f32;
+  format.bits = format.kind == CodeKind::stored ? format.bits : quantizer.params().bits;
+  save(quantizer, format, path, resources);
+}
+
+Quantizer load_quantizer(const std::string& path, const Resources& resources) {
+  const CodecParts parts = load_codec(path, resources);
+  const CodeFormat& format = parts.format;
+  if (format.kind == CodeKind::product) {
+    ProductQuantizerParams params;
+    params.parts = format.parts;
+    params.bits = format.bits;
+    ProductQuantizer quantizer(params);
+    quantizer.set_values(view_of(parts.values));
+    return quantizer;
+  }
+  if (format.kind == CodeKind::stored && format.dtype != DType::f16) {
+    throw InvalidArgument(fmt::format("'{}' holds codes of {}, which are no quantizer's", path, name_of(format.dtype)));
+  }
+  ScalarQuantizerParams params;
+  params.bits = format.kind == CodeKind::stored ? kHalfBits : format.bits;
+  ScalarQuantizer quantizer(params);
+  quantizer.set_values(format.cols, view_of(parts.values));
+  return quantizer;
+}
+
+}  // namespace kith
