@@ -143,7 +143,7 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   constexpr double kFewSteps = 4e9;  // a fraction of a millisecond
   constexpr double kFewerSteps = 1e8;
   const double steps = static_cast<double>(found.unsettled) * static_cast<double>(centre_count_ * shape_.cols);
-  if (steps > kFewerSteps && centre_count_ <= kMostMarked) {
+  if (steps > kFewerSteps && shape_.centres <= kMostMarkedCentres) {
     settle_marked(settle, found.unsettled, operands);
   } else if (steps <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
@@ -163,7 +163,7 @@ void CentreSearchCuda::settle_marked(const SettleTask& settle, int64_t count, co
                                 settle.rows.count,
                                 centre_count_,
                                 chunks_};
-  static_assert(mark_words(kMostMarked) * sizeof(uint32_t) <= sizeof(NearestRows));
+  static_assert(mark_words(kMostMarkedCentres) * sizeof(uint32_t) <= sizeof(NearestRows));
   auto* const marks = at<uint32_t>(layout_.candidates);  // which have been chosen among
   launch_product<ProductMarks>(plan_.engine, product, schedule, {settle.thresholds, marks}, stream());
   launch_settle_marked(settle, marks, centre_count_, count, stream());

@@ -42,6 +42,7 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   }
   plan.products = device.compute_capability >= 80 && shape.cols <= kWindowMostCols;
   if (plan.products) plan.engine = product_engine(device.compute_capability, asked);
+  if (plan.products && shape.centres <= kMostMarkedCentres) return plan;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
   PlanBudget left = budget;

@@ -24,6 +24,10 @@ struct CentreSearchShape {
   KeyKind kind = KeyKind::squared_l2;
 };
 
+// Products mark centres about as near for rows that have many, where there are no more centres than this: then no row
+// goes to exact search.
+inline constexpr int64_t kMostMarkedCentres = 256;
+
 struct CentreSearchPlan {
   bool few = false;      // so few centres that every pair is compared in one pass (few_centres_cuda.hpp)
   bool products = true;  // else: matrix units choose candidates; or every row goes to exact search

@@ -1,20 +1,24 @@
 #include "cluster/data_sample.hpp"
 
+#include "cluster/data_survey_cuda.hpp"
 #include "cluster/row_sample.hpp"
 #include "rows/sample_mean.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 namespace kith {
 
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  constexpr int64_t kMostSamples = 256;
-  const int64_t samples = std::min(kMostSamples, rows.rows());
+  const int64_t samples = std::min(kSampledRows, rows.rows());
+  if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
+    return sample_cuda(*there, samples, resources);
+  }
   std::vector<uint32_t> numbers(static_cast<size_t>(samples));
   for (int64_t s = 0; s < samples; ++s) {
-    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(s * rows.rows() / samples);
+    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(sampled_row(s, samples, rows.rows()));
   }
   std::vector<float> values(static_cast<size_t>(samples * cols));
   gather_as_floats(rows, numbers, values.data(), resources);

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -64,6 +65,33 @@ __global__ void __launch_bounds__(kThreads)
   sums[i] = sum;
 }
 
+// A thread for each column: the mean of the sampled rows, 0 where it is not finite; then how far they are from it.
+template <typename X>
+__global__ void __launch_bounds__(kThreads)
+    sample_kernel(DeviceRowsView rows, int64_t cols, int64_t samples, float* origin, uint32_t* largest) {
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  uint32_t magnitudes = 0;
+  if (col < cols) {
+    const X* const data = static_cast<const X*>(rows.data) + col;
+    const auto value = [&](int64_t s) {
+      return static_cast<float>(data[sampled_row(s, samples, rows.count) * rows.stride]);
+    };
+    double sum = 0;
+#pragma unroll 32
+    for (int64_t s = 0; s < samples; ++s) sum += static_cast<double>(value(s));
+    const auto mean = static_cast<float>(sum / static_cast<double>(samples));
+    const float from = mean - mean == 0.0f ? mean : 0.0f;
+    origin[col] = from;
+#pragma unroll 32
+    for (int64_t s = 0; s < samples; ++s) {
+      const float magnitude = fabsf(value(s) - from);
+      if (magnitude < HUGE_VALF) magnitudes = max(magnitudes, __float_as_uint(magnitude));
+    }
+  }
+  magnitudes = __reduce_max_sync(0xFFFFFFFFu, magnitudes);
+  if (threadIdx.x % 32 == 0 && magnitudes > 0) atomicMax(largest, magnitudes);
+}
+
 void launch_survey(const SurveyTask& task, cudaStream_t stream) {
   if (task.rows.count == 0) return;
   const int64_t blocks = divide_up(task.rows.count, kSumBlock);
@@ -78,6 +106,30 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
 }
 
 }  // namespace
+
+DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources) {
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const int64_t cols = rows.cols();
+  const DeviceBuffer found((cols + 1) * 4, "a sample of the rows", context, resources);
+  auto* const origin = reinterpret_cast<float*>(found.data());
+  auto* const largest = reinterpret_cast<uint32_t*>(origin + cols);
+  KITH_CUDA_CHECK(cudaMemsetAsync(largest, 0, sizeof *largest, context->stream()));
+  visit_dtype(rows.dtype(), [&](auto stored) {
+    using X = typename decltype(stored)::type;
+    sample_kernel<X><<<static_cast<unsigned>(divide_up(cols, kThreads)), kThreads, 0, context->stream()>>>(
+        device_rows(rows), cols, samples, origin, largest);
+  });
+  KITH_CUDA_CHECK_LAUNCH("sample_kernel");
+  std::vector<float> values(static_cast<size_t>(cols) + 1);
+  context->copy(values.data(), origin, (cols + 1) * 4);
+  context->synchronize();
+  DataSample sample;
+  sample.largest = values.back();
+  values.pop_back();
+  sample.origin = std::move(values);
+  return sample;
+}
 
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {
   const DeviceGuard guard(rows.space().device);

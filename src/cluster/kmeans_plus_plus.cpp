@@ -54,7 +54,9 @@ uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRn
   std::vector<double> sums(static_cast<size_t>(tree.size));
   for (int64_t block = 0; block < tree.blocks(); ++block) {
     sums[static_cast<size_t>(block)] =
-        sum_children([&](int i) { return segment(block, i); }, DrawTree::children_of(block, tree.segments));
+        weights == nullptr  // whole numbers: exact
+            ? static_cast<double>(std::min(kDrawBlock, rows - block * kDrawBlock))
+            : sum_children([&](int i) { return segment(block, i); }, DrawTree::children_of(block, tree.segments));
   }
   add_up_tree(tree, sums.data());
   return draw_row(tree, sums.data(), plus_plus_share(rng, 0) * tree_total(tree, sums.data()), segment, step);

@@ -1,6 +1,7 @@
 // Where rows are read, four threads share one and compute four lanes of the canonical sum each.
 #include "cluster/nearest_centre_cuda.hpp"
 
+#include "cluster/centre_search_plan.hpp"
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "core/ordered_key.hpp"
@@ -21,6 +22,7 @@ constexpr int kFewThreads = 1024;
 constexpr int64_t kMostBlocks = 132 * 16;
 constexpr int kLanes = kRowThreadLanes;
 constexpr int kKept = kNearestKept;
+constexpr float kLargestFloat = 3.402823466e38f;
 
 __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
   WindowProblem problem;
@@ -97,6 +99,11 @@ __device__ uint64_t packed(double sum, uint32_t centre) {
       ordered_key(canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0)), centre);
 }
 
+__device__ void take(const SettleTask& task, int64_t row, uint64_t nearest) {
+  task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  task.keys[row] = key_of_ordered(ordered_of(nearest));
+}
+
 __device__ void insert(NearestRows& best, float value, uint32_t centre) {
   insert_nearest([&](int i) -> float& { return best.values[i]; }, [&](int i) -> uint32_t& { return best.rows[i]; },
                  value, centre);
@@ -139,7 +146,8 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
       candidates += best.values[i] <= window.threshold && best.rows[i] != kNoNearest ? 1 : 0;
     }
     const bool known = window.sure && facts.unsure == 0 && base.unsure == 0 && best.rows[0] != kNoNearest;
-    task.thresholds[row] = sure ? -HUGE_VALF : known ? window.threshold : HUGE_VALF;
+    const float of_settled = candidates > 1 ? -kLargestFloat : -HUGE_VALF;
+    task.thresholds[row] = sure ? of_settled : known ? window.threshold : HUGE_VALF;
     if (sure) task.labels[row] = static_cast<int32_t>(best.rows[0]);
     best.rows[kKept] = static_cast<uint32_t>(candidates);
     if (sure && candidates > 1) task.found[row] = best;
@@ -171,7 +179,7 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
           pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
       nearest = third < nearest ? third : nearest;
     }
-    if (threadIdx.x % kRowThreads == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
+    if (threadIdx.x % kRowThreads == 0) take(task, row, nearest);
   }
 }
 
@@ -180,7 +188,7 @@ template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads)
     settle_marked_kernel(SettleTask task, const uint32_t* marks, int64_t clusters, int64_t count) {
   constexpr int kGroups = 32 / kRowThreads;
-  __shared__ uint16_t lists[kThreads / 32][kMostMarked];
+  __shared__ uint16_t lists[kThreads / 32][kMostMarkedCentres];
   const int64_t words = mark_words(clusters);
   const unsigned threads = row_threads();
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -217,7 +225,7 @@ __global__ void __launch_bounds__(kThreads)
       const uint64_t other = __shfl_xor_sync(0xFFFFFFFFu, nearest, apart);
       nearest = other < nearest ? other : nearest;
     }
-    if (lane == 0) task.labels[row] = static_cast<int32_t>(row_of(nearest));
+    if (lane == 0) take(task, row, nearest);
   }
 }
 
@@ -225,7 +233,7 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
-  if (row >= task.rows.count) return;
+  if (row >= task.rows.count || task.thresholds[row] > -HUGE_VALF) return;
   const unsigned threads = row_threads();
   const X* const values = static_cast<const X*>(task.rows.data) + row * task.rows.stride;
   const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
@@ -261,7 +269,7 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (const uint64_t other : warps) nearest = other < nearest ? other : nearest;
-  task.labels[row] = static_cast<int32_t>(row_of(nearest));
+  take(task, row, nearest);
 }
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }

@@ -48,17 +48,17 @@ struct SettleTask {
   uint32_t* unsettled_count = nullptr;
   uint32_t* several = nullptr;  // rows with more than one candidate, on the way
   uint32_t* several_count = nullptr;
-  float* thresholds = nullptr;  // of each row: which products its candidates have; -inf where it is settled, +inf where
-                                // nothing is sure
+  // Of each row: which products its candidates have; -inf where it has one, less than any product where it has few,
+  // +inf where nothing is sure.
+  float* thresholds = nullptr;
 };
-// Labels, but of the unsettled rows. Both counts are zeroed before.
+// Labels, but of the unsettled rows, and the keys of those with several candidates. Both counts are zeroed before.
 void launch_settle(const SettleTask& task, cudaStream_t stream);
-// The keys of all rows, which have labels.
+// The keys of the rows that have one candidate: the others got theirs when it was chosen.
 void launch_row_keys(const SettleTask& task, cudaStream_t stream);
 
 // The labels of the unsettled rows, by the canonical keys of the centres that products at or below the thresholds have
-// marked (ProductMarks): up to kMostMarked centres.
-inline constexpr int64_t kMostMarked = 256;
+// marked (ProductMarks): up to kMostMarkedCentres.
 void launch_settle_marked(const SettleTask& task, const uint32_t* marks, int64_t clusters, int64_t count,
                           cudaStream_t stream);
 

@@ -7,6 +7,7 @@ struct CpuExtensions {
   bool dotprod = false;  // NEON with dot products of bytes
   bool vnni = false;     // AVX-512 with dot products of bytes
   bool amx = false;      // tiles: matrix products of bytes and of bf16
+  bool vbmi = false;     // AVX-512 that looks bytes up in registers; with vnni
 };
 
 }  // namespace kith

@@ -57,7 +57,8 @@ std::atomic<unsigned> allowed_extensions{~0u};
 CpuExtensions cpu_extensions() {
   const CpuExtensions machine = usable_extensions();
   const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
-  return {machine.dotprod && (allowed & 1u), machine.vnni && (allowed & 2u), machine.amx && (allowed & 4u)};
+  return {machine.dotprod && (allowed & 1u), machine.vnni && (allowed & 2u), machine.amx && (allowed & 4u),
+          machine.vbmi && (allowed & 2u)};
 }
 
 std::string cpu_target_name() {

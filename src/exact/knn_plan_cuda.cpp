@@ -22,12 +22,13 @@ namespace {
 
 constexpr int64_t kQueryTileDirect = 1024;
 constexpr int64_t kQueryTileFewRows = 8192;
-constexpr int64_t kQueryTileInPlace = 65536;           // where keys are written to the result: no tile holds them
-constexpr int64_t kTileKeys = int64_t{1} << 24;        // 64 MiB of keys
-constexpr int64_t kTileKeysLargeK = int64_t{1} << 28;  // where every tile goes over lists of more than 2,048
-constexpr int64_t kPieceBytes = int64_t{256} << 20;    // rows on the device at a time, unless k asks for more
-constexpr int64_t kSelectBytes = int64_t{16} << 20;    // with less memory lists are kept instead of selecting tiles
-constexpr int64_t kGoodRowTile = 1024;                 // below this selection spends its time on its lists
+constexpr int64_t kQueryTileInPlace = 65536;            // where keys are written to the result: no tile holds them
+constexpr int64_t kTileKeys = int64_t{1} << 24;         // 64 MiB of keys
+constexpr int64_t kTileKeysLargeK = int64_t{1} << 28;   // where every tile goes over lists of more than 2,048
+constexpr int64_t kTileKeysStaying = int64_t{1} << 25;  // of rows in range that stay on the device
+constexpr int64_t kPieceBytes = int64_t{256} << 20;     // rows on the device at a time, unless k asks for more
+constexpr int64_t kSelectBytes = int64_t{16} << 20;     // with less memory lists are kept instead of selecting tiles
+constexpr int64_t kGoodRowTile = 1024;                  // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
 constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
@@ -268,7 +269,9 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   product.queries = std::min(plan.query_batch, task.within() ? kRangeQueries : kProductQueries);
   product.rows = std::min(rows, piece);
   plan.query_tile = std::min(plan.query_batch, kQueryTileDirect);
-  plan.row_tile = std::min(rows, kTileKeys / plan.query_tile);
+  const bool stays =
+      task.within() && !task.wish.result_space.host_readable();  // the fewer tiles, the less is put together
+  plan.row_tile = std::min(rows, (stays ? kTileKeysStaying : kTileKeys) / plan.query_tile);
   const int64_t k = task.within() ? 1 : task.scope.k;
   const int64_t least_rows = std::min(rows, std::max(kProductLeastRows, 4 * kGroupRowsPerTile * k));
   const int64_t least_queries = std::min<int64_t>(plan.query_batch, kProductLeastQueries);

@@ -8,31 +8,17 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
-#include "exact/exact_search.hpp"
-#include "exact/knn_checks.hpp"
-#include "exact/knn_output.hpp"
-#include "exact/prepared_base.hpp"
+#include "ivf/gpu_centres_cuda.hpp"
 #include "ivf/ivf_search_cuda.hpp"
 #include "ivf/pack_probes_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 
 namespace kith {
 namespace {
-
-// The layout of one matrix on one device.
-class OneLayout final : public BaseLayouts {
- public:
-  explicit OneLayout(const PreparedBase* layout) : layout_(layout) {}
-  bool can_prepare() const override { return layout_ != nullptr; }
-  bool prepare(const SearchTask&, Device, const Resources&) override { return layout_ != nullptr; }
-  const PreparedBase* of(int64_t) const override { return layout_; }
-
- private:
-  const PreparedBase* layout_;
-};
 
 class GpuListsCuda final : public GpuLists {
  public:
@@ -54,7 +40,10 @@ class GpuListsCuda final : public GpuLists {
     const bool product = codec.format.kind == CodeKind::product;
     view_.codec.codewords =
         upload(codec.codewords, product ? codec.format.codewords() * codec.format.cols : 0, resources);
-    if (model.has_centres()) prepare_centres(model, resources);
+    if (model.has_centres()) {
+      centres_ = std::make_unique<GpuCentres>(device, metric_, model.centres.view(), resources);
+      view_.centres = centres_->data();
+    }
     const PreparedListsLayout layout(view_);
     prepared_ = layout.in(take(layout.bytes, resources), view_);
     launch_prepare_lists(view_, prepared_, context_->stream());
@@ -137,15 +126,6 @@ class GpuListsCuda final : public GpuLists {
     return reinterpret_cast<const T*>(to);
   }
 
-  void prepare_centres(const IvfModel& model, const Resources& resources) {
-    const MatrixView host = model.centres.view();
-    view_.centres = upload(static_cast<const float*>(host.data()), host.rows() * host.cols(), resources);
-    context_->synchronize();
-    centre_view_ = {view_.centres, DType::f32, {host.rows(), host.cols(), host.cols()}, MemorySpace::cuda(device_)};
-    centres_ = prepare_base_cuda(device_, centre_view_, {metric_, DType::f32, false, 0},
-                                 resources.with_device(Device::cuda(device_)));
-  }
-
   DeviceBuffer keep_bits(const IvfSearch& search, const std::shared_ptr<const DeviceContext>& context,
                          const Resources& resources) const {
     if (search.kept == nullptr) return {};
@@ -172,16 +152,8 @@ class GpuListsCuda final : public GpuLists {
       return;
     }
     auto* const lists = reinterpret_cast<int64_t*>(ranked.data());
-    const NeighborsView out{lists, reinterpret_cast<float*>(lists + queries.rows() * probes), queries.rows(), probes,
-                            MemorySpace::cuda(device_)};
-    ViewSource rows(queries);
-    ViewSource base(centre_view_);
-    OneLayout layouts(centres_.get());
-    SearchShape shape = check_knn(RowsInfo(queries), base.info(), {probes, metric_});
-    shape.base_checked = true;
-    ArrayOutput output(out);
-    search_knn(shape, {.k = probes, .check_finite = check_finite, .result_space = out.space},
-               {rows, {base, &layouts}, RowFilter()}, output, resources);
+    auto* const distances = reinterpret_cast<float*>(lists + queries.rows() * probes);
+    centres_->nearest(queries, probes, check_finite, lists, distances, resources);
     launch_pack_probes(lists, queries.rows() * probes, to, stream);
   }
 
@@ -206,8 +178,7 @@ class GpuListsCuda final : public GpuLists {
   std::vector<DeviceBuffer> memory_;
   DeviceListsView view_;
   PreparedLists prepared_;
-  MatrixView centre_view_;
-  std::shared_ptr<PreparedBase> centres_;
+  std::unique_ptr<GpuCentres> centres_;
 };
 
 }  // namespace

@@ -68,7 +68,7 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
 
 int64_t IvfModel::bytes() const {
   return array_bytes<float>(centres.rows() * centres.cols()) +
-         array_bytes<float>(static_cast<int64_t>(codec->values().size()));
+         array_bytes<float>(static_cast<int64_t>(codec->values().size())) + words->bytes();
 }
 
 void check_ivf_metric(Metric metric) {

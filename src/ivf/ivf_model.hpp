@@ -9,6 +9,7 @@
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
+#include "ivf/code_words.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
@@ -23,6 +24,7 @@ struct IvfModel {
   MatrixBuffer centres;  // lists x cols, f32; no rows: a single list without a centre
   std::shared_ptr<const Codec> codec;
   bool residual = false;  // needs centres
+  std::shared_ptr<CodeWords> words = std::make_shared<CodeWords>();  // what searches keep of a product code
 
   int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }
   int64_t cols() const { return codec->format().cols; }

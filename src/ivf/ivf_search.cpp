@@ -62,10 +62,10 @@ int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, co
 IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, const PlanBudget& budget,
                     const Resources& resources) {
   IvfPlan plan;
-  plan.scan = ListProductShape::choose(model.cols(), queries, budget.cpu);
+  plan.scan = ListProductShape::choose(model, queries, budget.cpu);
   const int64_t per_thread =
-      ListScan::bytes_for(plan.scan, model.cols()) + CandidateScratch::bytes_for(wish.list_length);
-  const int64_t fixed = budget.threads * per_thread + ListTables::bytes_for(model, plan.scan.engine);
+      ListScan::bytes_for(plan.scan, model.codec->format()) + CandidateScratch::bytes_for(wish.list_length);
+  const int64_t fixed = budget.threads * per_thread;
   const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch, resources); };
   plan.query_batch = std::min(queries, kMostQueries);
   while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) plan.query_batch = divide_up(plan.query_batch, 2);
@@ -124,10 +124,12 @@ std::vector<float> mean_of_vectors(const ListedVectors& vectors) {
 // The search of batch after batch, whatever is made of the candidates.
 class BatchSearch {
  public:
-  BatchSearch(const ListedVectors& vectors, std::vector<float> origin, const int64_t* sizes,
-              const uint64_t* kept, const Wish& wish, const IvfPlan& plan, const Resources& resources)
+  // The words have been made.
+  BatchSearch(const ListedVectors& vectors, std::vector<float> origin, const CodeWords::Wanted& words,
+              const int64_t* sizes, const uint64_t* kept, const Wish& wish, const IvfPlan& plan,
+              const Resources& resources)
       : vectors_(vectors),
-        tables_(vectors.model(), plan.scan.engine, std::move(origin), resources),
+        tables_(vectors.model(), std::move(origin), words, resources),
         sizes_(sizes),
         kept_(kept),
         wish_(wish),
@@ -295,8 +297,8 @@ class NearestUser final : public CandidateUser {
     const CandidateScratch& scratch = scratch_[static_cast<size_t>(slot)];
     lower(list);
     const int64_t count = list->drain(0, scratch, score);
-    merge_neighbors(neighbors_ + batch_.number(query) * stride_, k_, scratch.neighbors, count,
-                    scratch.neighbors + CandidateList::capacity_for(k_));
+    std::sort(scratch.neighbors, scratch.neighbors + count);
+    std::copy_n(scratch.neighbors, std::min(count, k_), neighbors_ + batch_.number(query) * stride_);
   }
 
  private:
@@ -365,6 +367,24 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   }
 }
 
+// Makes what the model keeps of its codewords for such searches.
+CodeWords::Wanted keep_words(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
+  PlanBudget budget = budget_left(resources);
+  const CodeWords::Wanted wanted =
+      ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
+  if (!wanted.columns && !wanted.rounded) return wanted;
+  const auto needed = [&] {
+    budget.host = 0;
+    try {
+      return plan_search(model, wish, queries, budget, resources).host_bytes;
+    } catch (const OutOfMemory& error) {
+      return error.bytes_needed() + CodeWords::bytes_for(model.codec->format(), wanted);
+    }
+  };
+  naming_host_limit(needed, resources, [&] { model.words->get(*model.codec, wanted, resources); });
+  return wanted;
+}
+
 // Searches all queries: calls use(batch, resources of the plan, meter) for batch after batch, each with as many probes
 // as it takes.
 template <typename Use>
@@ -375,6 +395,7 @@ void for_each_batch(const ListedVectors& vectors, const MatrixView& queries, con
                                         ? std::vector<float>()
                                         : mean_of_vectors(vectors);
   const int64_t asked = std::min(wish.probes, model.lists());
+  const CodeWords::Wanted words = keep_words(model, wish, queries.rows(), resources);
   std::vector<int64_t> pending(static_cast<size_t>(queries.rows()));
   for (size_t i = 0; i < pending.size(); ++i) pending[i] = static_cast<int64_t>(i);
   ProgressMeter meter("search", queries.rows(), resources);
@@ -382,7 +403,7 @@ void for_each_batch(const ListedVectors& vectors, const MatrixView& queries, con
     const auto count = static_cast<int64_t>(pending.size());
     const Planned<IvfPlan> planned = plan_and_reserve<IvfPlan>(
         [&](const PlanBudget& budget) { return plan_search(model, wish, count, budget, resources); }, resources);
-    BatchSearch batch(vectors, origin, sizes.data(), kept, wish, planned.plan, planned.resources());
+    BatchSearch batch(vectors, origin, words, sizes.data(), kept, wish, planned.plan, planned.resources());
     batch.base_probes_ = asked;
     std::vector<int64_t> short_ones;
     for (int64_t first = 0; first < count; first += planned.plan.query_batch) {

@@ -6,12 +6,14 @@
 //
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on AMX (kernels/lists/list_tiles_amx.hpp)
+//   tables  product codes for few queries: nothing is decoded (kernels/lists/code_tables.hpp)
 #pragma once
 
 #include <kith/resources.hpp>
 
 #include "core/cpu_extensions.hpp"
 #include "core/host_array.hpp"
+#include "ivf/code_words.hpp"
 #include "ivf/ivf_model.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/lists/list_hits.hpp"
@@ -22,41 +24,48 @@
 
 namespace kith {
 
-enum class ListEngine : uint8_t { panels, tiles };
+enum class ListEngine : uint8_t { panels, tiles, tables };
 
 struct ListProductShape {
-  ListEngine engine = ListEngine::panels;
+  ListEngine engine = ListEngine::panels;  // for many queries of a list
+  int64_t few_queries = 0;  // up to so many take tables
   int64_t query_block = 0;  // queries loaded at a time
+  int64_t query_group = 0;  // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;   // vectors loaded at a time
 
   // For up to so many queries.
-  static ListProductShape choose(int64_t cols, int64_t queries, const CpuExtensions& cpu);
+  static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu);
+
+  // What a search of up to so many queries wants of the codewords.
+  CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
+
+  ListEngine engine_for(int64_t query_count) const {
+    return query_count <= few_queries ? ListEngine::tables : engine;
+  }
 };
 
-// What all threads share: the model, and its codewords rounded ahead for tiles.
+// What all threads share: the model, and its codewords in the forms that engines want.
 class ListTables {
  public:
   // `origin`: a vector near those of a list without a centre; zeros will do.
-  ListTables(const IvfModel& model, ListEngine engine, std::vector<float> origin, const Resources& resources);
-  static int64_t bytes_for(const IvfModel& model, ListEngine engine);
+  ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+             const Resources& resources);
 
   const IvfModel& model() const { return model_; }
   KeyKind kind() const { return kind_; }
   // What is taken off the vectors of a list where the key is made of differences.
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
 
-  bool has_words() const { return words_.size() > 0; }
-  const uint16_t* words() const { return words_.data(); }
-  const float* word_squares() const { return squares_.data(); }
-  float word_error() const { return word_error_; }  // the most that rounding moves a vector of codewords
+  // Of product codes, in the forms that were wanted; else null.
+  const CodeWords::Forms* words() const { return words_; }
+  // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
+  static bool rounds_words(const IvfModel& model);
 
  private:
   const IvfModel& model_;
-  KeyKind kind_;
+  const KeyKind kind_;
   std::vector<float> origin_;
-  HostArray<uint16_t> words_;
-  HostArray<float> squares_;
-  float word_error_ = 0;
+  const CodeWords::Forms* const words_;
 };
 
 class ListProduct {
@@ -75,16 +84,20 @@ class ListProduct {
   virtual void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) = 0;
 };
 
-std::unique_ptr<ListProduct> make_list_product(const ListTables& tables, const ListProductShape& shape,
-                                               const Resources& resources);
-int64_t list_product_bytes(const ListProductShape& shape, int64_t cols);
+std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTables& tables,
+                                               const ListProductShape& shape, const Resources& resources);
+// Of all engines that the shape may use.
+int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
 
 // The parts of make_list_product.
 std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, const ListProductShape& shape,
                                                      const Resources& resources);
 std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, const ListProductShape& shape,
                                                     const Resources& resources);
+std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                     const Resources& resources);
 int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols);
 int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols);
+int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
 
 }  // namespace kith

@@ -54,23 +54,31 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
       slot_(slot),
       cols_(context.vectors.model().cols()),
       root_(context.tables.kind() == KeyKind::l2),
-      product_(make_list_product(context.tables, shape, resources)),
-      hit_values_(kHitQueries * ListHits::stride_for(shape.piece_rows), "candidates", resources),
-      hit_rows_(kHitQueries * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      resources_(resources),
+      hit_values_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      hit_rows_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
       scored_(kScored * cols_, "vectors to score", resources) {
   hits_.values = hit_values_.data();
   hits_.rows = hit_rows_.data();
   hits_.stride = ListHits::stride_for(shape.piece_rows);
 }
 
-int64_t ListScan::bytes_for(const ListProductShape& shape, int64_t cols) {
-  return list_product_bytes(shape, cols) + array_bytes<float>(kScored * cols) +
-         2 * array_bytes<float>(kHitQueries * ListHits::stride_for(shape.piece_rows));
+int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {
+  return list_product_bytes(shape, format) + array_bytes<float>(kScored * format.cols) +
+         2 * array_bytes<float>(shape.query_group * ListHits::stride_for(shape.piece_rows));
+}
+
+ListProduct& ListScan::product_for(const ListTask& task) {
+  const ListEngine engine = shape_.engine_for(task.query_count);
+  std::unique_ptr<ListProduct>& product = engine == ListEngine::tables ? few_ : many_;
+  if (product == nullptr) product = make_list_product(engine, context_.tables, shape_, resources_);
+  return *product;
 }
 
 void ListScan::run(const ListTask& task) {
   const ListSegment& segment = *context_.vectors.segments()[task.segment];
   task_ = task;
+  product_ = &product_for(task);
   product_->load_queries(context_.queries, context_.inverse_norms, task.queries, task.query_count, task.list);
   float limits[kHitQueries];
   for (int64_t first = task.first; first < task.end; first += shape_.piece_rows) {
@@ -122,6 +130,7 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
   const std::lock_guard hold(context_.locks[of_batch]);
   candidates.share_threshold(shown);
   float limit = limit_of(query, candidates.limit()) + error;
+  if (shown < std::numeric_limits<float>::infinity()) count = keep_up_to(limit, values, rows, count);
   for (int64_t i = 0; i < count; ++i) {
     if (values[i] > limit) continue;  // a NaN stays
     if (!candidates.has_room()) {

@@ -100,13 +100,14 @@ struct ListTask {
 class ListScan {
  public:
   ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
-  static int64_t bytes_for(const ListProductShape& shape, int64_t cols);
+  static int64_t bytes_for(const ListProductShape& shape, const CodeFormat& format);
 
   void run(const ListTask& task);
   // Hands the query's list to the user.
   void finish(int64_t query);
 
  private:
+  ListProduct& product_for(const ListTask& task);
   // What a query accepts, less its error: that of a value whose key is at the threshold.
   float limit_of(int64_t query, float threshold) const;
   // Puts the hits of one query on its list.
@@ -120,7 +121,10 @@ class ListScan {
   const int slot_;
   const int64_t cols_;
   const bool root_;  // keys are roots of values
-  std::unique_ptr<ListProduct> product_;
+  const Resources resources_;
+  std::unique_ptr<ListProduct> many_;  // made when first needed
+  std::unique_ptr<ListProduct> few_;
+  ListProduct* product_ = nullptr;  // of the task
   HostArray<float> hit_values_;
   HostArray<uint32_t> hit_rows_;
   HostArray<float> scored_;  // decoded vectors

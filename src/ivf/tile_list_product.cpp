@@ -50,6 +50,7 @@ class TileListProduct final : public ListProduct {
       : tables_(tables),
         cols_(tables.model().cols()),
         words_(tile_words(cols_)),
+        words_of_(ListTables::rounds_words(tables.model()) ? tables.words() : nullptr),
         by_residual_(tables.model().residual && tables.kind() != KeyKind::cosine),
         queries_(round_up(shape.query_block, kTileRows) * words_, "packed queries", resources),
         facts_(round_up(shape.query_block, kTileRows), "packed queries", resources),
@@ -90,8 +91,8 @@ class TileListProduct final : public ListProduct {
     for (int64_t first = 0; first < count; first += kTileRows) {
       const int64_t here = std::min(kTileRows, count - first);
       float* const terms = terms_.data() + first;
-      if (tables_.has_words()) {
-        gather_words_amx(codec.format, {tables_.words(), tables_.word_squares()}, codes + first * code_bytes, here,
+      if (words_of_ != nullptr) {
+        gather_words_amx(codec.format, {words_of_->rounded.data(), words_of_->squares.data()}, codes + first * code_bytes, here,
                          words_, rounded_.data(), terms);
       } else {
         round_rows(codec, codes + first * code_bytes, here, terms, &most_error);
@@ -102,7 +103,7 @@ class TileListProduct final : public ListProduct {
       place_panel_amx(rounded_.data(), here, words_, panels_.data() + first * words_);
     }
     norm_ = norm_of(most);
-    moved_by_ = tables_.has_words() ? tables_.word_error() * 1.001f : norm_of(most_error);
+    moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error);
   }
 
   float offset(int64_t query) const override { return facts_[query].offset; }
@@ -167,7 +168,8 @@ class TileListProduct final : public ListProduct {
 
   const ListTables& tables_;
   const int64_t cols_;
-  const int64_t words_;
+  const int64_t words_;  // of four bytes, of a vector
+  const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them
   const bool by_residual_;  // what is multiplied is the decoded residual
   HostArray<uint32_t> queries_;
   HostArray<QueryFacts> facts_;

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/named_limit.hpp"
 #include "cuda/resolve_device.hpp"
 #include "quantize/codec_cpu.hpp"
 #include "quantize/codec_cuda.hpp"
@@ -42,8 +43,11 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
   switch (format.kind) {
     case CodeKind::stored: return from_parts(format, {});
     case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources));
-    default: return from_parts(format, train_product(format, rows, seed, resources));
+    default: break;
   }
+  const auto needed = [&] { return product_training_bytes(format, rows.info(), resources.threads()); };
+  return from_parts(format,
+                    naming_host_limit(needed, resources, [&] { return train_product(format, rows, seed, resources); }));
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,

@@ -14,29 +14,44 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
 
-// Blocks for so many threads that each has few turns.
-unsigned blocks_for(int64_t work) {
-  return static_cast<unsigned>(std::clamp<int64_t>(divide_up(work, kThreads), 1, 1 << 20));
+// A warp for each row, or a part of one where there are few: calls use(row, i) for i in [0, width), which are
+// neighbours in neighbouring lanes. No division of 64-bit numbers, which would take longer than all the rest.
+template <typename Use>
+__device__ void for_each_value(int64_t rows, int64_t width, const Use& use) {
+  const int64_t apart = static_cast<int64_t>(gridDim.x) * kWarps;
+  const auto end = static_cast<int>(width);
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < rows; row += apart) {
+#pragma unroll 4
+    for (int i = static_cast<int>(blockIdx.y * 32 + threadIdx.x % 32); i < end; i += static_cast<int>(gridDim.y * 32)) {
+      use(row, i);
+    }
+  }
 }
 
-__device__ int64_t first_turn() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
-__device__ int64_t turn_step() { return static_cast<int64_t>(gridDim.x) * kThreads; }
+dim3 grid_for(int64_t rows, int64_t width) {
+  constexpr int64_t kEnough = 8192;  // blocks
+  const int64_t row_blocks = std::min<int64_t>(divide_up(rows, kWarps), 1 << 20);
+  const int64_t across = std::clamp<int64_t>(kEnough / row_blocks, 1, std::min<int64_t>(divide_up(width, 32), 65535));
+  return {static_cast<unsigned>(row_blocks), static_cast<unsigned>(across)};
+}
 
 template <typename X>
 __global__ void __launch_bounds__(kThreads) widen_kernel(DeviceRowsView rows, int64_t cols, float* out) {
-  for (int64_t i = first_turn(); i < rows.count * cols; i += turn_step()) {
-    out[i] = static_cast<float>(rows.row<X>(i / cols)[i % cols]);
-  }
+  for_each_value(rows.count, cols,
+                 [&](int64_t row, int c) { out[row * cols + c] = static_cast<float>(rows.row<X>(row)[c]); });
 }
 
 // The sub-codes that a byte holds bits of.
 template <typename SubCode>
-__device__ uint8_t packed_byte(int64_t byte, int bits, int64_t count, const SubCode& code_of) {
+__device__ uint8_t packed_byte(int byte, int bits, int64_t count, const SubCode& code_of) {
   uint32_t value = 0;
-  const int64_t first_bit = byte * 8;
-  for (int64_t i = first_bit / bits; i < count && i * bits < first_bit + 8; ++i) {
-    const auto shift = static_cast<int>(i * bits - first_bit);
+  const int64_t first_bit = int64_t{byte} * 8;
+  const auto first =
+      bits == 8 ? byte : static_cast<int>(static_cast<uint64_t>(first_bit) / static_cast<uint32_t>(bits));
+  for (int i = first; i < count && int64_t{i} * bits < first_bit + 8; ++i) {
+    const auto shift = static_cast<int>(int64_t{i} * bits - first_bit);
     const uint32_t code = code_of(i);
     value |= shift >= 0 ? code << shift : code >> -shift;
   }
@@ -46,19 +61,19 @@ __device__ uint8_t packed_byte(int64_t byte, int bits, int64_t count, const SubC
 __global__ void __launch_bounds__(kThreads)
     encode_scalar_kernel(CodeFormat format, int64_t bytes, const float* leasts, const float* spans, const float* rows,
                          int64_t stride, int64_t count, uint8_t* codes) {
-  for (int64_t i = first_turn(); i < count * bytes; i += turn_step()) {
-    const float* const row = rows + i / bytes * stride;
-    codes[i] = packed_byte(i % bytes, format.bits, format.cols,
-                           [&](int64_t c) { return scalar_code(row[c], leasts[c], spans[c], format.bits); });
-  }
+  for_each_value(count, bytes, [&](int64_t i, int byte) {
+    const float* const row = rows + i * stride;
+    codes[i * bytes + byte] = packed_byte(byte, format.bits, format.cols,
+                                          [&](int c) { return scalar_code(row[c], leasts[c], spans[c], format.bits); });
+  });
 }
 
 __global__ void __launch_bounds__(kThreads)
     pack_labels_kernel(CodeFormat format, int64_t bytes, const uint8_t* labels, int64_t count, uint8_t* codes) {
-  for (int64_t i = first_turn(); i < count * bytes; i += turn_step()) {
-    const uint8_t* const row = labels + i / bytes * format.parts;
-    codes[i] = packed_byte(i % bytes, format.bits, format.parts, [&](int64_t p) { return uint32_t{row[p]}; });
-  }
+  for_each_value(count, bytes, [&](int64_t i, int byte) {
+    const uint8_t* const row = labels + i * format.parts;
+    codes[i * bytes + byte] = packed_byte(byte, format.bits, format.parts, [&](int p) { return uint32_t{row[p]}; });
+  });
 }
 
 // The nearest value of type T (io/dtype_conversion.hpp); false where T cannot hold it.
@@ -87,49 +102,45 @@ __device__ bool narrow(float value, T& out) {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     encode_stored_kernel(int64_t cols, const float* rows, int64_t stride, int64_t count, T* out, uint64_t* lost) {
-  for (int64_t i = first_turn(); i < count * cols; i += turn_step()) {
-    if (!narrow(rows[i / cols * stride + i % cols], out[i])) {
-      atomicMin(reinterpret_cast<unsigned long long*>(lost), static_cast<unsigned long long>(i));
-    }
-  }
+  for_each_value(count, cols, [&](int64_t row, int c) {
+    const int64_t at = row * cols + c;
+    if (narrow(rows[row * stride + c], out[at])) return;
+    atomicMin(reinterpret_cast<unsigned long long*>(lost), static_cast<unsigned long long>(at));
+  });
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     decode_stored_kernel(int64_t cols, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                          int64_t stride) {
-  for (int64_t i = first_turn(); i < count * cols; i += turn_step()) {
-    const int64_t row = i / cols;
+  for_each_value(count, cols, [&](int64_t row, int c) {
     T value;
-    memcpy(&value, codes + row * code_stride + i % cols * sizeof(T), sizeof value);
-    out[row * stride + i % cols] = static_cast<float>(value);
-  }
+    memcpy(&value, codes + row * code_stride + static_cast<int64_t>(c) * sizeof(T), sizeof value);
+    out[row * stride + c] = static_cast<float>(value);
+  });
 }
 
 __global__ void __launch_bounds__(kThreads)
     decode_scalar_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                          int64_t stride) {
   const int64_t cols = codec.format.cols;
-  for (int64_t i = first_turn(); i < count * cols; i += turn_step()) {
-    const int64_t row = i / cols;
-    const int64_t c = i % cols;
+  for_each_value(count, cols, [&](int64_t row, int c) {
     const uint32_t code = sub_code(codes + row * code_stride, c, codec.format.bits);
     out[row * stride + c] = fmaf(static_cast<float>(code), codec.steps[c], codec.bases[c]);
-  }
+  });
 }
 
 __global__ void __launch_bounds__(kThreads)
     decode_product_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
                           int64_t stride) {
   const int64_t cols = codec.format.cols;
-  const int64_t part_cols = codec.format.part_cols();
-  for (int64_t i = first_turn(); i < count * cols; i += turn_step()) {
-    const int64_t row = i / cols;
-    const int64_t c = i % cols;
-    const int64_t p = c / part_cols;
-    const int64_t word = p * codec.format.codewords() + sub_code(codes + row * code_stride, p, codec.format.bits);
-    out[row * stride + c] = codec.codewords[word * part_cols + c % part_cols];
-  }
+  const auto part_cols = static_cast<int>(codec.format.part_cols());
+  const int64_t part_values = codec.format.codewords() * part_cols;
+  for_each_value(count, cols, [&](int64_t row, int c) {
+    const int p = c / part_cols;
+    const uint32_t word = sub_code(codes + row * code_stride, p, codec.format.bits);
+    out[row * stride + c] = codec.codewords[p * part_values + static_cast<int64_t>(word) * part_cols + c % part_cols];
+  });
 }
 
 template <typename X>
@@ -155,7 +166,7 @@ void launch_widen_rows(const DeviceRowsView& rows, int64_t cols, float* out, cud
   if (rows.count == 0) return;
   visit_dtype(rows.dtype, [&](auto stored) {
     using X = typename decltype(stored)::type;
-    widen_kernel<X><<<blocks_for(rows.count * cols), kThreads, 0, stream>>>(rows, cols, out);
+    widen_kernel<X><<<grid_for(rows.count, cols), kThreads, 0, stream>>>(rows, cols, out);
   });
   KITH_CUDA_CHECK_LAUNCH("widen_kernel");
 }
@@ -163,8 +174,8 @@ void launch_widen_rows(const DeviceRowsView& rows, int64_t cols, float* out, cud
 void launch_encode_scalar(const CodeFormat& format, const float* leasts, const float* spans, const float* rows,
                           int64_t stride, int64_t count, uint8_t* codes, cudaStream_t stream) {
   if (count == 0) return;
-  encode_scalar_kernel<<<blocks_for(count * format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), leasts,
-                                                                                    spans, rows, stride, count, codes);
+  encode_scalar_kernel<<<grid_for(count, format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), leasts, spans,
+                                                                                 rows, stride, count, codes);
   KITH_CUDA_CHECK_LAUNCH("encode_scalar_kernel");
 }
 
@@ -173,8 +184,8 @@ void launch_encode_stored(const CodeFormat& format, const float* rows, int64_t s
   if (count == 0) return;
   visit_dtype(format.dtype, [&](auto stored) {
     using T = typename decltype(stored)::type;
-    encode_stored_kernel<<<blocks_for(count * format.cols), kThreads, 0, stream>>>(format.cols, rows, stride, count,
-                                                                                   reinterpret_cast<T*>(codes), lost);
+    encode_stored_kernel<<<grid_for(count, format.cols), kThreads, 0, stream>>>(format.cols, rows, stride, count,
+                                                                                reinterpret_cast<T*>(codes), lost);
   });
   KITH_CUDA_CHECK_LAUNCH("encode_stored_kernel");
 }
@@ -182,8 +193,8 @@ void launch_encode_stored(const CodeFormat& format, const float* rows, int64_t s
 void launch_pack_labels(const CodeFormat& format, const uint8_t* labels, int64_t count, uint8_t* codes,
                         cudaStream_t stream) {
   if (count == 0) return;
-  pack_labels_kernel<<<blocks_for(count * format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), labels, count,
-                                                                                  codes);
+  pack_labels_kernel<<<grid_for(count, format.bytes()), kThreads, 0, stream>>>(format, format.bytes(), labels, count,
+                                                                               codes);
   KITH_CUDA_CHECK_LAUNCH("pack_labels_kernel");
 }
 
@@ -191,7 +202,7 @@ void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_st
                    int64_t stride, cudaStream_t stream) {
   if (count == 0) return;
   const CodeFormat& format = codec.format;
-  const unsigned blocks = blocks_for(count * format.cols);
+  const dim3 blocks = grid_for(count, format.cols);
   if (format.kind == CodeKind::product) {
     decode_product_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
   } else if (format.kind == CodeKind::scalar) {

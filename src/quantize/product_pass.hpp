@@ -32,6 +32,8 @@ class ProductPass {
   virtual void get_labels(int64_t part, uint8_t* labels) = 0;
 };
 
+// What a pass on the CPU keeps beside the sample.
+int64_t product_pass_bytes_cpu(const CodeFormat& format, int64_t rows, int threads);
 std::unique_ptr<ProductPass> make_product_pass_cpu(const ProductSample& sample, const Resources& resources);
 // Unsupported without CUDA.
 std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample, int device,

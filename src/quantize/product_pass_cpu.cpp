@@ -10,13 +10,20 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kLeastRows = 4096;  // of a run
+constexpr int64_t kBlockRows = 1024;  // assigned and added up while they are in the cache
+
+// Into how many runs each part's rows are cut.
+int64_t run_count(const CodeFormat& format, int64_t rows, int threads) {
+  return std::clamp<int64_t>(divide_up(4 * threads, format.parts), 1, std::max<int64_t>(1, rows / kLeastRows));
+}
+
 class ProductPassCpu final : public ProductPass {
  public:
   ProductPassCpu(const ProductSample& sample, const Resources& resources)
       : sample_(sample),
         resources_(resources),
-        runs_(std::clamp<int64_t>(divide_up(4 * resources.threads(), sample.format.parts), 1,
-                                  std::max<int64_t>(1, sample.rows / kLeastRows))),
+        runs_(run_count(sample.format, sample.rows, resources.threads())),
         run_rows_(divide_up(sample.rows, runs_)),
         nearest_(static_cast<size_t>(sample.format.parts)),
         labels_(sample.format.parts * sample.rows, "labels", resources),
@@ -68,9 +75,6 @@ class ProductPassCpu final : public ProductPass {
   }
 
  private:
-  static constexpr int64_t kLeastRows = 4096;  // of a run
-  static constexpr int64_t kBlockRows = 1024;  // assigned and added up while they are in the cache
-
   int64_t tasks() const { return sample_.format.parts * runs_; }
   int64_t sum_values() const { return sample_.format.codewords() * sample_.format.part_cols(); }  // of a part
 
@@ -86,6 +90,13 @@ class ProductPassCpu final : public ProductPass {
 };
 
 }  // namespace
+
+int64_t product_pass_bytes_cpu(const CodeFormat& format, int64_t rows, int threads) {
+  const int64_t tasks = threads > 1 ? format.parts * run_count(format, rows, threads) : 0;
+  const int64_t sums = array_bytes<double>(format.part_cols()) + array_bytes<int64_t>(1);
+  return format.parts * rows + tasks * format.codewords() * sums +
+         threads * array_bytes<float>(NearestCodeword::scratch_floats(format.part_cols()));
+}
 
 std::unique_ptr<ProductPass> make_product_pass_cpu(const ProductSample& sample, const Resources& resources) {
   return std::make_unique<ProductPassCpu>(sample, resources);

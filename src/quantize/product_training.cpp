@@ -21,7 +21,12 @@
 namespace kith {
 namespace {
 
-constexpr uint64_t kSampleStream = 0;  // those of the parts follow
+constexpr int64_t kGatheredBytes = int64_t{4} << 20;  // of rows at a time
+constexpr uint64_t kSampleStream = 0;                 // those of the parts follow
+
+int64_t gathered_rows(const CodeFormat& format, int64_t sampled) {
+  return std::clamp<int64_t>(kGatheredBytes / (format.cols * 4), 1, sampled);
+}
 
 // Rounds a column so that sums of all rows are exact in float64: to multiples of what is 2^53 / rows below a power of
 // two that no value reaches. Adding and taking away a large number leaves whole multiples of its last digit.
@@ -149,9 +154,17 @@ Device resolve_training_device(const CodeFormat& format, const RowSource& source
 
 }  // namespace
 
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  const int64_t sampled = std::min(rows.rows, kMostRowsPerCodeword * format.codewords());
+  const int64_t drawing =
+      divide_up(rows.rows, 64) * 8 + array_bytes<float>(gathered_rows(format, sampled) * format.cols);
+  const int64_t sums = format.codewords() * (array_bytes<double>(format.cols) + array_bytes<int64_t>(format.parts));
+  const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
+  return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
+}
+
 ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, uint64_t seed,
                                   const Resources& resources) {
-  constexpr int64_t kGathered = 1024;  // rows at a time
   const int64_t all = source.rows();
   const int64_t cols = format.part_cols();
   ProductSample sample;
@@ -165,16 +178,17 @@ ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, u
     drawn.resize(static_cast<size_t>(all));
     std::iota(drawn.begin(), drawn.end(), 0u);
   }
-  const HostArray<float> some(std::min(kGathered, sample.rows) * format.cols, "a block of rows", resources);
+  const int64_t together = gathered_rows(format, sample.rows);
+  const HostArray<float> some(together * format.cols, "a block of rows", resources);
   ProgressMeter meter("sample", sample.rows, resources);
-  for (int64_t first = 0; first < sample.rows; first += kGathered) {
-    const int64_t count = std::min(kGathered, sample.rows - first);
+  for (int64_t first = 0; first < sample.rows; first += together) {
+    const int64_t count = std::min(together, sample.rows - first);
     const std::vector<uint32_t> numbers(drawn.begin() + first, drawn.begin() + first + count);
     gather_as_floats(source, numbers, some.data(), resources);
-    for (int64_t p = 0; p < format.parts; ++p) {
+    parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
       float* const to = sample.values.data() + (p * sample.rows + first) * cols;
       for (int64_t i = 0; i < count; ++i) std::copy_n(some.data() + i * format.cols + p * cols, cols, to + i * cols);
-    }
+    });
     meter.add(count);
     meter.poll();
   }

@@ -15,6 +15,7 @@
 #include "quantize/code_format.hpp"
 #include "quantize/product_pass.hpp"
 #include "rows/row_source.hpp"
+#include "rows/rows_info.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,9 @@ inline constexpr int64_t kMostRowsPerCodeword = 256;  // more are sampled
 inline constexpr int64_t kFewRowsPerCodeword = 39;    // fewer are warned of
 
 ProductSample draw_product_sample(const CodeFormat& format, RowSource& rows, uint64_t seed, const Resources& resources);
+
+// What training takes on the host, for an error that names the limit.
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads);
 
 // parts x 2^bits x part_cols.
 std::vector<float> train_product(const CodeFormat& format, RowSource& rows, uint64_t seed, const Resources& resources);

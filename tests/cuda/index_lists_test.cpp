@@ -7,6 +7,8 @@
 #include <kith/index.hpp>
 
 #include <cstring>
+#include <numeric>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -76,6 +78,28 @@ TEST_F(CudaIndexListsSmall, QueriesAndResultsMayLieOnTheDevice) {
       result.distances.read(distances.data());
       EXPECT_EQ(std::memcmp(ids.data(), expected.ids(), ids.size() * sizeof(int64_t)), 0) << factory << " " << k;
       EXPECT_EQ(std::memcmp(distances.data(), expected.distances(), ids.size() * sizeof(float)), 0) << factory;
+    }
+  }
+}
+
+TEST_F(CudaIndexListsSmall, TrainedAndFilledOnTheDeviceItHoldsTheSameVectors) {
+  const auto base = make_floats(Shape::gaussian, 5000, 24, 1);
+  std::vector<int64_t> ids(5000);
+  std::iota(ids.begin(), ids.end(), 0);
+  for (const char* const factory :
+       {"IVF20,Flat", "IVF20,SQ8", "IVF20,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5", "PQ3"}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      std::vector<std::vector<float>> held;
+      for (const Resources& resources : {on_cpu(), on_cuda()}) {
+        Index index(factory, {.metric = metric});
+        index.train(base.view(), resources);
+        index.add(base.view().slice(0, 4000), Ownership::copy, resources);
+        index.add(base.view().slice(4000, 1000), Ownership::copy, resources);
+        held.emplace_back(5000 * 24);
+        index.reconstruct({ids.data(), 5000, {}}, MutableMatrixView(held.back().data(), 5000, 24), on_cpu());
+      }
+      EXPECT_EQ(std::memcmp(held[0].data(), held[1].data(), held[0].size() * sizeof(float)), 0)
+          << factory << " " << name_of(metric);
     }
   }
 }

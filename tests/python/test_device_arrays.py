@@ -138,6 +138,8 @@ def test_the_stream_is_told(vectors):
         lambda x, host: kith.pairwise_distances(x),
         lambda x, host: kith.KMeans(2).fit(x),
         lambda x, host: kith.KMeans(2).fit(host).predict(x),
+        lambda x, host: kith.ScalarQuantizer().train(x),
+        lambda x, host: kith.ScalarQuantizer().train(host).encode(x),
         lambda x, host: kith.Index().add(x),
         lambda x, host: kith.Index().search(x),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -265,6 +266,16 @@ def test_kmeans(kind, vectors):
         assert (kind.take(mine) == theirs).all()
     assert (kind.take(model.transform(kind.give(x[:300]))) == true.transform(x[:300])).all()
     assert (kind.take(kith.KMeans(16, iterations=5).fit_predict(kind.give(x))) == true.labels_).all()
+
+
+def test_quantizers(kind, rng):
+    x = rng.standard_normal((3000, 16)).astype(np.float32)
+    for make in (partial(kith.ProductQuantizer, 4, bits=5), kith.ScalarQuantizer):
+        true = make(device="cpu").train(x)
+        quantizer = make().train(kind.give(x))
+        codes = quantizer.encode(kind.give(x))
+        assert (kind.take(codes) == true.encode(x)).all()
+        assert (kind.take(quantizer.decode(codes)) == true.decode(true.encode(x))).all()
 
 
 def test_pairwise_distances(kind, vectors):

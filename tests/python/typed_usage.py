@@ -141,3 +141,14 @@ def about() -> str:
         major, minor = device["compute_capability"]
         print(device["name"], major, minor)
     return kith.__version__ + info["cpu"]
+
+
+def codes_of(x: npt.NDArray[np.float32], more: Tensor) -> npt.NDArray[np.float32]:
+    product = kith.ProductQuantizer(4, bits=6, seed=1, device="cpu").train(x, threads=2, progress=report)
+    scalar: kith.ScalarQuantizer = kith.ScalarQuantizer(bits=8).train("x.fvecs")
+    codes: npt.NDArray[np.uint8] = product.encode(x)
+    near: npt.NDArray[np.float32] = product.decode(codes)
+    print(product.codewords.mean(), scalar.least + scalar.span, product.parts, scalar.bits, near.mean())
+    print(scalar.encode(more).cpu(), kith.ProductQuantizer.of_codewords(product.codewords).trained)
+    print(kith.ScalarQuantizer.of_ranges(scalar.least, scalar.span, bits=4).code_bytes, scalar.dimension)
+    return product.lookup_table(x[0], "inner_product")

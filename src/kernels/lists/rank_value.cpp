@@ -70,6 +70,30 @@ float RankValue(const float* values, int64_t count, int64_t rank) {
   return most;
 }
 
+int64_t KeepUpTo(float limit, float* values, uint32_t* beside, int64_t count) {
+  const F32 d;
+  const hn::Rebind<uint32_t, F32> du;
+  const auto most = hn::Set(d, limit);
+  int64_t kept = 0;
+  int64_t i = 0;
+  for (; i + kFloats <= count; i += kFloats) {
+    const auto v = hn::LoadU(d, values + i);
+    const auto above = hn::Gt(v, most);
+    if (hn::AllTrue(d, above)) continue;
+    const auto stays = hn::Not(above);
+    const auto b = hn::LoadU(du, beside + i);
+    hn::StoreU(hn::Compress(v, stays), d, values + kept);
+    hn::StoreU(hn::Compress(b, hn::RebindMask(du, stays)), du, beside + kept);
+    kept += static_cast<int64_t>(hn::CountTrue(d, stays));
+  }
+  for (; i < count; ++i) {
+    values[kept] = values[i];
+    beside[kept] = beside[i];
+    kept += !(values[i] > limit);
+  }
+  return kept;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -78,9 +102,14 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(RankValue);
+HWY_EXPORT(KeepUpTo);
 
 float rank_value(const float* values, int64_t count, int64_t rank) {
   return HWY_DYNAMIC_DISPATCH(RankValue)(values, count, rank);
+}
+
+int64_t keep_up_to(float limit, float* values, uint32_t* beside, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(KeepUpTo)(limit, values, beside, count);
 }
 
 }  // namespace kith

@@ -16,6 +16,6 @@ struct RangeTarget {
 inline constexpr uint32_t kNotDelivered = 0xFFFFFFFFu;
 
 // Parts of a tile's rows that are counted apart (range_tile_cuda.hpp).
-inline constexpr int kRangeTileParts = 8;
+inline constexpr int kRangeTileParts = 32;
 
 }  // namespace kith

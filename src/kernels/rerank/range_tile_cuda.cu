@@ -42,13 +42,14 @@ __device__ TilePart tile_part(int64_t rows, int part) {
   return {first < rows ? first : rows, first + each < rows ? first + each : rows};
 }
 
-// A block for each query, a warp for each part of its rows.
-static_assert(kThreads / 32 == kRangeTileParts);
+// A warp for each part of a query's rows: block (q, i) has some of the parts of query q.
+constexpr int kPartsEach = kThreads / 32;
+static_assert(kRangeTileParts % kPartsEach == 0);
 __global__ void __launch_bounds__(kThreads)
     count_tile_kernel(RangeTileTask task, uint32_t* counts, uint32_t* extremes) {
   const int64_t query = blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int part = static_cast<int>(threadIdx.x) / 32;
+  const int part = static_cast<int>(blockIdx.y) * kPartsEach + static_cast<int>(threadIdx.x) / 32;
   const uint32_t* const keys = task.keys + query * task.stride;
   const TilePart mine = tile_part(task.rows, part);
   uint32_t count = 0;
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
     write_tile_kernel(RangeTileTask task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors) {
   const int64_t query = blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int part = static_cast<int>(threadIdx.x) / 32;
+  const int part = static_cast<int>(blockIdx.y) * kPartsEach + static_cast<int>(threadIdx.x) / 32;
   const uint32_t* const keys = task.keys + query * task.stride;
   const TilePart mine = tile_part(task.rows, part);
   int64_t place = starts[query];
@@ -95,18 +96,20 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+dim3 blocks_for_parts(int64_t queries) { return {static_cast<unsigned>(queries), kRangeTileParts / kPartsEach}; }
+
 }  // namespace
 
 void launch_count_tile(const RangeTileTask& task, uint32_t* counts, uint32_t* extremes, cudaStream_t stream) {
   if (task.queries == 0) return;
-  count_tile_kernel<<<static_cast<unsigned>(task.queries), kThreads, 0, stream>>>(task, counts, extremes);
+  count_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, extremes);
   KITH_CUDA_CHECK_LAUNCH("count_tile_kernel");
 }
 
 void launch_write_tile(const RangeTileTask& task, const uint32_t* counts, const int64_t* starts, uint64_t* neighbors,
                        cudaStream_t stream) {
   if (task.queries == 0) return;
-  write_tile_kernel<<<static_cast<unsigned>(task.queries), kThreads, 0, stream>>>(task, counts, starts, neighbors);
+  write_tile_kernel<<<blocks_for_parts(task.queries), kThreads, 0, stream>>>(task, counts, starts, neighbors);
   KITH_CUDA_CHECK_LAUNCH("write_tile_kernel");
 }
 

@@ -1,0 +1,44 @@
+// Lookup tables of product codes: what each codeword adds to the value of a vector, for one query.
+//
+//   value(code) = sum over the parts of table[part][code of the part]
+//
+// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers (VBMI), tables
+// rounded down to bytes give a lower bound for 64 vectors at a time, and only what stays below a limit is added up.
+//
+// Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions a vector; with bytes in registers
+// about 20 instructions for 64 vectors and a part.
+#pragma once
+
+#include "quantize/code_format.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Codewords with the columns of a part one after the other: parts x part_cols x 2^bits.
+struct CodewordColumns {
+  const float* values = nullptr;
+  const float* squares = nullptr;  // of each codeword; null where they are not part of the value
+};
+
+// tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits.
+void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* query, float factor,
+                      float* tables);
+
+// The values of `count` codes.
+void sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* codes, int64_t count, float* values);
+float sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* code);
+
+// Of 8-bit codes: table - least of its part, rounded down to multiples of `step`.
+struct ByteTables {
+  double least = 0;  // the sum of the parts' least values
+  double step = 0;   // 0: there are none, since the values do not differ or are not finite
+};
+inline constexpr int64_t kMostByteParts = 256;  // sums of so many bytes fit 16 bits
+ByteTables round_code_tables(const CodeFormat& format, const float* tables, uint8_t* bytes);
+
+// Rows whose bytes add up to `most` or less, in any order; up to 64 more places are written. Returns how many.
+int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
+                          uint16_t most, uint32_t* rows);
+
+}  // namespace kith
