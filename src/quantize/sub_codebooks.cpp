@@ -188,11 +188,13 @@ void SubCodebooks::assign(DenseView<const float> rows, const Resources& resource
 double SubCodebooks::error(DenseView<const float> rows) const {
   double sum = 0;
   for (int64_t i = 0; i < rows_; ++i) {
-    for (int64_t c = 0; c < rows.cols; ++c) {
-      const int64_t code = codes_[i * parts_ + c / part_cols_];
-      const double difference =
-          static_cast<double>(rows(i, c)) - static_cast<double>(codewords_[c * kMostCodewords + code]);
-      sum += difference * difference;
+    for (int64_t part = 0; part < parts_; ++part) {
+      const float* const values = rows.row(i) + part * part_cols_;
+      const float* const codeword = codebook(part) + codes_[i * parts_ + part];
+      for (int64_t c = 0; c < part_cols_; ++c) {
+        const double difference = static_cast<double>(values[c]) - static_cast<double>(codeword[c * kMostCodewords]);
+        sum += difference * difference;
+      }
     }
   }
   return sum;

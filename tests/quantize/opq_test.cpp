@@ -126,13 +126,13 @@ Matrix<float> mixed(int64_t rows, int64_t cols) {
 }
 
 TEST(Opq, LosesLessThanCodesOfTheRowsAsTheyAre) {
-  const Matrix<float> rows = mixed(3000, 16);
+  const Matrix<float> rows = mixed(1500, 16);
   const double plain = code_error(rows, 4);
   const TransformChain square = trained({{TransformKind::opq, 16, 4}}, rows);
   EXPECT_LT(code_error(applied(square, rows), 4), 0.8 * plain);
   // Columns that are in a good order stay so.
-  Matrix<float> ordered = make_floats(Shape::gaussian, 3000, 16, 1);
-  for (int64_t i = 0; i < 3000; ++i) {
+  Matrix<float> ordered = make_floats(Shape::gaussian, 1500, 16, 1);
+  for (int64_t i = 0; i < 1500; ++i) {
     for (int64_t c = 0; c < 16; ++c) ordered.row(i)[c] = ordered.row(i)[c / 4 * 4] + 0.01f * ordered.row(i)[c];
   }
   const TransformChain kept = trained({{TransformKind::opq, 16, 4}}, ordered);
@@ -140,7 +140,7 @@ TEST(Opq, LosesLessThanCodesOfTheRowsAsTheyAre) {
 }
 
 TEST(Opq, GoesToFewerAndMoreColumns) {
-  const Matrix<float> rows = mixed(1500, 12);
+  const Matrix<float> rows = mixed(800, 12);
   for (const auto& [out, parts] : {std::array<int64_t, 2>{12, 3}, {6, 2}, {20, 5}, {12, 12}, {12, 1}, {1, 1}}) {
     const TransformChain chain = trained({{TransformKind::opq, out, parts}}, rows);
     EXPECT_EQ(chain.out(), out);

@@ -50,7 +50,7 @@ Matrix<float> applied_to(const VectorTransform& transform, const Matrix<float>& 
 
 TEST(VectorTransform, IsTrainedFromFilesAsFromMemory) {
   const testing::TemporaryDirectory directory;
-  const Matrix<float> rows = make_floats(Shape::gaussian, 9000, 12, 1);
+  const Matrix<float> rows = make_floats(Shape::gaussian, 4500, 12, 1);
   const std::string path = directory.path("rows.fvecs");
   write_vectors(path, rows.view());
   const VectorFile file(path);
