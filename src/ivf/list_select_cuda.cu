@@ -1,8 +1,9 @@
 #include "ivf/list_select_cuda.hpp"
 
 #include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 #include "ivf/query_unit_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
@@ -35,6 +36,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   __shared__ uint32_t found;
   BlockGroup<kThreads> group(shared);
   const int64_t query = blockIdx.x;
+  ptx::wait_for_kernel_before();
   if (task.unsure[query] != 0) return;
   const KeyKind kind = task.lists.kind;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -118,8 +120,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
 
 template <int kThreads, int kHeld>
 void launch(const ListSelectTask& task, cudaStream_t stream) {
-  list_select_kernel<kThreads, kHeld><<<static_cast<unsigned>(task.query_count), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("list_select_kernel");
+  launch_chained({task.query_count, kThreads, 0, stream}, "launch of list_select_kernel",
+                 list_select_kernel<kThreads, kHeld>, task);
 }
 
 }  // namespace
