@@ -380,6 +380,19 @@ struct HeldCodes {
     KITH_UNROLL
     for (int i = 0; i < 4; ++i) codes[i] = decoder.hold(first + min(row + 8 * i, last) * code_bytes);
   }
+
+  template <bool kFull>
+  __device__ void decode(const Decoder& decoder, uint32_t (&vectors)[2][kNarrowSteps][4]) const {
+    KITH_UNROLL
+    for (int step = 0; step < kNarrowSteps; ++step) {
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const uint2 halves = decoder.template four<kFull>(codes[i], step);
+        vectors[i / 2][step][i % 2] = halves.x;
+        vectors[i / 2][step][2 + i % 2] = halves.y;
+      }
+    }
+  }
 };
 
 template <typename Decoder, bool kFirst>
@@ -393,18 +406,15 @@ __device__ void scan_narrow(const ScanListsTask& task, const Item& item, int64_t
     return HeldCodes<Decoder>(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - row);
   };
   TileEnd<kFirst> end(task, item, memory);
+  const bool full = decoder.full();
   int tile = static_cast<int>(threadIdx.x) / 32;
   HeldCodes<Decoder> held = hold(tile);
   for (; tile * kTileRows < item.rows; tile += kWarps) {
     uint32_t vectors[2][kNarrowSteps][4];
-    KITH_UNROLL
-    for (int step = 0; step < kNarrowSteps; ++step) {
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(held.codes[i], step);
-        vectors[i / 2][step][i % 2] = halves.x;
-        vectors[i / 2][step][2 + i % 2] = halves.y;
-      }
+    if (full) {
+      held.template decode<true>(decoder, vectors);
+    } else {
+      held.template decode<false>(decoder, vectors);
     }
     held = hold(tile + kWarps);
     end.begin(first_position + tile * kTileRows, item.first_row + tile * kTileRows);
@@ -437,7 +447,7 @@ __device__ void scan_wide(const ScanListsTask& task, const Item& item, int64_t c
       uint32_t vectors[2][4];
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(held.codes[i], step);
+        const uint2 halves = decoder.template four<false>(held.codes[i], step);
         vectors[i / 2][i % 2] = halves.x;
         vectors[i / 2][2 + i % 2] = halves.y;
       }
