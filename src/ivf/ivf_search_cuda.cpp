@@ -21,13 +21,12 @@ struct IvfWorkspace : WorkspaceLayout {
     list_counts = take(plan.direct ? 0 : 2 * shape.lists, sizeof(uint32_t));
     unsure = take(queries, sizeof(uint32_t));
     candidate_counts = take(queries, sizeof(uint32_t));
+    arrived = take(kSharedQueries, sizeof(uint32_t));
     worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
     zeroed = bytes;
     left = take(queries, sizeof(uint32_t));
-    spare = take(direct_needs_spare(shape.k, shape.format.cols)
-                     ? direct_blocks(shape.multiprocessors, shape.k) * direct_room(shape.k)
-                     : 0,
-                 sizeof(uint64_t));
+    direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
+    direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
     if (plan.direct) return;
     ranks = take(all_pairs, sizeof(uint32_t));
     starts = take(2 * shape.lists + 1, sizeof(uint32_t));
@@ -41,9 +40,9 @@ struct IvfWorkspace : WorkspaceLayout {
     candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
   }
 
-  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, spare = 0, ranks = 0,
-          starts = 0, pairs = 0, items = 0, value_starts = 0, first_bounds = 0, reaches = 0, values = 0, candidates = 0,
-          worst = 0, candidate_lists = 0;
+  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, arrived = 0,
+          direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
+          first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0;
 };
 
 // How many vectors the first pass looks at for a query, and how items are cut.
@@ -53,11 +52,11 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   // Most lists whole: what the first pass does not keep of one is another item.
-  const double kept_rows = std::min(2 * mean + 32, static_cast<double>(kMostFirstValues) / 2);
+  const double kept_rows = std::min(1.5 * mean + 32, static_cast<double>(kMostFirstValues) / 2);
   plan.cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), 32);
   // A reach from so many vectors lets few of the other lists' pass. All lists of a query are kept where they are few,
   // or where reading them twice would take longer than their values.
-  const double wanted = std::max(1024.0, 32.0 * static_cast<double>(shape.k)) / share;
+  const double wanted = std::max(1024.0, 44.0 * static_cast<double>(shape.k)) / share;
   const double all = mean * static_cast<double>(shape.slots);
   const bool long_codes = shape.format.bytes() >= 256;
   const double first = all <= (long_codes ? 24576 : 6144) ? 1e9 : wanted;
@@ -79,7 +78,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
   plan.candidates = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
-  plan.direct = shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
+  plan.direct =
+      shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);
   if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
   for (;;) {
@@ -124,10 +124,11 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.unsure = words(at.unsure);
     rerank.left = {counters + 2, words(at.left)};
     rerank.neighbors = task.neighbors + done * shape.k;
-    rerank.spare = part(static_cast<uint64_t*>(nullptr), at.spare);
     rerank.multiprocessors = shape.multiprocessors;
+    const DirectMemory direct{words(at.arrived), part(static_cast<uint64_t*>(nullptr), at.direct_parts),
+                              part(static_cast<uint64_t*>(nullptr), at.direct_lists)};
     if (plan.direct) {
-      launch_list_direct(rerank, stream);
+      launch_list_direct(rerank, direct, stream);
       while (stages != nullptr && stage <= kIvfStages) mark();
       continue;
     }
@@ -202,7 +203,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
     launch_list_rerank(rerank, stream);
     mark();
-    launch_list_direct(rerank, stream);
+    launch_list_direct(rerank, direct, stream);
     mark();
   }
 }

@@ -7,11 +7,13 @@
 //   6.   the second pass scans the other lists for what that does not rule out
 //   7.   canonical keys of the candidates, sorted (list_rerank_cuda.hpp)
 //   8.   queries that bounds say nothing about, or that have too many candidates, are searched directly
+//        (list_direct_cuda.hpp)
 //
 // Memory: 4 bytes for each value of the first pass, 16 for each candidate, 12 a pair; none in proportion to a list.
 // Queries are searched in batches that fit.
 #pragma once
 
+#include "ivf/list_direct_cuda.hpp"
 #include "ivf/list_rerank_cuda.hpp"
 #include "ivf/list_select_cuda.hpp"
 #include "ivf/prepare_lists_cuda.hpp"

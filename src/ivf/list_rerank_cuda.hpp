@@ -1,9 +1,6 @@
-// From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted; and what becomes of queries
-// whose candidates are too many, or whose bounds say nothing.
-//
-//   re-rank  a block for each query: where candidates are many the k-th smallest estimate rules most of them out; four
-//            threads compute the canonical key of each of the others
-//   direct   a block for each query that is left: the canonical keys of all vectors of its lists, the k best kept
+// From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted. A block for each query: where
+// candidates are many the k-th smallest estimate rules most of them out; four threads compute the canonical key of each
+// of the others. Queries whose candidates are too many, or whose bounds say nothing, are left (list_direct_cuda.hpp).
 #pragma once
 
 #include "ivf/scan_lists_cuda.hpp"
@@ -33,16 +30,10 @@ struct ListRerankTask {
   const uint32_t* unsure = nullptr;
   FailedQueries left;             // written by the one, read by the other
   uint64_t* neighbors = nullptr;  // queries x k, sorted, padded
-  uint64_t* spare = nullptr;      // direct_blocks() x direct_room(k), where shared memory has no room
   int multiprocessors = 0;
 };
 
-int64_t direct_blocks(int multiprocessors, int64_t k);
-int64_t direct_room(int64_t k);
-bool direct_needs_spare(int64_t k, int64_t cols);
-
-// Enqueue and return. The direct one looks at the number of queries that are left on the device.
+// Enqueues and returns.
 void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream);
-void launch_list_direct(const ListRerankTask& task, cudaStream_t stream);
 
 }  // namespace kith

@@ -1,8 +1,9 @@
 #include "ivf/list_select_cuda.hpp"
 
 #include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 #include "ivf/query_unit_cuda.hpp"
 #include "kernels/select/device_group_cuda.hpp"
 #include "kernels/select/key_cut.hpp"
@@ -35,18 +36,19 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   __shared__ uint32_t found;
   BlockGroup<kThreads> group(shared);
   const int64_t query = blockIdx.x;
+  ptx::wait_for_kernel_before();
   if (task.unsure[query] != 0) return;
   const KeyKind kind = task.lists.kind;
   const auto thread = static_cast<int>(threadIdx.x);
   const uint32_t* const starts = task.value_starts + query * (kMostFirstSlots + 1);
   const auto count = static_cast<int>(starts[kMostFirstSlots]);
   const float* const values = task.values + query * task.value_stride;
-  uint32_t keys[kHeld];
+  uint32_t held[kHeld];  // values' bits, or for a while their keys
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) {
     float value = NAN;
     if (i * kThreads + thread < count) value = values[i * kThreads + thread];
-    keys[i] = __float_as_uint(value);
+    held[i] = __float_as_uint(value);
   }
   if (thread < kMostFirstSlots) {
     const uint32_t start = starts[thread];
@@ -57,26 +59,36 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   }
   if (thread == 0) found = 0;
   const double unit = query_unit(task.lists, task.prepared, task.queries + query * task.query_stride);
-  int real = 0;
-  KITH_UNROLL
-  for (int i = 0; i < kHeld; ++i) {
-    keys[i] = ordered_key(__uint_as_float(keys[i]));
-    real += keys[i] != kNanKey;
-  }
-  uint32_t least[kParts] = {};
-  KITH_UNROLL
-  for (int i = 0; i < kHeld; ++i) least[i % kParts] = i < kParts ? keys[i] : min(least[i % kParts], keys[i]);
+  uint32_t least[kParts];
   int real_parts = 0;
   KITH_UNROLL
-  for (int i = 0; i < kParts; ++i) real_parts += least[i] != kNanKey;
+  for (int part = 0; part < kParts; ++part) {
+    float value = NAN;
+    KITH_UNROLL
+    for (int i = part; i < kHeld; i += kParts) {
+      value = fminf(value, __uint_as_float(held[i]));  // NaN only where both are
+    }
+    least[part] = ordered_key(value);
+    real_parts += least[part] != kNanKey;
+  }
   const auto k = static_cast<int>(task.k);
-  real = group.sum(real);  // and a barrier
+  const KeepRange range{k, k + k / kSlack};
+  uint32_t key = kNanKey;
+  if (group.sum(real_parts) >= k + k / 2) {  // and a barrier
+    key = find_cut(group, least, AllRows(), 0, range).key;
+  } else {
+    int real = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      held[i] = ordered_key(__uint_as_float(held[i]));
+      real += held[i] != kNanKey;
+    }
+    if (group.sum(real) >= k) key = find_cut(group, held, AllRows(), 0, range).key;
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) held[i] = __float_as_uint(key_of_ordered(held[i]));
+  }
   double reach = HUGE_VAL;
-  if (real >= k) {
-    const bool by_parts = group.sum(real_parts) >= k + k / 2;
-    const KeepRange range{k, k + k / kSlack};
-    const uint32_t key =
-        by_parts ? find_cut(group, least, AllRows(), 0, range).key : find_cut(group, keys, AllRows(), 0, range).key;
+  if (key != kNanKey) {
     const float kth = key_of_ordered(key);
     if (thread < kMostFirstSlots) {
       const bool used = slots[thread].limit == 0.0f;
@@ -97,19 +109,21 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   __syncthreads();
   ListCandidate* const entries = task.candidates.entries + query * task.candidates.capacity;
   uint32_t* const entry_lists = task.candidates.lists + query * task.candidates.capacity;
-  int slot = 0;  // of the values one after the other
+  float widest = -HUGE_VALF;
+  for (int slot = 0; slot < kMostFirstSlots; ++slot) widest = fmaxf(widest, slots[slot].limit);  // NaN is passed over
+  uint32_t passing = 0;
   KITH_UNROLL
-  for (int i = 0; i < kHeld; ++i) {
-    const int place = i * kThreads + thread;
-    if (place >= count) break;
-    while (slot + 1 < kMostFirstSlots && slots[slot + 1].start <= static_cast<uint32_t>(place)) ++slot;
+  for (int i = 0; i < kHeld; ++i) passing |= __uint_as_float(held[i]) <= widest ? 1u << i : 0u;
+  for (; passing != 0; passing &= passing - 1) {  // few, and so read once more
+    const auto place = static_cast<uint32_t>((__ffs(static_cast<int>(passing)) - 1) * kThreads + thread);
+    const float value = values[place];
+    int slot = 0;
+    while (slot + 1 < kMostFirstSlots && slots[slot + 1].start <= place) ++slot;
     const FirstSlot& of = slots[slot];
-    const float value = key_of_ordered(keys[i]);
     if (!(value <= of.limit)) continue;
     const uint32_t at = atomicAdd(&found, 1u);
     if (at >= task.candidates.capacity) continue;
-    const auto position = task.lists.offsets[of.list] + (place - static_cast<int>(of.start));
-    entries[at] = {static_cast<uint32_t>(position), value};
+    entries[at] = {static_cast<uint32_t>(task.lists.offsets[of.list] + (place - of.start)), value};
     entry_lists[at] = of.list;
   }
   __syncthreads();
@@ -118,8 +132,8 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
 
 template <int kThreads, int kHeld>
 void launch(const ListSelectTask& task, cudaStream_t stream) {
-  list_select_kernel<kThreads, kHeld><<<static_cast<unsigned>(task.query_count), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("list_select_kernel");
+  launch_chained({task.query_count, kThreads, 0, stream}, "launch of list_select_kernel",
+                 list_select_kernel<kThreads, kHeld>, task);
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/device_core.hpp"
-#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
 
 namespace kith {
 namespace {
@@ -24,10 +25,8 @@ __device__ inline uint32_t warp_inclusive(uint32_t value) {
   return value;
 }
 
-// A warp for each query.
-__global__ void __launch_bounds__(kThreads) count_pairs_kernel(ProbePairsTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
-  if (query >= task.queries) return;
+// By a warp.
+__device__ void count_pairs(const ProbePairsTask& task, int64_t query) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   uint32_t* const value_starts = task.value_starts + query * (kMostFirstSlots + 1);
   uint32_t before = 0;  // vectors of the first pairs so far
@@ -81,8 +80,8 @@ __device__ inline Totals list_totals(const ProbePairsTask& task, int64_t list) {
           cut_into(kept, run) * cut_into(later, group) + cut_into(length - kept, run) * cut_into(first + later, group)};
 }
 
-// One block: each thread has neighbouring lists.
-__global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTask task) {
+// By a block of kScanThreads: each has neighbouring lists.
+__device__ void place_lists(const ProbePairsTask& task) {
   __shared__ Totals warps[kScanThreads / 32];
   const int64_t each = (task.lists + kScanThreads - 1) / kScanThreads;
   const int64_t begin = threadIdx.x * each;
@@ -126,9 +125,7 @@ __global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTas
   }
 }
 
-__global__ void __launch_bounds__(kThreads) place_pairs_kernel(ProbePairsTask task) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= task.queries * task.slots) return;
+__device__ void place_pair(const ProbePairsTask& task, int64_t i) {
   const uint32_t rank = task.ranks[i];
   if (rank == kNoPair) return;
   const int64_t list = row_of(task.probes[i]);
@@ -136,17 +133,50 @@ __global__ void __launch_bounds__(kThreads) place_pairs_kernel(ProbePairsTask ta
   task.pairs[place] = {static_cast<uint32_t>(i / task.slots), static_cast<uint32_t>(i % task.slots)};
 }
 
+__global__ void __launch_bounds__(kThreads) count_pairs_kernel(ProbePairsTask task) {
+  ptx::wait_for_kernel_before();
+  const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (query < task.queries) count_pairs(task, query);
+}
+
+__global__ void __launch_bounds__(kScanThreads) place_lists_kernel(ProbePairsTask task) {
+  ptx::wait_for_kernel_before();
+  place_lists(task);
+}
+
+__global__ void __launch_bounds__(kThreads) place_pairs_kernel(ProbePairsTask task) {
+  ptx::wait_for_kernel_before();
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < task.queries * task.slots) place_pair(task, i);
+}
+
+// All three, where one block is enough.
+__global__ void __launch_bounds__(kScanThreads) few_pairs_kernel(ProbePairsTask task) {
+  ptx::wait_for_kernel_before();
+  for (int64_t query = threadIdx.x / 32; query < task.queries; query += kScanThreads / 32) count_pairs(task, query);
+  __threadfence();
+  __syncthreads();
+  place_lists(task);
+  __threadfence();
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < task.queries * task.slots; i += kScanThreads) place_pair(task, i);
+}
+
 }  // namespace
 
 void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
-  count_pairs_kernel<<<static_cast<unsigned>(divide_up(task.queries, kWarps)), kThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("count_pairs_kernel");
-  place_lists_kernel<<<1, kScanThreads, 0, stream>>>(task);
-  KITH_CUDA_CHECK_LAUNCH("place_lists_kernel");
-  place_pairs_kernel<<<static_cast<unsigned>(divide_up(task.queries * task.slots, kThreads)), kThreads, 0, stream>>>(
-      task);
-  KITH_CUDA_CHECK_LAUNCH("place_pairs_kernel");
+  constexpr int64_t kFewPairs = 8192;
+  constexpr int64_t kFewLists = 16384;
+  const int64_t pairs = task.queries * task.slots;
+  if (pairs <= kFewPairs && task.lists <= kFewLists) {
+    return launch_chained({1, kScanThreads, 0, stream}, "launch of few_pairs_kernel", few_pairs_kernel, task);
+  }
+  launch_chained({divide_up(task.queries, kWarps), kThreads, 0, stream}, "launch of count_pairs_kernel",
+                 count_pairs_kernel, task);
+  launch_chained({1, kScanThreads, 0, stream}, "launch of place_lists_kernel", place_lists_kernel, task);
+  launch_chained({divide_up(pairs, kThreads), kThreads, 0, stream}, "launch of place_pairs_kernel", place_pairs_kernel,
+                 task);
 }
 
 }  // namespace kith

@@ -7,7 +7,7 @@
 // threshold. An item is a run of a list's vectors and a group of its queries:
 //   first pass   first pairs x vectors up to kept_rows
 //   second pass  later pairs x vectors up to kept_rows, and all pairs x the others
-// Three launches; O(pairs + lists).
+// Three launches, or one where pairs are few; O(pairs + lists).
 #pragma once
 
 #include "core/host_device.hpp"

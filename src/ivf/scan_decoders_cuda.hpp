@@ -1,6 +1,6 @@
 // How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has columns
 // 4 (lane % 4) to 4 (lane % 4) + 3 of every step of 16. A codec is one of these, or the general one. hold() is called
-// for a vector ahead of its use.
+// for a vector ahead of its use; four() has no branch where all 128 columns are there, so that loads go together.
 #pragma once
 
 #include "cuda/ptx.hpp"
@@ -65,9 +65,12 @@ class CodewordDecoder {
     return held;
   }
 
+  __device__ bool full() const { return cols_ == 128; }
+
+  template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
     const int unit = 4 * step + static_cast<int>(threadIdx.x) % 4;
-    if (4 * unit >= cols_) return {0, 0};
+    if (!kFull && 4 * unit >= cols_) return {0, 0};
     const int part = unit * inverse_ >> 16;  // right for fewer than 256 units
     const int inside = unit - part * fours_;
     const int number = static_cast<int>((step < 4 ? held.bytes.x : held.bytes.y) >> (8 * (step % 4)) & 255u);
@@ -104,10 +107,13 @@ class StoredDecoder {
     return {code};
   }
 
+  __device__ bool full() const { return cols_ == 128; }
+
+  template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
     const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
-    if (first >= cols_) return {0, 0};
+    if (!kFull && first >= cols_) return {0, 0};
     FourFloats four;
     if constexpr (sizeof(Value) == 4) {
       const float4 loaded = __ldcs(reinterpret_cast<const float4*>(code) + first / 4);
@@ -115,8 +121,9 @@ class StoredDecoder {
     } else {
       four = floats_of(__ldcs(reinterpret_cast<const uint2*>(code) + first / 4));
     }
-    const float4 none = {0, 0, 0, 0};
-    return halves_of(four, scale_, subtracts_ ? *reinterpret_cast<const float4*>(origin_ + first) : none);
+    float4 origin = *reinterpret_cast<const float4*>(origin_ + first);
+    if (!subtracts_) origin = {0, 0, 0, 0};
+    return halves_of(four, scale_, origin);
   }
 
  private:
@@ -139,6 +146,9 @@ class AnyDecoder {
 
   __device__ Held hold(const uint8_t* code) const { return {code}; }
 
+  __device__ bool full() const { return false; }
+
+  template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
     const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;

@@ -4,7 +4,7 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/error.hpp"
+#include "cuda/chained_launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "ivf/prepare_lists_cuda.hpp"
@@ -272,6 +272,7 @@ class TileEnd {
       if (task_.kept != nullptr && !is_kept(task_.kept, task_.lists.rows[position])) continue;
       terms_[i] = task_.prepared.terms == nullptr ? 0.0f : task_.prepared.terms[position];
     }
+    __syncwarp();
   }
 
   // What the sums of a tile start from: the terms, which spares their addition, except cosine's, which are factors.
@@ -317,16 +318,17 @@ class TileEnd {
       bool any = false;
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) any = any || values[i][0] <= limits.x || values[i][1] <= limits.y;
-      if (!any) return;
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const auto position = static_cast<uint32_t>(first_position_ + 8 * i);
-        if (values[i][0] <= limits.x) add_candidate(task_, memory_.queries + first, position, item_.list, values[i][0]);
-        if (values[i][1] <= limits.y) {
-          add_candidate(task_, memory_.queries + first + 1, position, item_.list, values[i][1]);
+      if (any) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const auto position = static_cast<uint32_t>(first_position_ + 8 * i);
+          const ScanQuery* const queries = memory_.queries + first;
+          if (values[i][0] <= limits.x) add_candidate(task_, queries, position, item_.list, values[i][0]);
+          if (values[i][1] <= limits.y) add_candidate(task_, queries + 1, position, item_.list, values[i][1]);
         }
       }
     }
+    __syncwarp();  // matrix units want all lanes together
   }
 
  private:
@@ -378,6 +380,19 @@ struct HeldCodes {
     KITH_UNROLL
     for (int i = 0; i < 4; ++i) codes[i] = decoder.hold(first + min(row + 8 * i, last) * code_bytes);
   }
+
+  template <bool kFull>
+  __device__ void decode(const Decoder& decoder, uint32_t (&vectors)[2][kNarrowSteps][4]) const {
+    KITH_UNROLL
+    for (int step = 0; step < kNarrowSteps; ++step) {
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const uint2 halves = decoder.template four<kFull>(codes[i], step);
+        vectors[i / 2][step][i % 2] = halves.x;
+        vectors[i / 2][step][2 + i % 2] = halves.y;
+      }
+    }
+  }
 };
 
 template <typename Decoder, bool kFirst>
@@ -391,18 +406,15 @@ __device__ void scan_narrow(const ScanListsTask& task, const Item& item, int64_t
     return HeldCodes<Decoder>(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - row);
   };
   TileEnd<kFirst> end(task, item, memory);
+  const bool full = decoder.full();
   int tile = static_cast<int>(threadIdx.x) / 32;
   HeldCodes<Decoder> held = hold(tile);
   for (; tile * kTileRows < item.rows; tile += kWarps) {
     uint32_t vectors[2][kNarrowSteps][4];
-    KITH_UNROLL
-    for (int step = 0; step < kNarrowSteps; ++step) {
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(held.codes[i], step);
-        vectors[i / 2][step][i % 2] = halves.x;
-        vectors[i / 2][step][2 + i % 2] = halves.y;
-      }
+    if (full) {
+      held.template decode<true>(decoder, vectors);
+    } else {
+      held.template decode<false>(decoder, vectors);
     }
     held = hold(tile + kWarps);
     end.begin(first_position + tile * kTileRows, item.first_row + tile * kTileRows);
@@ -435,7 +447,7 @@ __device__ void scan_wide(const ScanListsTask& task, const Item& item, int64_t c
       uint32_t vectors[2][4];
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const uint2 halves = decoder.four(held.codes[i], step);
+        const uint2 halves = decoder.template four<false>(held.codes[i], step);
         vectors[i / 2][i % 2] = halves.x;
         vectors[i / 2][2 + i % 2] = halves.y;
       }
@@ -468,6 +480,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                            reinterpret_cast<ScanQuery*>(shared + layout.queries),
                            reinterpret_cast<float*>(shared + layout.limits),
                            reinterpret_cast<Item*>(shared + layout.item)};
+  ptx::wait_for_kernel_before();
   const uint32_t all_items = task.items[task.lists.lists];
   const float scale = operand_scale(*task.prepared.largest);
   const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
@@ -481,6 +494,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       item = make_item<kFirst>(task, list, static_cast<int>(index - task.items[list]));
     }
     if (threadIdx.x % 32 == 0) *memory.item = item;
+    __syncwarp();
   };
   if (threadIdx.x < 32) take_item();
   __syncthreads();
@@ -521,9 +535,8 @@ void launch(const ScanListsTask& task, cudaStream_t stream) {
   const BlockLayout layout(Decoder::kHasTable ? format.cols * 512 : 0, steps, task.cut.group_queries);
   const auto kernel = scan_lists_kernel<Decoder, kFirst, kWide>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  kernel<<<static_cast<unsigned>(kBlocks * task.multiprocessors), kThreads, static_cast<size_t>(layout.bytes),
-           stream>>>(task, format.bytes(), steps);
-  KITH_CUDA_CHECK_LAUNCH("scan_lists_kernel");
+  launch_chained({kBlocks * task.multiprocessors, kThreads, layout.bytes, stream}, "launch of scan_lists_kernel",
+                 kernel, task, format.bytes(), steps);
 }
 
 template <bool kFirst>

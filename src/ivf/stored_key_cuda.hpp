@@ -1,0 +1,180 @@
+// The canonical key of a query and a stored vector of a list, decoded as it is read, by four threads: four lanes of the
+// canonical sum each.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "ivf/decode_four_cuda.hpp"
+#include "ivf/device_lists_cuda.hpp"
+#include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/rerank/candidate_key_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
+  return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
+}
+
+// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All threads of the block.
+__device__ inline double load_query(const DeviceListsView& lists, const float* values, double* query) {
+  const auto cols = static_cast<int>(lists.codec.format.cols);
+  for (int col = static_cast<int>(threadIdx.x); col < padded_cols(cols); col += static_cast<int>(blockDim.x)) {
+    query[col] = col < cols ? static_cast<double>(values[col]) : 0.0;
+  }
+  __syncthreads();
+  if (lists.kind != KeyKind::cosine) return 1;
+  // Four threads after the canonical order, in every warp.
+  double lanes[kRowThreadLanes] = {};
+  for (int first = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; first < cols;
+       first += kCanonicalLanes) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = fma(query[first + i], query[first + i], lanes[i]);
+  }
+  const double square = __shfl_sync(0xFFFFFFFFu, join_row_threads(lanes, row_threads()), 0);
+  const double inverse = canonical_inverse_norm(square);
+  __syncthreads();
+  for (int col = static_cast<int>(threadIdx.x); col < cols; col += static_cast<int>(blockDim.x)) query[col] *= inverse;
+  __syncthreads();
+  return inverse;
+}
+
+// How a stored vector's columns are read, four at a time.
+class AnyReader {
+ public:
+  __device__ explicit AnyReader(const DeviceListsView& lists) : codec_(lists.codec) {}
+  __device__ FourFloats four(const uint8_t* code, int first) const { return decode_four(codec_, code, first); }
+
+ private:
+  const CodecView& codec_;
+};
+
+// Codes of 8 bits for sub-vectors of a multiple of four columns, fewer than 256 times four in all.
+class CodewordReader {
+ public:
+  __device__ explicit CodewordReader(const DeviceListsView& lists)
+      : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
+        fours_(static_cast<int>(lists.codec.format.part_cols()) / 4),
+        inverse_((65536 + fours_ - 1) / fours_) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const int unit = first / 4;
+    const int part = unit * inverse_ >> 16;
+    const float4 word = codewords_[(part * 256 + code[part]) * fours_ + unit - part * fours_];
+    return {{word.x, word.y, word.z, word.w}};
+  }
+
+ private:
+  const float4* codewords_;
+  int fours_;
+  int inverse_;
+};
+
+// f32 as stored; a multiple of four columns.
+class FloatReader {
+ public:
+  __device__ explicit FloatReader(const DeviceListsView&) {}
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const float4 values = reinterpret_cast<const float4*>(code)[first / 4];
+    return {{values.x, values.y, values.z, values.w}};
+  }
+};
+
+// Calls use(first column, four columns of the stored vector) for the columns of this thread's lanes.
+template <typename Reader, typename Use>
+__device__ inline void for_stored(const DeviceListsView& lists, const Reader& reader, const uint8_t* code,
+                                  const float* centre, const Use& use) {
+  constexpr int kAhead = 4;  // loads that are under way at a time
+  const auto cols = static_cast<int>(lists.codec.format.cols);
+  const bool centred = lists.residual && centre != nullptr;
+  const bool whole = cols % 4 == 0;
+  for (int start = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; start < cols;
+       start += kAhead * kCanonicalLanes) {
+    FourFloats fours[kAhead] = {};
+    FourFloats centres[kAhead] = {};
+    KITH_UNROLL
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      const int first = start + ahead * kCanonicalLanes;
+      if (first < cols) fours[ahead] = reader.four(code, first);
+      if (centred && first < cols) {
+        if (whole) {
+          const float4 four = *reinterpret_cast<const float4*>(centre + first);
+          centres[ahead] = {{four.x, four.y, four.z, four.w}};
+        } else {
+          KITH_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            if (first + i < cols) centres[ahead].values[i] = centre[first + i];
+          }
+        }
+      }
+    }
+    KITH_UNROLL
+    for (int ahead = 0; ahead < kAhead; ++ahead) {
+      const int first = start + ahead * kCanonicalLanes;
+      if (first >= cols) break;
+      if (centred) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (first + i < cols) fours[ahead].values[i] = __fadd_rn(centres[ahead].values[i], fours[ahead].values[i]);
+        }
+      }
+      use(first, fours[ahead]);
+    }
+  }
+}
+
+// The canonical key of one stored vector, right in the first of the four threads that share it.
+template <typename Reader>
+__device__ inline float stored_key(const DeviceListsView& lists, const Reader& reader, const double* query,
+                                   double inverse_q, int64_t code_bytes, uint32_t position, uint32_t list) {
+  const uint8_t* const code = lists.codes + position * code_bytes;
+  const float* const centre =
+      lists.centres == nullptr ? nullptr : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
+  const unsigned threads = row_threads();
+  double inverse_x = 1;
+  if (lists.kind == KeyKind::cosine) {
+    double lanes[kRowThreadLanes] = {};
+    for_stored(lists, reader, code, centre, [&](int, const FourFloats& four) {
+      KITH_UNROLL
+      for (int i = 0; i < kRowThreadLanes; ++i) {
+        const double x = four.values[i];
+        lanes[i] = fma(x, x, lanes[i]);
+      }
+    });
+    const double square = join_row_threads(lanes, threads);
+    inverse_x = canonical_inverse_norm(__shfl_sync(threads, square, 0, kRowThreads));
+  }
+  double lanes[kRowThreadLanes] = {};
+  const bool product = lists.kind == KeyKind::inner_product;
+  for_stored(lists, reader, code, centre, [&](int first, const FourFloats& four) {
+    KITH_UNROLL
+    for (int i = 0; i < kRowThreadLanes; ++i) {
+      const double x = four.values[i];
+      if (product) {
+        lanes[i] = fma(query[first + i], x, lanes[i]);
+      } else {
+        const double difference = query[first + i] - x * inverse_x;
+        lanes[i] = fma(difference, difference, lanes[i]);
+      }
+    }
+  });
+  return candidate_key(lists.kind, join_row_threads(lanes, threads), inverse_q, inverse_x);
+}
+
+// Calls use(ReaderTag<Reader>()) with the quickest reader of such codes.
+template <typename Reader>
+struct ReaderTag {
+  using type = Reader;
+};
+template <typename Use>
+void visit_reader(const CodeFormat& format, const Use& use) {
+  if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
+    use(ReaderTag<CodewordReader>());
+  } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
+    use(ReaderTag<FloatReader>());
+  } else {
+    use(ReaderTag<AnyReader>());
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,196 @@
+// The bounds behind the search of lists on matrix units hold: a model of its arithmetic on the CPU, with halves and f32
+// sums, against distances in float64.
+#include "core/half.hpp"
+#include "ivf/list_bounds_cuda.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr KeyKind kKinds[] = {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine};
+
+struct Rounded {
+  std::vector<double> halves;
+  double squared_norm = 0;
+  double residual = 0;
+};
+
+Rounded rounded(const std::vector<double>& values) {
+  Rounded result;
+  for (const double value : values) {
+    const auto half = static_cast<double>(static_cast<float>(half_of(static_cast<float>(value))));
+    result.halves.push_back(half);
+    result.squared_norm += half * half;
+    result.residual += (value - half) * (value - half);
+  }
+  result.residual = std::sqrt(result.residual) * (1 + 0x1p-20);
+  return result;
+}
+
+double product(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// One query and vectors of one list, as the scan sees them.
+class Model {
+ public:
+  Model(KeyKind kind, size_t cols, double scale, double spread, uint32_t seed) : kind_(kind), random_(seed) {
+    centre_ = vector(cols, scale * spread);
+    query_ = vector(cols, scale);
+    for (size_t i = 0; i < cols; ++i) query_[i] = as_float(query_[i] + centre_[i]);
+    double largest = 0;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<double> stored = vector(cols, scale);
+      for (size_t col = 0; col < cols; ++col) stored[col] = as_float(stored[col] + centre_[col]);
+      for (size_t col = 0; col < cols; ++col) largest = std::max(largest, std::abs(stored[col] - centre_[col]));
+      stored_.push_back(stored);
+    }
+    scale_ = operand_scale(static_cast<float>(largest));
+    double widest = 0;
+    for (const double value : query_) widest = std::max(widest, std::abs(value));
+    query_scale_ = has_differences(kind) ? scale_ : operand_scale(static_cast<float>(widest));
+    std::vector<double> operand;
+    for (size_t i = 0; i < cols; ++i) {
+      operand.push_back(query_[i] * query_scale_ - (has_differences(kind) ? centre_[i] * scale_ : 0.0));
+    }
+    rounded_query_ = rounded(operand);
+    ListFacts list{0, 0, 0};
+    for (const std::vector<double>& stored : stored_) {
+      std::vector<double> difference;
+      for (size_t i = 0; i < cols; ++i) difference.push_back((stored[i] - centre_[i]) * scale_);
+      rounded_.push_back(rounded(difference));
+      list.norm = std::max(list.norm, above(std::sqrt(rounded_.back().squared_norm)));
+      list.residual = std::max(list.residual, above(rounded_.back().residual));
+      list.factor = std::max(list.factor, factor(stored));
+    }
+    PairFacts facts{rounded_query_.squared_norm, rounded_query_.residual, 0, 0};
+    if (!has_differences(kind)) {
+      facts.offset = product(query_, centre_) * scale_ * query_scale_;
+      facts.inverse_norm = 1 / (std::sqrt(product(query_, query_)) * query_scale_);
+    }
+    bounds_ = pair_bounds(kind, static_cast<int64_t>(cols), list, facts);
+  }
+
+  void check() const {
+    ASSERT_TRUE(bounds_.sure());
+    for (size_t i = 0; i < stored_.size(); ++i) {
+      const float value = computed(i);
+      const float estimate = bounds_.estimate(value);
+      const double truth = true_value(i);
+      EXPECT_LE(truth, upper_bound(kind_, bounds_, estimate)) << i;
+      EXPECT_GE(truth, lower_bound(kind_, bounds_, estimate)) << i;
+      const double unit = has_differences(kind_) ? scale_ : scale_ * query_scale_;
+      EXPECT_LE(value, value_limit(kind_, bounds_, reach_with_ties(kind_, truth, unit))) << i;
+    }
+  }
+
+  // How wide the bounds are: a proof that says nothing would pass the checks too.
+  double width() const {
+    double widest = 0;
+    for (size_t i = 0; i < stored_.size(); ++i) {
+      const float estimate = bounds_.estimate(computed(i));
+      const double apart = upper_bound(kind_, bounds_, estimate) - lower_bound(kind_, bounds_, estimate);
+      widest = std::max(widest, apart / std::max(std::abs(true_value(i)), 1e-30));
+    }
+    return widest;
+  }
+
+ private:
+  static float above(double value) { return static_cast<float>(value * (1 + 0x1p-20)); }
+  static double as_float(double value) { return static_cast<double>(static_cast<float>(value)); }
+  std::vector<double> vector(size_t cols, double scale) {
+    std::vector<double> values;
+    for (size_t i = 0; i < cols; ++i) values.push_back(as_float(std::normal_distribution<double>(0, scale)(random_)));
+    return values;
+  }
+  float factor(const std::vector<double>& stored) const {
+    return static_cast<float>(1 / (std::sqrt(product(stored, stored)) * scale_));
+  }
+
+  // In f32, one product after the other, from the term on.
+  float computed(size_t i) const {
+    float sum = has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2) : 0.0f;
+    for (size_t col = 0; col < query_.size(); ++col) {
+      sum += static_cast<float>(-rounded_query_.halves[col] * rounded_[i].halves[col]);
+    }
+    if (kind_ == KeyKind::cosine) return factor(stored_[i]) * std::fma(sum, bounds_.gain, bounds_.offset);
+    return sum;
+  }
+
+  // The distance, or the key of products, in the scaled unit.
+  double true_value(size_t i) const {
+    const std::vector<double>& stored = stored_[i];
+    if (kind_ == KeyKind::inner_product) return -product(query_, stored) * scale_ * query_scale_;
+    if (kind_ == KeyKind::cosine) {
+      return 1 - product(query_, stored) / std::sqrt(product(query_, query_) * product(stored, stored));
+    }
+    double sum = 0;
+    for (size_t col = 0; col < query_.size(); ++col) {
+      sum += (query_[col] - stored[col]) * (query_[col] - stored[col]);
+    }
+    return std::sqrt(sum) * scale_;
+  }
+
+  KeyKind kind_;
+  std::mt19937 random_;
+  std::vector<double> centre_;
+  std::vector<double> query_;
+  std::vector<std::vector<double>> stored_;
+  Rounded rounded_query_;
+  std::vector<Rounded> rounded_;
+  double scale_ = 1;
+  double query_scale_ = 1;
+  PairBounds bounds_{};
+};
+
+TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
+  uint32_t seed = 0;
+  for (const KeyKind kind : kKinds) {
+    for (const size_t cols : {1u, 7u, 64u, 300u}) {
+      for (const double scale : {1e-8, 1.0, 1e9}) {
+        for (const double spread : {0.0, 1.0, 100.0}) {
+          SCOPED_TRACE(testing::Message()
+                       << static_cast<int>(kind) << ", " << cols << " columns of " << scale << ", " << spread);
+          Model(kind, cols, scale, spread, ++seed).check();
+        }
+      }
+    }
+  }
+}
+
+TEST(IvfBounds, AreNarrow) {
+  for (const double spread : {1.0, 100.0}) {
+    EXPECT_LT(Model(KeyKind::l2, 128, 1, spread, 1).width(), 0.003);
+    EXPECT_LT(Model(KeyKind::cosine, 128, 1, 0, 2).width(), 0.01);
+  }
+}
+
+// A vector or a query without halves leaves nothing sure.
+TEST(IvfBounds, SayNothingWhereNothingIsKnown) {
+  for (const KeyKind kind : kKinds) {
+    const ListFacts good{4, 0.01f, 0.1f};
+    const PairFacts query{9, 0.01, 2, 0.1};
+    EXPECT_TRUE(pair_bounds(kind, 32, good, query).sure());
+    for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN), 1e35}) {
+      ListFacts list = good;
+      list.residual = static_cast<float>(bad);
+      EXPECT_FALSE(pair_bounds(kind, 32, list, query).sure());
+      PairFacts facts = query;
+      facts.residual = bad;
+      EXPECT_FALSE(pair_bounds(kind, 32, good, facts).sure());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kith
