@@ -12,13 +12,16 @@
 namespace kith {
 
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources) {
-  const int64_t samples = std::min(kSampledRows, rows.rows());
+  constexpr int64_t kMostSamples = 256;
+  const int64_t samples = std::min(kMostSamples, rows.rows());
   if (const std::optional<MatrixView> there = on_gpu(rows); there && samples > 0) {
-    return sample_cuda(*there, samples, resources);
+    DataSample sample;
+    sample.largest = sample_cuda(*there, samples, sample.origin, resources);
+    return sample;
   }
   std::vector<uint32_t> numbers(static_cast<size_t>(samples));
   for (int64_t s = 0; s < samples; ++s) {
-    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(sampled_row(s, samples, rows.rows()));
+    numbers[static_cast<size_t>(s)] = static_cast<uint32_t>(s * rows.rows() / samples);
   }
   std::vector<float> values(static_cast<size_t>(samples * cols));
   gather_as_floats(rows, numbers, values.data(), resources);

@@ -16,11 +16,7 @@ struct DataSample {
   float largest = 0;          // magnitude of a value minus its column's origin
 };
 
-inline constexpr int64_t kSampledRows = 256;
-// Row `place` of the sample, of so many that are sampled.
-constexpr int64_t sampled_row(int64_t place, int64_t samples, int64_t rows) { return place * rows / samples; }
-
-// Of up to kSampledRows, wherever they lie.
+// Of up to 256 rows, wherever they lie.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
 
 // The largest |a[c] - b[c]|; not finite where one is not.

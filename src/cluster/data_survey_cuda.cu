@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 namespace kith {
 namespace {
@@ -73,9 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   uint32_t magnitudes = 0;
   if (col < cols) {
     const X* const data = static_cast<const X*>(rows.data) + col;
-    const auto value = [&](int64_t s) {
-      return static_cast<float>(data[sampled_row(s, samples, rows.count) * rows.stride]);
-    };
+    const auto value = [&](int64_t s) { return static_cast<float>(data[s * rows.count / samples * rows.stride]); };
     double sum = 0;
 #pragma unroll 32
     for (int64_t s = 0; s < samples; ++s) sum += static_cast<double>(value(s));
@@ -107,7 +104,7 @@ void launch_survey(const SurveyTask& task, cudaStream_t stream) {
 
 }  // namespace
 
-DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources) {
+float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& mean, const Resources& resources) {
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const int64_t cols = rows.cols();
@@ -121,14 +118,12 @@ DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources&
         device_rows(rows), cols, samples, origin, largest);
   });
   KITH_CUDA_CHECK_LAUNCH("sample_kernel");
-  std::vector<float> values(static_cast<size_t>(cols) + 1);
-  context->copy(values.data(), origin, (cols + 1) * 4);
+  mean.resize(static_cast<size_t>(cols) + 1);
+  context->copy(mean.data(), origin, (cols + 1) * 4);
   context->synchronize();
-  DataSample sample;
-  sample.largest = values.back();
-  values.pop_back();
-  sample.origin = std::move(values);
-  return sample;
+  const float magnitude = mean.back();
+  mean.pop_back();
+  return magnitude;
 }
 
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources) {

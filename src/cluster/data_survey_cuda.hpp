@@ -5,8 +5,6 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "cluster/data_sample.hpp"
-
 #include <cstdint>
 #include <vector>
 
@@ -17,8 +15,8 @@ namespace kith {
 int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bool directions, bool check_finite,
                     std::vector<double>& sums, const Resources& resources);
 
-// sample_data of so many of the rows.
-DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
+// As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
+float sample_cuda(const MatrixView& rows, int64_t samples, std::vector<float>& mean, const Resources& resources);
 
 // The first row, counted from `rows`, with a NaN or an infinity, or -1.
 int64_t first_not_finite_cuda(const MatrixView& rows, const Resources& resources);

@@ -57,6 +57,25 @@ TEST(KMeansPlanCuda, KeepsRowsAndOperandsWhereTheyFit) {
   EXPECT_EQ(plan.cuda.search.engine, ProductEngine::wgmma);
 }
 
+// Few centres are compared as they are; not many have rows with several about as near marked.
+TEST(KMeansPlanCuda, FewCentresTakeNoOperandsAndNotManyNoExactSearch) {
+  Problem problem = million();
+  problem.shape.space = MemorySpace::cuda(0);
+  problem.shape.cols = problem.shape.clusters = 8;
+  const KMeansPlan few = plan_within(problem, 100 * kGiB);
+  EXPECT_TRUE(few.cuda.search.few);
+  EXPECT_FALSE(few.cuda.search.products);
+  EXPECT_LT(few.device_bytes, 40 * problem.shape.rows);
+  problem.shape.cols = 784;
+  problem.shape.clusters = 100;
+  const KMeansPlan not_many = plan_within(problem, 100 * kGiB);
+  EXPECT_FALSE(not_many.cuda.search.few);
+  EXPECT_TRUE(not_many.cuda.search.products);
+  EXPECT_EQ(not_many.cuda.search.exact.device_bytes, 0);
+  problem.shape.clusters = 257;
+  EXPECT_GT(plan_within(problem, 100 * kGiB).cuda.search.exact.device_bytes, 0);
+}
+
 TEST(KMeansPlanCuda, RowsOnTheDeviceAreNotCopied) {
   Problem problem = million();
   problem.shape.space = MemorySpace::cuda(0);
