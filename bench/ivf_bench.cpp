@@ -135,8 +135,7 @@ void run(const Options& given) {
   const auto model = make_model(given, training.view(), queries.cols(), resources);
   std::printf("train\t%.2f s\n", seconds_since(start));
   start = std::chrono::steady_clock::now();
-  const std::vector<Segment> segments = {
-      kept_or_built(given.text("--keep"), *model, given.text("--base"), resources)};
+  const std::vector<Segment> segments = {kept_or_built(given.text("--keep"), *model, given.text("--base"), resources)};
   std::printf("add\t%.2f s\n", seconds_since(start));
 
   const int64_t k = given.number("--k", 100);

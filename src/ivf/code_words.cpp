@@ -27,8 +27,9 @@ const CodeWords::Forms& CodeWords::get(const Codec& codec, const Wanted& wanted,
 
 int64_t CodeWords::bytes_for(const CodeFormat& format, const Wanted& wanted) {
   if (!wanted.columns && !wanted.rounded) return 0;
-  return format.codewords() * (array_bytes<float>(format.parts) + (wanted.columns ? array_bytes<float>(format.cols) : 0) +
-                               (wanted.rounded ? array_bytes<uint16_t>(format.cols) : 0));
+  return format.codewords() *
+         (array_bytes<float>(format.parts) + (wanted.columns ? array_bytes<float>(format.cols) : 0) +
+          (wanted.rounded ? array_bytes<uint16_t>(format.cols) : 0));
 }
 
 int64_t CodeWords::bytes() const {

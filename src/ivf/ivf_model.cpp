@@ -45,7 +45,8 @@ void make_unit_length(const MutableMatrixView& rows) {
 
 MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
                            const Resources& resources) {
-  const int64_t most = lists > INT64_MAX / spec.most_points_per_centre ? rows.rows() : lists * spec.most_points_per_centre;
+  const int64_t most =
+      lists > INT64_MAX / spec.most_points_per_centre ? rows.rows() : lists * spec.most_points_per_centre;
   MatrixBuffer sample = draw(rows, most, CounterRng(seed, kCentreStream), resources);
   if (metric == Metric::cosine) make_unit_length(sample.mutable_view());
   KMeansParams params;
@@ -102,25 +103,27 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
                                           const Resources& resources) {
   const DefaultFloatMode mode;
   check_ivf_metric(metric);
-  if (spec.lists < kOneList) throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
+  if (spec.lists < kOneList)
+    throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
   const int64_t count = rows.rows();
   const int64_t lists = ivf_lists(spec, count);
   if (count < lists || count == 0) {
-    throw InvalidArgument(fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each",
-                                      count, lists, kFewPointsPerCentre));
+    throw InvalidArgument(
+        fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each", count, lists,
+                    kFewPointsPerCentre));
   }
   auto model = std::make_shared<IvfModel>();
   model->metric = metric;
   if (spec.lists != kOneList) {
     if (count < lists * kFewPointsPerCentre) {
-      resources.log(LogLevel::warning, fmt::format("{} training rows for {} centres; {} or more give better lists", count,
-                                                   lists, lists * kFewPointsPerCentre));
+      resources.log(LogLevel::warning, fmt::format("{} training rows for {} centres; {} or more give better lists",
+                                                   count, lists, lists * kFewPointsPerCentre));
     }
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
     model->residual = spec.residual && spec.code.kind != CodeKind::stored;
   }
-  MatrixBuffer sample = draw(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows, CounterRng(seed, kCodeStream),
-                             resources);
+  MatrixBuffer sample =
+      draw(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows, CounterRng(seed, kCodeStream), resources);
   if (model->residual) {
     const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
     assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);

@@ -23,7 +23,7 @@ struct IvfModel {
   Metric metric = Metric::l2;
   MatrixBuffer centres;  // lists x cols, f32; no rows: a single list without a centre
   std::shared_ptr<const Codec> codec;
-  bool residual = false;  // needs centres
+  bool residual = false;                                             // needs centres
   std::shared_ptr<CodeWords> words = std::make_shared<CodeWords>();  // what searches keep of a product code
 
   int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }

@@ -27,9 +27,9 @@ namespace kith {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kMostQueries = 1 << 14;    // of a batch
-constexpr int64_t kRangeListLength = 128;    // candidates are scored when a list is full
-constexpr int64_t kMostTaskRows = 1 << 15;   // vectors of a task
+constexpr int64_t kMostQueries = 1 << 14;   // of a batch
+constexpr int64_t kRangeListLength = 128;   // candidates are scored when a list is full
+constexpr int64_t kMostTaskRows = 1 << 15;  // vectors of a task
 
 struct IvfPlan {
   int64_t query_batch = 0;
@@ -48,7 +48,8 @@ struct Wish {
 
 int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
   const int64_t cols = model.cols();
-  const int64_t per_query = CandidateList::bytes_for(wish.list_length) + static_cast<int64_t>(sizeof(QueryLock) + sizeof(std::atomic<float>)) +
+  const int64_t per_query = CandidateList::bytes_for(wish.list_length) +
+                            static_cast<int64_t>(sizeof(QueryLock) + sizeof(std::atomic<float>)) +
                             array_bytes<float>(cols) + array_bytes<double>(1) + array_bytes<int64_t>(1);
   // Ranking plans with what it finds; some room makes it quick.
   const int64_t ranking = model.has_centres() ? rank_bytes(queries, wish.probes) + (int64_t{4} << 20) +
@@ -68,7 +69,8 @@ IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, co
   const int64_t fixed = budget.threads * per_thread;
   const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch, resources); };
   plan.query_batch = std::min(queries, kMostQueries);
-  while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) plan.query_batch = divide_up(plan.query_batch, 2);
+  while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host)
+    plan.query_batch = divide_up(plan.query_batch, 2);
   plan.host_bytes = bytes(plan.query_batch);
   if (plan.host_bytes > budget.host) {
     throw OutOfMemory(fmt::format("a search of the lists takes at least {}", format_bytes_up(plan.host_bytes)),
@@ -186,8 +188,9 @@ class BatchSearch {
       thresholds_[static_cast<size_t>(q)] = user.threshold(q);
     }
     const int64_t k = wish_.lowers ? wish_.list_length : 0;
-    const ListScanContext context{vectors_,      tables_,            queries_.data(), inverse_norms_.data(), k, lists(),
-                                  locks_.data(), thresholds_.data(), user,            kept_,                 meter};
+    const ListScanContext context{
+        vectors_, tables_, queries_.data(), inverse_norms_.data(), k, lists(), locks_.data(), thresholds_.data(), user,
+        kept_,    meter};
     std::vector<std::unique_ptr<ListScan>> scans;
     for (int slot = 0; slot < resources_.threads(); ++slot) {
       scans.push_back(std::make_unique<ListScan>(context, plan_.scan, slot, resources_));
@@ -227,10 +230,12 @@ class BatchSearch {
   std::vector<ListTask> cut(const ListVisits& visits) const {
     std::vector<ListTask> tasks;
     int64_t work = 0;
-    for (const ListVisit& visit : visits.lists) work += size_of(visit.list) * divide_up(visit.count, plan_.scan.query_block);
+    for (const ListVisit& visit : visits.lists)
+      work += size_of(visit.list) * divide_up(visit.count, plan_.scan.query_block);
     constexpr int64_t kTasksPerThread = 8;
-    const int64_t most = std::clamp(round_up(divide_up(work, kTasksPerThread * resources_.threads()), plan_.scan.piece_rows),
-                                    plan_.scan.piece_rows, kMostTaskRows);
+    const int64_t most =
+        std::clamp(round_up(divide_up(work, kTasksPerThread * resources_.threads()), plan_.scan.piece_rows),
+                   plan_.scan.piece_rows, kMostTaskRows);
     for (const ListVisit& visit : visits.lists) {
       for (size_t s = 0; s < vectors_.segments().size(); ++s) {
         const ListSegment& segment = *vectors_.segments()[s];
@@ -358,8 +363,7 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   model.validate();
   if (probes < 1) throw InvalidArgument(fmt::format("probes = {}; at least one list must be searched", probes));
   if (queries.cols() != model.cols()) {
-    throw InvalidArgument(
-        fmt::format("the queries have {} columns and the index {}", queries.cols(), model.cols()));
+    throw InvalidArgument(fmt::format("the queries have {} columns and the index {}", queries.cols(), model.cols()));
   }
   for (const Segment& segment : segments) {
     if (segment->lists() == model.lists() && segment->code_bytes() == model.codec->format().bytes()) continue;
@@ -370,8 +374,7 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
 // Makes what the model keeps of its codewords for such searches.
 CodeWords::Wanted keep_words(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
   PlanBudget budget = budget_left(resources);
-  const CodeWords::Wanted wanted =
-      ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
+  const CodeWords::Wanted wanted = ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
   if (!wanted.columns && !wanted.rounded) return wanted;
   const auto needed = [&] {
     budget.host = 0;
@@ -391,9 +394,8 @@ template <typename Use>
 void for_each_batch(const ListedVectors& vectors, const MatrixView& queries, const uint64_t* kept, Wish wish,
                     const HostArray<int64_t>& sizes, const Resources& resources, const Use& use) {
   const IvfModel& model = vectors.model();
-  const std::vector<float> origin = model.has_centres() || !has_differences(key_kind(model.metric))
-                                        ? std::vector<float>()
-                                        : mean_of_vectors(vectors);
+  const std::vector<float> origin =
+      model.has_centres() || !has_differences(key_kind(model.metric)) ? std::vector<float>() : mean_of_vectors(vectors);
   const int64_t asked = std::min(wish.probes, model.lists());
   const CodeWords::Wanted words = keep_words(model, wish, queries.rows(), resources);
   std::vector<int64_t> pending(static_cast<size_t>(queries.rows()));

@@ -38,7 +38,10 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
 
 ListTables::ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
                        const Resources& resources)
-    : model_(model), kind_(key_kind(model.metric)), origin_(std::move(origin)), words_(words_of(model, wanted, resources)) {
+    : model_(model),
+      kind_(key_kind(model.metric)),
+      origin_(std::move(origin)),
+      words_(words_of(model, wanted, resources)) {
   origin_.resize(static_cast<size_t>(model.cols()), 0.0f);
 }
 

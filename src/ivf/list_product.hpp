@@ -28,10 +28,10 @@ enum class ListEngine : uint8_t { panels, tiles, tables };
 
 struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list
-  int64_t few_queries = 0;  // up to so many take tables
-  int64_t query_block = 0;  // queries loaded at a time
-  int64_t query_group = 0;  // and scanned at a time, up to kHitQueries
-  int64_t piece_rows = 0;   // vectors loaded at a time
+  int64_t few_queries = 0;                 // up to so many take tables
+  int64_t query_block = 0;                 // queries loaded at a time
+  int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
+  int64_t piece_rows = 0;                  // vectors loaded at a time
 
   // For up to so many queries.
   static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu);
@@ -39,9 +39,7 @@ struct ListProductShape {
   // What a search of up to so many queries wants of the codewords.
   CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 
-  ListEngine engine_for(int64_t query_count) const {
-    return query_count <= few_queries ? ListEngine::tables : engine;
-  }
+  ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? ListEngine::tables : engine; }
 };
 
 // What all threads share: the model, and its codewords in the forms that engines want.

@@ -161,8 +161,6 @@ RowScorer ListScan::scorer(int64_t query) {
   };
 }
 
-void ListScan::finish(int64_t query) {
-  context_.user.finish(&context_.lists[query], query, 0, slot_, scorer(query));
-}
+void ListScan::finish(int64_t query) { context_.user.finish(&context_.lists[query], query, 0, slot_, scorer(query)); }
 
 }  // namespace kith

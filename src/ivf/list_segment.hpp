@@ -37,7 +37,9 @@ class ListSegment {
   const uint8_t* code(int64_t place) const { return codes_.data() + place * code_bytes_; }
   // The list that holds a place.
   int64_t list_of(int64_t place) const;
-  int64_t bytes() const { return offsets_.bytes() + codes_.bytes() + rows_.bytes() + static_cast<int64_t>(4 * marks_.size()); }
+  int64_t bytes() const {
+    return offsets_.bytes() + codes_.bytes() + rows_.bytes() + static_cast<int64_t>(4 * marks_.size());
+  }
 
  private:
   static constexpr int64_t kMarkEvery = 256;

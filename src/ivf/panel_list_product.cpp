@@ -24,7 +24,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
       : tables_(tables),
         cols_(tables.model().cols()),
         shape_(panel_shape(kFormat)),
-        queries_(tables.kind(), kFormat, shape.query_block, cols_, resources),
+        group_(round_up(kHitQueries, shape_.queries_per_panel)),
+        queries_(tables.kind(), kFormat, shape.query_block / kHitQueries * group_, cols_, resources),
         gathered_(std::max(kMostQueriesPerPanel, kMostRowsPerPanel) * cols_, "gathered vectors", resources),
         packing_(PanelScratch::bytes_for(kFormat, cols_, kMostRowsPerPanel), "packing", resources),
         limits_(kHitQueries + kMostQueriesPerPanel, "the queries' limits", resources),
@@ -33,7 +34,6 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     panels_ = HostBuffer(rows * packed_bytes(kFormat, cols_), "decoded vectors", resources);
     terms_ = HostArray<float>(rows, "decoded vectors", resources);
     norms_ = HostArray<float>(rows / shape_.rows_per_panel, "decoded vectors", resources);
-    static_assert(kHitQueries % 8 == 0);
   }
 
   void load_queries(const float* queries, const double*, const uint32_t* numbers, int64_t count,
@@ -41,14 +41,17 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     list_ = list;
     if (has_differences(tables_.kind())) std::copy_n(tables_.origin(list), cols_, origin_.data());
     const int64_t width = queries_.panel_width();
-    for (int64_t first = 0; first < count; first += width) {
-      const int64_t here = std::min(width, count - first);
-      for (int64_t i = 0; i < here; ++i) {
-        std::copy_n(queries + numbers[first + i] * cols_, cols_, gathered_.data() + i * cols_);
+    for (int64_t first = 0; first < count; first += kHitQueries) {
+      const int64_t end = std::min(first + kHitQueries, count);
+      for (int64_t at = first; at < end; at += width) {
+        const int64_t here = std::min(width, end - at);
+        for (int64_t i = 0; i < here; ++i) {
+          std::copy_n(queries + numbers[at + i] * cols_, cols_, gathered_.data() + i * cols_);
+        }
+        queries_.pack_panel(packed(at) / width, gathered_.data(), here, origin_, packing_.data());
       }
-      queries_.pack_panel(first / width, gathered_.data(), here, origin_, packing_.data());
     }
-    bounds_ = queries_.panels(0, count, limits_.data());
+    bounds_ = queries_.panels(0, packed(count), limits_.data());
   }
 
   void load_rows(const uint8_t* codes, int64_t count) override {
@@ -77,20 +80,23 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     }
   }
 
-  float offset(int64_t query) const override { return queries_.offset(query); }
-  float error(int64_t query) const override { return bounds_.bound(query).at(largest_); }
+  float offset(int64_t query) const override { return queries_.offset(packed(query)); }
+  float error(int64_t query) const override { return bounds_.bound(packed(query)).at(largest_); }
 
   void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) override {
     first_ = first;
     hits_ = &hits;
     std::fill(limits_.begin(), limits_.end(), -kInfinity);  // of those that only fill up a panel
     std::copy_n(limits, count, limits_.data());
-    const PanelQueries queries = queries_.panels(first, count, limits_.data());
+    const PanelQueries queries = queries_.panels(packed(first), count, limits_.data());
     const PanelBase base{panels_.data(), terms_.data(), norms_.data(), kFormat, cols_, PanelStep::product};
     scan_panels(queries, base, 0, divide_up(rows_, shape_.rows_per_panel), *this);
   }
 
  private:
+  // Where a query is packed: groups begin with a panel.
+  int64_t packed(int64_t query) const { return query / kHitQueries * group_ + query % kHitQueries; }
+
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, rows_ - first);
@@ -109,6 +115,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
   const ListTables& tables_;
   const int64_t cols_;
   const PanelShape shape_;
+  const int64_t group_;  // kHitQueries in whole panels
   PackedQueries queries_;
   HostArray<float> gathered_;
   HostBuffer packing_;
@@ -134,7 +141,8 @@ std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, c
 
 int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols) {
   const int64_t rows = shape.piece_rows + kMostRowsPerPanel;
-  return PackedQueries::bytes_for(kFormat, shape.query_block, cols) + rows * packed_bytes(kFormat, cols) +
+  const int64_t queries = shape.query_block / kHitQueries * (kHitQueries + kMostQueriesPerPanel);
+  return PackedQueries::bytes_for(kFormat, queries, cols) + rows * packed_bytes(kFormat, cols) +
          PanelScratch::bytes_for(kFormat, cols, kMostRowsPerPanel) +
          array_bytes<float>(std::max(kMostQueriesPerPanel, kMostRowsPerPanel) * cols + 2 * rows + kHitQueries +
                             kMostQueriesPerPanel);

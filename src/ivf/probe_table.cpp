@@ -30,7 +30,8 @@ int64_t ProbeTable::bytes_for(int64_t queries, int64_t probes) { return array_by
 
 int64_t invert_bytes(int64_t queries, int64_t probes, int64_t lists) {
   const int64_t all = queries * probes;
-  return array_bytes<uint32_t>(all) + (is_few(all, lists) ? array_bytes<uint64_t>(all) : array_bytes<int64_t>(lists + 1)) +
+  return array_bytes<uint32_t>(all) +
+         (is_few(all, lists) ? array_bytes<uint64_t>(all) : array_bytes<int64_t>(lists + 1)) +
          static_cast<int64_t>(sizeof(ListVisit)) * 2 * std::min(all, lists);
 }
 
@@ -61,9 +62,8 @@ ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists,
     if (next[list + 1] > 0) visits.lists.push_back({list, next[list], next[list + 1]});
     next[list + 1] += next[list];
   }
-  for_each_probe(table, part, [&](int64_t query, int32_t list) {
-    visits.queries[next[list]++] = static_cast<uint32_t>(query);
-  });
+  for_each_probe(table, part,
+                 [&](int64_t query, int32_t list) { visits.queries[next[list]++] = static_cast<uint32_t>(query); });
   return visits;
 }
 

@@ -61,7 +61,8 @@ class TableListProduct final : public ListProduct {
                        differences ? -2.0f : -1.0f, sums);
       facts_[i].offset = differences ? static_cast<float>(squared) : key;
       facts_[i].error = error_of(squared, centre_norm, std::abs(key));
-      facts_[i].rounded = looks_up_bytes_ ? round_code_tables(format_, sums, bytes_.data() + i * entries_) : ByteTables();
+      facts_[i].rounded =
+          looks_up_bytes_ ? round_code_tables(format_, sums, bytes_.data() + i * entries_) : ByteTables();
     }
   }
 
@@ -96,9 +97,8 @@ class TableListProduct final : public ListProduct {
     // Steps that a value within the limit has at most; one more for the roundings of this line.
     const double most = (static_cast<double>(limit) - rounded.least) / rounded.step * (1 + 0x1p-40) + 1;
     if (most < 0) return 0;
-    const int64_t count =
-        screen_codes_vbmi(format_, bytes_.data() + query * entries_, codes_, rows_,
-                          static_cast<uint16_t>(std::min(most, 65535.0)), rows);
+    const int64_t count = screen_codes_vbmi(format_, bytes_.data() + query * entries_, codes_, rows_,
+                                            static_cast<uint16_t>(std::min(most, 65535.0)), rows);
     const float* const sums = sums_.data() + query * entries_;
     const int64_t code_bytes = format_.bytes();
     for (int64_t i = 0; i < count; ++i) values[i] = sum_code_tables(format_, sums, codes_ + rows[i] * code_bytes);
@@ -117,8 +117,7 @@ class TableListProduct final : public ListProduct {
     }
     const bool differences = has_differences(tables_.kind());
     const double a = std::sqrt(squared);
-    const ErrorBound bound =
-        differences ? squared_l2_product_bound(a, 2 * cols_) : inner_product_bound(a, 2 * cols_);
+    const ErrorBound bound = differences ? squared_l2_product_bound(a, 2 * cols_) : inner_product_bound(a, 2 * cols_);
     double error = bound.at(static_cast<float>(largest));
     if (tables_.model().residual) {
       const double d = 1.01 * kUnitRoundoff * (centre_norm + largest);
@@ -150,7 +149,8 @@ std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, c
 
 int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
   const int64_t entries = format.parts * format.codewords();
-  return shape.few_queries * (entries * static_cast<int64_t>(sizeof(float) + 1) + static_cast<int64_t>(sizeof(QueryFacts))) +
+  return shape.few_queries *
+             (entries * static_cast<int64_t>(sizeof(float) + 1) + static_cast<int64_t>(sizeof(QueryFacts))) +
          array_bytes<float>(format.cols);
 }
 

@@ -92,8 +92,8 @@ class TileListProduct final : public ListProduct {
       const int64_t here = std::min(kTileRows, count - first);
       float* const terms = terms_.data() + first;
       if (words_of_ != nullptr) {
-        gather_words_amx(codec.format, {words_of_->rounded.data(), words_of_->squares.data()}, codes + first * code_bytes, here,
-                         words_, rounded_.data(), terms);
+        gather_words_amx(codec.format, {words_of_->rounded.data(), words_of_->squares.data()},
+                         codes + first * code_bytes, here, words_, rounded_.data(), terms);
       } else {
         round_rows(codec, codes + first * code_bytes, here, terms, &most_error);
       }
@@ -168,9 +168,9 @@ class TileListProduct final : public ListProduct {
 
   const ListTables& tables_;
   const int64_t cols_;
-  const int64_t words_;  // of four bytes, of a vector
+  const int64_t words_;                     // of four bytes, of a vector
   const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them
-  const bool by_residual_;  // what is multiplied is the decoded residual
+  const bool by_residual_;                  // what is multiplied is the decoded residual
   HostArray<uint32_t> queries_;
   HostArray<QueryFacts> facts_;
   HostArray<uint32_t> panels_;

@@ -29,11 +29,16 @@ inline std::vector<IvfCase> all_ivf_cases() {
   const auto stored = [](DType dtype) { return CodeSpec{CodeKind::stored, dtype, 8, 0}; };
   const auto scalar = [](int bits) { return CodeSpec{CodeKind::scalar, DType::f32, bits, 0}; };
   const auto product = [](int64_t parts, int bits) { return CodeSpec{CodeKind::product, DType::f32, bits, parts}; };
-  return {{"Flat", stored(DType::f32), false},   {"Flat f16", stored(DType::f16), false},
-          {"SQ8", scalar(8), true},              {"SQ8 of vectors", scalar(8), false},
-          {"SQ6", scalar(6), true},              {"SQ4", scalar(4), false},
-          {"PQ4x4", product(4, 4), true},        {"PQ4x5 of vectors", product(4, 5), false},
-          {"PQ2x6", product(2, 6), true},        {"PQ4x8", product(4, 8), true}};
+  return {{"Flat", stored(DType::f32), false},
+          {"Flat f16", stored(DType::f16), false},
+          {"SQ8", scalar(8), true},
+          {"SQ8 of vectors", scalar(8), false},
+          {"SQ6", scalar(6), true},
+          {"SQ4", scalar(4), false},
+          {"PQ4x4", product(4, 4), true},
+          {"PQ4x5 of vectors", product(4, 5), false},
+          {"PQ2x6", product(2, 6), true},
+          {"PQ4x8", product(4, 8), true}};
 }
 
 inline std::shared_ptr<const IvfModel> train(const IvfCase& one, Metric metric, const reference::Matrix<float>& rows,

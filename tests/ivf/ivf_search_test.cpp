@@ -85,6 +85,21 @@ TEST(IvfSearch, GivesTheSameBytesForAnyThreadsLimitsSegmentsAndProcessor) {
   }
 }
 
+TEST(IvfSearch, ManyQueriesOfFewLists) {
+  const auto rows = make_floats(Shape::gaussian, 500, 9, 20);
+  const auto queries = make_floats(Shape::gaussian, 150, 9, 21);
+  for (const IvfCase& one : {kFlat, IvfCase{"PQ3x4", {CodeKind::product, DType::f32, 4, 3}, true}}) {
+    const auto model = train(one, Metric::sqeuclidean, rows, 2);
+    const auto truth = reference::Ivf(*model, rows).search(queries, 7, 2);
+    const auto segments = segments_of(*model, rows, 1);
+    for (const std::string& target : targets_for_next_case()) {
+      SCOPED_TRACE(target);
+      const ForcedTarget forced(target);
+      expect_neighbors(search(*model, segments, queries, {7, 2}), truth, 7);
+    }
+  }
+}
+
 TEST(IvfSearch, ShapesThatAreOdd) {
   struct Odd {
     int64_t rows, cols, lists, parts, k, probes, queries;

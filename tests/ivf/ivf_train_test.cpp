@@ -69,9 +69,8 @@ TEST(IvfTrain, FewerDistinctRowsThanCentres) {
 TEST(IvfTrain, SaysWhenThereAreFewRows) {
   const auto rows = make_floats(Shape::gaussian, 100, 4, 4);
   int lines = 0;
-  const Resources resources = on_cpu().with_log([&](LogLevel, std::string_view text) {
-    lines += text.find("training rows") != std::string_view::npos;
-  });
+  const Resources resources = on_cpu().with_log(
+      [&](LogLevel, std::string_view text) { lines += text.find("training rows") != std::string_view::npos; });
   train_on(flat_spec(2), Metric::l2, rows.view(), resources);
   EXPECT_EQ(lines, 0);
   train_on(flat_spec(3), Metric::l2, rows.view(), resources);

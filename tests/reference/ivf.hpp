@@ -1,4 +1,5 @@
-// An inverted file, slow and obvious: every vector is decoded, every distance computed, and lists are ranked by sorting.
+// An inverted file, slow and obvious: every vector is decoded, every distance computed, and lists are ranked by
+// sorting.
 #pragma once
 
 #include "ivf/ivf_model.hpp"

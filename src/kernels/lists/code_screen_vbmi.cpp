@@ -1,6 +1,6 @@
 // 8-bit codes looked up in registers: a table of 256 bytes is four of them, and two permutations by two registers each
-// and a blend look 64 bytes up. Codes lie vector by vector; 16 bytes of 64 vectors are transposed first. Sums of 16 bits
-// are of all bytes and of the odd ones, so that adding a part takes no shuffle.
+// and a blend look 64 bytes up. Codes lie vector by vector; 16 bytes of 64 vectors are transposed first. Sums of 16
+// bits are of all bytes and of the odd ones, so that adding a part takes no shuffle.
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
@@ -58,7 +58,8 @@ KITH_FOR_VBMI inline void transpose(const uint8_t* codes, int64_t stride, __m512
 
 KITH_FOR_VBMI inline __m512i look_up(const uint8_t* table, __m512i codes) {
   const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), codes, _mm512_loadu_si512(table + 64));
-  const __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), codes, _mm512_loadu_si512(table + 192));
+  const __m512i high =
+      _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), codes, _mm512_loadu_si512(table + 192));
   return _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high);
 }
 

@@ -40,6 +40,7 @@ ByteTables RoundCodeTables(const CodeFormat& format, const float* tables, uint8_
   const F32 d;
   const int64_t count = format.codewords();
   ByteTables rounded;
+  float leasts[kMostByteParts];
   float widest = 0;
   float sure = 0;  // not a number where a value is none, or infinite
   for (int64_t p = 0; p < format.parts; ++p) {
@@ -52,6 +53,7 @@ ByteTables RoundCodeTables(const CodeFormat& format, const float* tables, uint8_
     }
     const float least = hn::GetLane(hn::MinOfLanes(d, low));
     const float most = hn::GetLane(hn::MaxOfLanes(d, high));
+    leasts[p] = least;
     rounded.least += least;
     widest = std::max(widest, most - least);
     sure += (most - most) + (least - least);
@@ -64,9 +66,7 @@ ByteTables RoundCodeTables(const CodeFormat& format, const float* tables, uint8_
   const hn::Rebind<uint8_t, F32> db;
   const auto scale = hn::Set(d, static_cast<float>(inverse));
   for (int64_t p = 0; p < format.parts; ++p) {
-    auto low = hn::LoadU(d, tables + p * count);
-    for (int64_t w = kFloats; w < count; w += kFloats) low = hn::Min(low, hn::LoadU(d, tables + p * count + w));
-    const auto least = hn::Set(d, hn::GetLane(hn::MinOfLanes(d, low)));
+    const auto least = hn::Set(d, leasts[p]);
     for (int64_t w = 0; w < count; w += kFloats) {
       const auto steps = hn::Mul(hn::Sub(hn::LoadU(d, tables + p * count + w), least), scale);
       hn::StoreU(hn::DemoteTo(db, hn::ConvertTo(di, steps)), db, bytes + p * count + w);

@@ -2,8 +2,9 @@
 //
 //   value(code) = sum over the parts of table[part][code of the part]
 //
-// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers (VBMI), tables
-// rounded down to bytes give a lower bound for 64 vectors at a time, and only what stays below a limit is added up.
+// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers (VBMI),
+// tables rounded down to bytes give a lower bound for 64 vectors at a time, and only what stays below a limit is added
+// up.
 //
 // Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions a vector; with bytes in registers
 // about 20 instructions for 64 vectors and a part.
@@ -29,7 +30,7 @@ void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, co
 void sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* codes, int64_t count, float* values);
 float sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* code);
 
-// Of 8-bit codes: table - least of its part, rounded down to multiples of `step`.
+// Of up to kMostByteParts parts: table - least of its part, rounded down to multiples of `step`.
 struct ByteTables {
   double least = 0;  // the sum of the parts' least values
   double step = 0;   // 0: there are none, since the values do not differ or are not finite

@@ -46,7 +46,8 @@ void decode_scalar(const CodecView& codec, const uint8_t* code, float* out) {
   if (codec.format.bits == 8) {
     const F32 d;
     for (; c + kFloats <= cols; c += kFloats) {
-      const auto value = hn::MulAdd(load_floats(code + c), hn::LoadU(d, codec.steps + c), hn::LoadU(d, codec.bases + c));
+      const auto value =
+          hn::MulAdd(load_floats(code + c), hn::LoadU(d, codec.steps + c), hn::LoadU(d, codec.bases + c));
       hn::StoreU(value, d, out + c);
     }
   }

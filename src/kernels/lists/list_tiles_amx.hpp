@@ -6,8 +6,8 @@
 // vectors that are near enough, a few in a hundred more than asked for, are scored exactly by whoever asked.
 //
 // Panels are those of PanelFormat::bf16's high parts: 32 rows side by side, unit by unit of two columns. Queries lie
-// row by row. Cost: a block of 32 x 32 takes cols / 32 steps of four products of 16 cycles; packing a row some 40 cycles
-// for 128 columns.
+// row by row. Cost: a block of 32 x 32 takes cols / 32 steps of four products of 16 cycles; packing a row some 40
+// cycles for 128 columns.
 #pragma once
 
 #include "kernels/lists/list_hits.hpp"
@@ -28,8 +28,8 @@ struct RoundedSums {
   float errors = 0;
 };
 
-// (vector - origin) * scale as bf16. `origin` may be null; the sums are of the vector before it is scaled, which must be
-// by a power of two.
+// (vector - origin) * scale as bf16. `origin` may be null; the sums are of the vector before it is scaled, which must
+// be by a power of two.
 RoundedSums round_vector_amx(const float* vector, const float* origin, float scale, int64_t cols, uint32_t* words);
 
 // Up to 32 vectors of so many words, one after the other, as a panel; those beyond count as zeros.

@@ -1,0 +1,288 @@
+#include "core/half.hpp"
+#include "kernels/forced_target.hpp"
+#include "kernels/lists/code_tables.hpp"
+#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/lists/list_tiles_amx.hpp"
+#include "kernels/lists/rank_value.hpp"
+#include "kernels/panels/instruction_family.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::gaussian;
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Shape;
+
+TEST(ListKernels, RankValueHasTheRankAndFewMore) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t count : {1, 5, 16, 100, 1000}) {
+      const auto values = make_floats(Shape::gaussian, 1, count, 1);
+      for (const int64_t rank : {int64_t{1}, (count + 1) / 2, count}) {
+        const float value = rank_value(values.row(0), count, rank);
+        const int64_t below = std::count_if(values.row(0), values.row(0) + count, [&](float v) { return v <= value; });
+        EXPECT_GE(below, rank);
+        EXPECT_LE(below, rank + rank / 16 + 1) << count << " values, rank " << rank;
+      }
+    }
+    std::vector<float> equal(50, 3.0f);
+    EXPECT_EQ(rank_value(equal.data(), 50, 7), 3.0f);
+    equal[20] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(rank_value(equal.data(), 50, 7), std::numeric_limits<float>::infinity());
+  }
+}
+
+TEST(ListKernels, KeepsValuesUpToALimitInOrder) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t count : {0, 1, 31, 200}) {
+      const auto given = make_floats(Shape::gaussian, 1, std::max<int64_t>(count, 1), 2);
+      std::vector<float> values(given.row(0), given.row(0) + count);
+      if (count > 20) values[20] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<uint32_t> expected;
+      for (int64_t i = 0; i < count; ++i) {
+        if (!(values[static_cast<size_t>(i)] > 0.1f)) expected.push_back(static_cast<uint32_t>(i));
+      }
+      std::vector<uint32_t> rows(static_cast<size_t>(count) + 64);
+      std::iota(rows.begin(), rows.end(), 0u);
+      values.resize(values.size() + 64);
+      const int64_t kept = keep_up_to(0.1f, values.data(), rows.data(), count);
+      rows.resize(static_cast<size_t>(kept));
+      EXPECT_EQ(rows, expected);
+    }
+  }
+}
+
+// Product codes of some shape with random codewords.
+struct ProductCodes {
+  CodeFormat format;
+  reference::Matrix<float> words;
+  reference::Matrix<uint8_t> codes;
+
+  ProductCodes(int64_t parts, int64_t width, int bits, int64_t count)
+      : format{CodeKind::product, parts * width, DType::f32, bits, parts},
+        words(make_floats(Shape::gaussian, parts * (int64_t{1} << bits), width, 3)),
+        codes(make_bytes(count, format.bytes(), 4)) {}
+  CodecView view() const { return {format, nullptr, nullptr, words.values.data()}; }
+  const float* word(int64_t row, int64_t part) const {
+    return words.row(part * format.codewords() + sub_code(codes.row(row), part, format.bits));
+  }
+};
+
+TEST(ListKernels, DecodesProductCodesOfEveryWidth) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int64_t width : {1, 2, 3, 4, 8, 16, 17}) {
+      for (const int bits : {4, 5, 8}) {
+        const ProductCodes given(6, width, bits, 5);
+        const auto centre = make_floats(Shape::gaussian, 1, given.format.cols, 5);
+        std::vector<float> out(static_cast<size_t>(5 * given.format.cols));
+        decode_rows_cpu(given.view(), given.codes.row(0), 5, centre.row(0), out.data());
+        for (int64_t i = 0; i < 5 * given.format.cols; ++i) {
+          const int64_t c = i % given.format.cols;
+          const float residual = given.word(i / given.format.cols, c / width)[c % width];
+          ASSERT_EQ(out[static_cast<size_t>(i)], centre.row(0)[c] + residual);
+        }
+      }
+    }
+  }
+}
+
+TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    for (const int bits : {4, 6, 8}) {
+      for (const int64_t parts : {1, 7, 16, 40}) {
+        constexpr int64_t kCount = 150;
+        const ProductCodes given(parts, 3, bits, kCount);
+        const int64_t words = given.format.codewords();
+        const auto query = make_floats(Shape::gaussian, 1, given.format.cols, 6);
+        std::vector<float> columns(given.words.values.size());
+        for (int64_t p = 0; p < parts; ++p) {
+          for (int64_t w = 0; w < words; ++w) {
+            for (int64_t c = 0; c < 3; ++c) {
+              columns[static_cast<size_t>((p * 3 + c) * words + w)] = given.words.row(p * words + w)[c];
+            }
+          }
+        }
+        std::vector<float> tables(static_cast<size_t>(parts * words));
+        fill_code_tables(given.format, {columns.data(), nullptr}, query.row(0), -1.0f, tables.data());
+        std::vector<float> values(kCount);
+        sum_code_tables(given.format, tables.data(), given.codes.row(0), kCount, values.data());
+        std::vector<uint8_t> bytes(tables.size());
+        const ByteTables rounded = round_code_tables(given.format, tables.data(), bytes.data());
+        ASSERT_GT(rounded.step, 0);
+        std::vector<uint32_t> within;
+        const uint16_t most = static_cast<uint16_t>(parts * 100);
+        for (int64_t i = 0; i < kCount; ++i) {
+          double product = 0;
+          double exact = 0;
+          uint32_t steps = 0;
+          for (int64_t p = 0; p < parts; ++p) {
+            const auto entry = static_cast<size_t>(p * words + sub_code(given.codes.row(i), p, bits));
+            exact += static_cast<double>(tables[entry]);
+            steps += bytes[entry];
+            for (int64_t c = 0; c < 3; ++c) {
+              product -= static_cast<double>(query.row(0)[p * 3 + c]) * static_cast<double>(given.word(i, p)[c]);
+            }
+          }
+          EXPECT_NEAR(values[static_cast<size_t>(i)], product, 1e-4);
+          EXPECT_LE(rounded.least + steps * rounded.step, exact);
+          EXPECT_GE(rounded.least + (steps + static_cast<double>(parts) * 1.01) * rounded.step, exact);
+          if (steps <= most) within.push_back(static_cast<uint32_t>(i));
+        }
+#if defined(KITH_X86)
+        if (!cpu_extensions().vbmi || bits != 8) continue;
+        std::vector<uint32_t> found(kCount + 64);
+        found.resize(static_cast<size_t>(
+            screen_codes_vbmi(given.format, bytes.data(), given.codes.row(0), kCount, most, found.data())));
+        std::sort(found.begin(), found.end());
+        EXPECT_EQ(found, within) << parts << " parts";
+#endif
+      }
+    }
+  }
+}
+
+TEST(ListKernels, TablesThatAreEqualOrNotFiniteHaveNoBytes) {
+  const CodeFormat format{CodeKind::product, 2, DType::f32, 4, 2};
+  std::vector<float> tables(32, 1.0f);
+  std::vector<uint8_t> bytes(32);
+  EXPECT_EQ(round_code_tables(format, tables.data(), bytes.data()).step, 0);
+  tables[3] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(round_code_tables(format, tables.data(), bytes.data()).step, 0);
+  tables[3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(round_code_tables(format, tables.data(), bytes.data()).step, 0);
+}
+
+#if defined(KITH_X86)
+
+float rounded(float value) {
+  const uint32_t bits = bits_of_float(value);
+  return float_of_bits((bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u);
+}
+
+TEST(ListKernels, TilesMultiplyWhatWasRounded) {
+  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  for (const int64_t cols : {1, 12, 31, 32, 64, 100, 130}) {
+    for (const int64_t count : {1, 16, 17, 32}) {  // queries
+      constexpr int64_t kRows = 75;
+      const auto queries = make_floats(Shape::gaussian, count, cols, 7);
+      const auto rows = make_floats(Shape::gaussian, kRows, cols, 8);
+      const auto origin = make_floats(Shape::gaussian, 1, cols, 9);
+      const int64_t words = tile_words(cols);
+      std::vector<uint32_t> packed(static_cast<size_t>(kTileRows * words), 0u);
+      for (int64_t q = 0; q < count; ++q) {
+        const RoundedSums sums =
+            round_vector_amx(queries.row(q), origin.row(0), -2.0f, cols, packed.data() + q * words);
+        double squares = 0;
+        double errors = 0;
+        for (int64_t c = 0; c < cols; ++c) {
+          const float moved = queries.row(q)[c] - origin.row(0)[c];
+          squares += static_cast<double>(moved) * moved;
+          errors += std::pow(static_cast<double>(moved) - static_cast<double>(rounded(moved)), 2.0);
+        }
+        EXPECT_NEAR(sums.squares, squares, 1e-5 * squares);
+        EXPECT_NEAR(sums.errors, errors, 1e-5 * errors);
+      }
+      std::vector<uint32_t> panels(static_cast<size_t>(3 * kTileRows * words));
+      std::vector<uint32_t> vectors(static_cast<size_t>(kTileRows * words));
+      std::vector<float> terms(3 * kTileRows, 0.0f);
+      for (int64_t first = 0; first < kRows; first += kTileRows) {
+        const int64_t here = std::min(kTileRows, kRows - first);
+        for (int64_t i = 0; i < here; ++i) {
+          round_vector_amx(rows.row(first + i), nullptr, 1.0f, cols, vectors.data() + i * words);
+          terms[static_cast<size_t>(first + i)] = static_cast<float>(first + i);
+        }
+        place_panel_amx(vectors.data(), here, words, panels.data() + first * words);
+      }
+      std::vector<float> limits(kTileRows, 30.0f);
+      limits[0] = std::numeric_limits<float>::infinity();
+      ListHits hits;
+      hits.stride = ListHits::stride_for(kRows);
+      std::vector<float> values(static_cast<size_t>(kTileRows * hits.stride));
+      std::vector<uint32_t> numbers(values.size());
+      hits.values = values.data();
+      hits.rows = numbers.data();
+      scan_tiles_amx({packed.data(), count, panels.data(), terms.data(), kRows, cols, limits.data()}, hits);
+      for (int64_t q = 0; q < count; ++q) {
+        int64_t at = 0;
+        for (int64_t i = 0; i < kRows; ++i) {
+          double value = static_cast<double>(i);
+          for (int64_t c = 0; c < cols; ++c) {
+            value -= 2.0 * rounded(queries.row(q)[c] - origin.row(0)[c]) * rounded(rows.row(i)[c]);
+          }
+          const auto next = static_cast<size_t>(q * hits.stride + at);
+          const bool is_next = at < hits.counts[q] && numbers[next] == static_cast<uint32_t>(i);
+          if (is_next) {
+            ASSERT_NEAR(values[next], value, 1e-3);
+            ++at;
+          }
+          if (value < limits[static_cast<size_t>(q)] - 1e-3) {
+            ASSERT_TRUE(is_next) << "query " << q << " row " << i;
+          }
+          if (value > limits[static_cast<size_t>(q)] + 1e-3) {
+            ASSERT_FALSE(is_next) << "query " << q << " row " << i;
+          }
+        }
+        EXPECT_EQ(at, hits.counts[q]);
+      }
+    }
+  }
+}
+
+TEST(ListKernels, TilesGatherRoundedCodewords) {
+  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  for (const int64_t width : {1, 2, 3, 4, 8, 16}) {
+    for (const int bits : {4, 7, 8}) {
+      constexpr int64_t kCount = 20;
+      const ProductCodes given(5, width, bits, kCount);
+      std::vector<uint16_t> words;
+      std::vector<float> squares;
+      for (int64_t w = 0; w < given.words.rows; ++w) {
+        float sum = 0;
+        for (int64_t c = 0; c < width; ++c) {
+          const float value = given.words.row(w)[c];
+          words.push_back(static_cast<uint16_t>(bits_of_float(rounded(value)) >> 16));
+          sum += value * value;
+        }
+        squares.push_back(sum);
+      }
+      const int64_t units = tile_words(given.format.cols);
+      std::vector<uint32_t> vectors(static_cast<size_t>(kCount * units));
+      std::vector<float> sums(kCount);
+      gather_words_amx(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units, vectors.data(),
+                       sums.data());
+      for (int64_t i = 0; i < kCount; ++i) {
+        const auto* const values = reinterpret_cast<const uint16_t*>(vectors.data() + i * units);
+        double sum = 0;
+        for (int64_t c = 0; c < 2 * units; ++c) {
+          const float value = c < given.format.cols ? given.word(i, c / width)[c % width] : 0.0f;
+          ASSERT_EQ(float_of_bits(static_cast<uint32_t>(values[c]) << 16), rounded(value));
+          sum += static_cast<double>(value) * value;
+        }
+        EXPECT_NEAR(sums[static_cast<size_t>(i)], sum, 1e-5 * (sum + 1));
+      }
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace kith
