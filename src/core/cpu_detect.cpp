@@ -50,6 +50,7 @@ CpuExtensions detect() {
   const bool avx512 = (saved & kAvx512State) == kAvx512State && has_bit(b, 16) && has_bit(b, 17) && has_bit(b, 30) &&
                       has_bit(b, 31);  // F, DQ, BW, VL
   found.vnni = avx512 && has_bit(c, 11);
+  found.vpopcnt = found.vnni && has_bit(c, 14);
   const bool tiles = has_bit(d, 24) && has_bit(d, 25) && has_bit(d, 22);  // AMX-TILE, AMX-INT8, AMX-BF16
   found.amx = found.vnni && tiles && (saved & kTileState) == kTileState && ask_for_tiles();
   return found;

@@ -7,6 +7,7 @@ struct CpuExtensions {
   bool dotprod = false;  // NEON with dot products of bytes
   bool vnni = false;     // AVX-512 with dot products of bytes
   bool amx = false;      // tiles: matrix products of bytes and of bf16
+  bool vpopcnt = false;  // AVX-512 that counts the bits of a vector's words, beside VNNI
 };
 
 }  // namespace kith
