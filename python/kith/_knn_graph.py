@@ -16,6 +16,9 @@ from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 
 
+_METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming")
+
+
 class KnnGraph:
     """For every row of a collection its k nearest other rows, nearest first.
 
@@ -48,6 +51,8 @@ class KnnGraph:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
         self._metric = text(metric, "metric")
+        if metric not in _METRICS:
+            raise ValueError(f"metric is {metric!r}; it must be one of {', '.join(_METRICS)}")
         if len(self._ids.shape) != 2 or tuple(self._ids.shape) != tuple(self._distances.shape):
             shapes = tuple(self._ids.shape), tuple(self._distances.shape)
             raise ValueError(f"ids are {shapes[0]} and distances {shapes[1]}; both must be (rows, k)")

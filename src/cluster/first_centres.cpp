@@ -6,6 +6,7 @@
 #include "cluster/kmeans_run.hpp"
 #include "cluster/listed_source.hpp"
 #include "cluster/oversampled_start.hpp"
+#include "cluster/plus_plus_in_cells.hpp"
 #include "cluster/row_sample.hpp"
 #include "rows/stored_row.hpp"
 
@@ -139,6 +140,12 @@ void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, 
   const CounterRng rng = random_of(params, attempt, KMeansRun::Purpose::choose);
   const auto choose = [&](const CandidateRows& all) {
     const float* const weights = all.weights.empty() ? nullptr : all.weights.data();
+    const int64_t cells = plus_plus_cells(all.rows.rows(), all.rows.cols(), params.clusters);
+    if (cells > 1) {
+      const uint64_t stream = KMeansRun::stream(attempt, KMeansRun::Purpose::choose);
+      return choose_plus_plus_in_cells(
+          {all.rows, weights, params.clusters, cells, plan.cpu.format, params.seed, stream}, meter, resources);
+    }
     if (plan.cuda.plus_plus) {
       PlusPlusInput rows;
       rows.rows = all.rows;

@@ -26,8 +26,10 @@ bool packs(int64_t cols) { return cols >= kFewestPackedColumns; }
 
 }  // namespace
 
-// As scikit-learn has it; whole numbers only, so that no machine rounds another way.
+// As scikit-learn has it, 2 + ln(clusters), and for few centres twice that: there they cost little, and one cluster
+// that is missed counts. Whole numbers only, so that no machine rounds another way.
 int64_t plus_plus_trials(int64_t clusters) {
+  constexpr int64_t kFewCentres = 256;
   constexpr double kE = 2.718281828459045;
   double power = kE;
   int64_t trials = 2;
@@ -35,7 +37,7 @@ int64_t plus_plus_trials(int64_t clusters) {
     power *= kE;
     ++trials;
   }
-  return trials;
+  return clusters <= kFewCentres ? 2 * trials : trials;
 }
 
 double plus_plus_share(const CounterRng& rng, uint64_t number) {
@@ -247,9 +249,11 @@ uint32_t KMeansPlusPlus::draw(double share) const {
   return draw_by_share(tree_, sums_.data(), {nearest_.data(), from_.weights}, share);
 }
 
-std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources) {
+std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources,
+                                             std::vector<double>* left) {
   std::vector<uint32_t> chosen{first_plus_plus_row(tree_.rows, from_.weights, rng)};
   begin(chosen.front(), meter, resources);
+  if (left != nullptr) left->push_back(potential());
   meter.add(tree_.rows);
   std::vector<uint32_t> trials(static_cast<size_t>(trials_));
   uint64_t number = 1;
@@ -265,6 +269,7 @@ std::vector<uint32_t> KMeansPlusPlus::choose(const CounterRng& rng, ProgressMete
     }
     take(static_cast<int64_t>(best));
     chosen.push_back(trials[best]);
+    if (left != nullptr) left->push_back(potential());
     meter.add(tree_.rows);
   }
   return chosen;

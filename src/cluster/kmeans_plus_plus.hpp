@@ -57,8 +57,10 @@ class KMeansPlusPlus {
   KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters, ProgressMeter& meter,
                  const Resources& resources);
 
-  // Row numbers of the centres, in the order they were chosen.
-  std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources);
+  // Row numbers of the centres, in the order they were chosen. Where `potentials` are given they get the potential with
+  // the first centre, the first two, and so on.
+  std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources,
+                               std::vector<double>* potentials = nullptr);
 
   // The same step by step: the first centre; then rows drawn by shares, up to plus_plus_trials() of them tried, each
   // leaving a potential, and one of these taken.

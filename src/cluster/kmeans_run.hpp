@@ -26,9 +26,10 @@ struct KMeansRun {
 
   // The random numbers of one purpose in one of the n_init runs.
   enum class Purpose : uint64_t { sample, choose, batches };
-  static CounterRng random(uint64_t seed, int64_t attempt, Purpose purpose) {
-    return {seed, 1 + static_cast<uint64_t>(attempt) * 4 + static_cast<uint64_t>(purpose)};
+  static uint64_t stream(int64_t attempt, Purpose purpose) {
+    return 1 + static_cast<uint64_t>(attempt) * 4 + static_cast<uint64_t>(purpose);
   }
+  static CounterRng random(uint64_t seed, int64_t attempt, Purpose purpose) { return {seed, stream(attempt, purpose)}; }
 };
 
 // The arrays are the caller's; centres hold the first centres when a run begins.

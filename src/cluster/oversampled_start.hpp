@@ -5,7 +5,8 @@
 // four for each centre. Every row is looked at, so that a small cluster far away is not missed. A candidate's weight is
 // that of the rows nearest to it. Where there are no more rows than candidates all rows are candidates.
 //
-// Centres are chosen among the candidates by greedy k-means++.
+// Centres are chosen among the candidates by greedy k-means++; where these are many, within coarse cells of them
+// (plus_plus_in_cells.hpp).
 //
 // The same candidates and centres on every device: distances are canonical, draws have one order, numbers are counted.
 // Cost: as much as some four iterations of Lloyd's, in about 3 + log4(centres) passes over the rows, and k-means++.

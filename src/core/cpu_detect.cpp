@@ -51,6 +51,7 @@ CpuExtensions detect() {
                       has_bit(b, 31);  // F, DQ, BW, VL
   found.vnni = avx512 && has_bit(c, 11);
   found.vbmi = found.vnni && has_bit(c, 1);
+  found.vpopcnt = found.vnni && has_bit(c, 14);
   const bool tiles = has_bit(d, 24) && has_bit(d, 25) && has_bit(d, 22);  // AMX-TILE, AMX-INT8, AMX-BF16
   found.amx = found.vnni && tiles && (saved & kTileState) == kTileState && ask_for_tiles();
   return found;

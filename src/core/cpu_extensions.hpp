@@ -8,6 +8,7 @@ struct CpuExtensions {
   bool vnni = false;     // AVX-512 with dot products of bytes
   bool amx = false;      // tiles: matrix products of bytes and of bf16
   bool vbmi = false;     // AVX-512 that looks bytes up in registers; with vnni
+  bool vpopcnt = false;  // AVX-512 that counts the bits of a vector's words, beside VNNI
 };
 
 }  // namespace kith

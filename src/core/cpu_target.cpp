@@ -41,7 +41,7 @@ std::vector<Target> usable() {
     const int64_t highway = rest & -rest;
     if (targets.empty()) {  // extensions belong to the best
       if (machine.amx) targets.push_back({"AMX", highway, machine});
-      if (machine.vnni) targets.push_back({"VNNI", highway, {machine.dotprod, true, false}});
+      if (machine.vnni) targets.push_back({"VNNI", highway, {machine.dotprod, true, false, machine.vpopcnt}});
       if (machine.dotprod) targets.push_back({"DOTPROD", highway, {true, false, false}});
     }
     targets.push_back({hwy::TargetName(highway), highway, {}});
@@ -57,8 +57,9 @@ std::atomic<unsigned> allowed_extensions{~0u};
 CpuExtensions cpu_extensions() {
   const CpuExtensions machine = usable_extensions();
   const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
-  return {machine.dotprod && (allowed & 1u), machine.vnni && (allowed & 2u), machine.amx && (allowed & 4u),
-          machine.vbmi && (allowed & 2u)};
+  const bool vnni = machine.vnni && (allowed & 2u);
+  return {machine.dotprod && (allowed & 1u), vnni, machine.amx && (allowed & 4u), vnni && machine.vbmi,
+          vnni && machine.vpopcnt};
 }
 
 std::string cpu_target_name() {

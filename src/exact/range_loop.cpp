@@ -97,10 +97,21 @@ void scan_batch(RangeBackend& backend, const KnnInput& rows, int64_t first, int6
   });
 }
 
+// An empty answer is right, and hardly what was meant. Cosine may be below 0 by rounding.
+void warn_of_negative_radius(const RangeParams& params, const Resources& resources) {
+  const bool may_be_negative = params.metric == Metric::inner_product || params.metric == Metric::cosine;
+  if (!(params.radius < 0) || may_be_negative) return;
+  resources.log(LogLevel::warning,
+                fmt::format("range search: the radius is {}, and no distance of {} is below 0: no row "
+                            "is in range",
+                            params.radius, name_of(params.metric)));
+}
+
 // Calls done(first query, hits) for batch after batch.
 template <typename Done>
 void for_each_batch(const SettledSearch& search, const RangeParams& params, WhenFull when_full,
                     const Resources& resources, const Done& done) {
+  warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
   const SearchTask& task = search.task();
   const int64_t held = resources.host_memory()->used() - bytes_of(search.planned().plan).host;

@@ -160,6 +160,15 @@ void TileScan::put_side_by_side(const MatrixView& rows) {
     return pack_units(static_cast<const uint32_t*>(rows.data()), rows.row_stride(), rows.rows(), cols, kTileRows,
                       reinterpret_cast<uint32_t*>(columns_));
   }
+  if (rows.dtype() == DType::u8) {
+    const auto* const bytes = static_cast<const uint8_t*>(rows.data());
+    for (int64_t c = 0; c < cols; ++c) {
+      float* const column = columns_ + c * kTileRows;
+      for (int64_t i = 0; i < rows.rows(); ++i) column[i] = static_cast<float>(bytes[i * rows.row_stride() + c]);
+      std::fill(column + rows.rows(), column + kTileRows, 0.0f);
+    }
+    return;
+  }
   float widened[kMostColumnsSideBySide];
   for (int64_t i = 0; i < rows.rows(); ++i) {
     widen_row(rows, i, widened);

@@ -117,6 +117,19 @@ TEST(RangeSearch, AnIndexGivesTheSame) {
   }
 }
 
+TEST(RangeSearch, WarnsOfARadiusBelowEveryDistance) {
+  const auto rows = make_floats(Shape::gaussian, 20, 3, 1);
+  int warnings = 0;
+  const Resources resources =
+      on_cpu().with_log([&](LogLevel level, std::string_view) { warnings += level == LogLevel::warning ? 1 : 0; });
+  for (const Metric metric : {Metric::l2, Metric::l1, Metric::inner_product, Metric::cosine}) {
+    range_search(rows.view(), rows.view(), {-0.5f, metric}, resources);
+  }
+  EXPECT_EQ(warnings, 2);
+  range_search(rows.view(), rows.view(), {0.0f, Metric::l2}, resources);
+  EXPECT_EQ(warnings, 2);
+}
+
 TEST(RangeSearch, FilesGoOutBatchByBatch) {
   const testing::TemporaryDirectory directory;
   const auto base = make_floats(Shape::gaussian, 700, 6, 1);

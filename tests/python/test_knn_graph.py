@@ -84,6 +84,8 @@ def test_inner_product_is_no_distance(vectors):
 
 
 def test_a_graph_of_your_own():
+    with pytest.raises(ValueError, match="metric is 'foo'"):
+        kith.KnnGraph([[1], [0]], [[2.0], [2.0]], metric="foo")
     graph = kith.KnnGraph([[1], [0]], [[2.0], [2.0]], metric="l1")
     assert graph.to_umap()[0].tolist() == [[0, 1], [1, 0]]
     assert repr(graph) == "kith.KnnGraph(rows=2, k=1, metric='l1')"

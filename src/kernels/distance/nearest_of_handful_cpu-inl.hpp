@@ -2,8 +2,7 @@
 // few would be mostly padding. Vectors run along the columns instead, and rows are read where they lie, once.
 //
 // A row has kSlots sums: a product with each of the few, and its own squares in the last one. So many rows are taken at
-// a time that there is a sum for each lane of a vector; sums of lanes are then a tree of even and odd lanes, two
-// vectors at a time, at whose end each lane holds one sum. Included once for each instruction set.
+// a time that there is a sum for each lane of a vector (add_lanes_cpu-inl.hpp). Included once for each instruction set.
 //
 // Cost: rows x (few + 2) x columns operations in f32, and rows x columns in double where keys are wanted.
 #if defined(KITH_KERNELS_DISTANCE_NEAREST_OF_HANDFUL_CPU_INL) == defined(HWY_TARGET_TOGGLE)
@@ -15,6 +14,7 @@
 
 #include "core/divide.hpp"
 #include "core/ordered_key.hpp"
+#include "kernels/distance/add_lanes_cpu-inl.hpp"
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/distance/few_rows_task.hpp"
@@ -129,20 +129,6 @@ HWY_INLINE void canonical_of_all(const CanonicalPair* pairs, int64_t count, int6
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// The sum of each vector's lanes in the lane of its number.
-HWY_INLINE Vec add_lanes(Vec (&sums)[kFloats]) {
-  const F32 d;
-#pragma GCC unroll 8
-  for (int64_t count = kFloats; count > 1; count /= 2) {
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < count / 2; ++i) {
-      sums[i] =
-          hn::Add(hn::ConcatEven(d, sums[2 * i + 1], sums[2 * i]), hn::ConcatOdd(d, sums[2 * i + 1], sums[2 * i]));
-    }
-  }
-  return sums[0];
-}
-
 // The least of each kSlots lanes, in all of them.
 template <int kSlots>
 HWY_INLINE Vec least_of_slots(Vec values) {

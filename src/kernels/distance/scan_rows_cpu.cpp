@@ -1,4 +1,5 @@
-// Four rows are scanned at a time, which hides the latency of the additions and loads each query value once.
+// Some rows are scanned at a time, which hides the latency of the additions and loads each query value once: four, or
+// of short rows so many that their sums across vectors are those of one tree (add_lanes_cpu-inl.hpp).
 #include "kernels/distance/scan_rows_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -6,7 +7,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "core/cpu_target.hpp"
 #include "core/dtype_visit.hpp"
+#include "kernels/distance/add_lanes_cpu-inl.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <algorithm>
@@ -62,6 +65,12 @@ HWY_INLINE Vec load_tail(const T* from, int64_t count) {
   return load_floats(tail);
 }
 
+// The last columns of rows of at least a vector: read with those before them, which are made zero.
+template <typename T>
+HWY_INLINE Vec load_end(const T* from, int64_t cols, hn::Mask<F32> before) {
+  return hn::IfThenZeroElse(before, load_floats(from + cols - kFloats));
+}
+
 template <KeyKind kKind>
 HWY_INLINE float join_value(Vec lanes) {
   return hn::GetLane(kKind == KeyKind::linf ? hn::MaxOfLanes(F32(), lanes) : hn::SumOfLanes(F32(), lanes));
@@ -81,7 +90,11 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
     const Vec q = load_floats(query + at);
     for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_floats(first + r * stride + at), value[r], fact[r]);
   }
-  if (at < cols) {
+  if (at < cols && cols >= kFloats) {
+    const auto before = hn::FirstN(F32(), static_cast<size_t>(at + kFloats - cols));
+    const Vec q = load_end(query, cols, before);
+    for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_end(first + r * stride, cols, before), value[r], fact[r]);
+  } else if (at < cols) {
     const Vec q = load_tail(query + at, cols - at);
     for (int r = 0; r < kRows; ++r) {
       accumulate<kKind>(q, load_tail(first + r * stride + at, cols - at), value[r], fact[r]);
@@ -93,6 +106,50 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
+
+constexpr bool adds_lanes(KeyKind kind) { return kind != KeyKind::linf && kFloats >= 8; }
+
+// As many rows as make a vector of sums: of values, then of facts where there are some.
+template <KeyKind kKind>
+constexpr int kTreeRows = static_cast<int>(has_fact(kKind) ? kFloats / 2 : kFloats);
+
+// kTreeRows rows of at least a vector's columns.
+template <KeyKind kKind, typename T>
+HWY_INLINE void scan_tree(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
+                          float* facts) {
+  constexpr int kRows = kTreeRows<kKind>;
+  Vec sums[kFloats];
+#pragma GCC unroll 16
+  for (auto& sum : sums) sum = hn::Zero(F32());
+  int64_t at = 0;
+  for (; at + kFloats <= cols; at += kFloats) {
+    const Vec q = load_floats(query + at);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      accumulate<kKind>(q, load_floats(first + r * stride + at), sums[r], sums[(r + kRows) % kFloats]);
+    }
+  }
+  if (at < cols) {
+    const auto before = hn::FirstN(F32(), static_cast<size_t>(at + kFloats - cols));
+    const Vec q = load_end(query, cols, before);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      accumulate<kKind>(q, load_end(first + r * stride, cols, before), sums[r], sums[(r + kRows) % kFloats]);
+    }
+  }
+  const Vec all = add_lanes(sums);
+  if constexpr (has_fact(kKind)) {
+    const hn::Half<F32> half;
+    hn::StoreU(hn::LowerHalf(half, all), half, values);
+    hn::StoreU(hn::UpperHalf(half, all), half, facts);
+  } else {
+    hn::StoreU(all, F32(), values);
+  }
+}
+#endif
+
 template <KeyKind kKind, typename T>
 void scan_type(const float* query, const MatrixView& base, float* values, float* facts) {
   const T* rows = static_cast<const T*>(base.data());
@@ -101,6 +158,19 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   constexpr int64_t kRowsAhead = 8;
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (adds_lanes(kKind)) {
+    constexpr int64_t kRows = kTreeRows<kKind>;
+    const bool is_short = base.cols() >= kFloats && base.cols() * static_cast<int64_t>(sizeof(T)) <= kShortBytes;
+    for (; is_short && i + kRows <= base.rows(); i += kRows) {
+      for (int64_t r = i + kRows; r < std::min(i + 2 * kRows, base.rows()); ++r) {
+        for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
+      }
+      scan_tree<kKind>(query, rows + i * stride, stride, base.cols(), values + i,
+                       has_fact(kKind) ? facts + i : nullptr);
+    }
+  }
+#endif
   for (; i + 4 <= base.rows(); i += 4) {
     for (int64_t r = i + kRowsAhead; r < std::min(i + kRowsAhead + 4, base.rows()); ++r) {
       for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
@@ -194,12 +264,18 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
   constexpr int64_t kBlock = 1024;
   HWY_ALIGN uint8_t bytes[kBlock];
   std::fill_n(values, base.rows(), 0.0f);
+  const auto* const data = static_cast<const uint8_t*>(base.data());
   for (int64_t at = 0; at < base.cols(); at += kBlock) {
     const int64_t count = std::min(kBlock, base.cols() - at);
     for (int64_t c = 0; c < count; ++c) bytes[c] = static_cast<uint8_t>(query[at + c]);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+    if (cpu_extensions().vpopcnt) {
+      scan_bits_vpopcnt(bytes, {data + at, DType::u8, {base.rows(), count, base.row_stride()}}, values);
+      continue;
+    }
+#endif
     for (int64_t i = 0; i < base.rows(); ++i) {
-      const auto* row = reinterpret_cast<const uint8_t*>(base.row(i)) + at;
-      values[i] += static_cast<float>(bits_apart(bytes, row, count));
+      values[i] += static_cast<float>(bits_apart(bytes, data + at + i * base.row_stride(), count));
     }
   }
 }

@@ -20,6 +20,10 @@ namespace kith {
 // kinds that have none.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
+// The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where
+// CpuExtensions::vpopcnt is.
+void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);
+
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;

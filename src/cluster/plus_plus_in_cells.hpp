@@ -1,0 +1,52 @@
+// k-means++ for many centres, at a cost that is not quadratic in them: within coarse cells.
+//
+// Some of the rows, evenly spread, give centres of up to 512 cells by greedy k-means++; every row belongs to the cell
+// of the nearest. Greedy k-means++ chooses more centres in each cell than its share of the rows comes to, and says what
+// each of them gains; the largest gains of all cells make up the centres.
+//
+// The same rows are chosen on every machine: cells are by canonical distance, each has random numbers of its own.
+// Cost: 6 rows x centres x columns / cells x (trials of so few centres) operations, a cell to a thread at a time.
+// Memory: for each thread its cell's rows and what k-means++ needs for them.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/parallel_for.hpp"
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct PlusPlusCells {
+  MatrixView rows;                 // f32 on the host, one after the other
+  const float* weights = nullptr;  // one for each, or none
+  int64_t clusters = 0;            // no more than there are rows
+  int64_t cells = 1;               // no more than clusters
+  PanelFormat format = PanelFormat::f32;
+  uint64_t seed = 0;
+  uint64_t stream = 0;  // below 2^32: of the random numbers; cells use those above
+};
+
+// As many cells as bring the work down to some seconds of a core, and no more: the fewer, the less a cluster is cut
+// in two. 1 where that is not needed. A pure function of the shape.
+int64_t plus_plus_cells(int64_t rows, int64_t cols, int64_t clusters);
+
+// A centre that a cell has chosen: by how much it lowers the potential, and its place among those of its cell.
+struct CellGain {
+  double gain = 0;
+  size_t cell = 0;
+  size_t place = 0;
+};
+
+// The centres with the largest gains of all cells, cell by cell: `potentials` are those of each cell with its first
+// centre, the first two, and so on; together at least as many as `clusters`. The first of every cell stays.
+std::vector<CellGain> largest_gains(const std::vector<std::vector<double>>& potentials, int64_t clusters);
+
+// Numbers of the chosen rows.
+std::vector<uint32_t> choose_plus_plus_in_cells(const PlusPlusCells& from, ProgressMeter& meter,
+                                                const Resources& resources);
+
+}  // namespace kith
