@@ -41,12 +41,13 @@ struct IvfPlan {
 // What a search wants of every batch.
 struct Wish {
   int64_t list_length = 0;  // of candidates
-  int64_t probes = 0;
-  int64_t fewest = 0;  // kept vectors that a query's lists must hold, where all lists do
-  bool lowers = true;  // the k best so far lower a query's threshold
+  int64_t probes = 0;       // lists that are ranked
+  int64_t fewest = 0;       // kept vectors that a query's lists must hold, where all lists do
+  bool lowers = true;       // the k best so far lower a query's threshold
+  int64_t asked = 0;        // probes that the caller asked for
 };
 
-int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
+int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries) {
   const int64_t cols = model.cols();
   const int64_t per_query = CandidateList::bytes_for(wish.list_length) +
                             static_cast<int64_t>(sizeof(QueryLock) + sizeof(std::atomic<float>)) +
@@ -55,22 +56,21 @@ int64_t batch_bytes(const IvfModel& model, const Wish& wish, int64_t queries, co
   const int64_t ranking = model.has_centres() ? rank_bytes(queries, wish.probes) + (int64_t{4} << 20) +
                                                     4 * queries * array_bytes<float>(cols)
                                               : 0;
-  (void)resources;
   return queries * per_query + ProbeTable::bytes_for(queries, wish.probes) +
          std::max(ranking, 2 * invert_bytes(queries, wish.probes, model.lists()));
 }
 
-IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, const PlanBudget& budget,
-                    const Resources& resources) {
+IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, const PlanBudget& budget) {
   IvfPlan plan;
   plan.scan = ListProductShape::choose(model, queries, budget.cpu);
   const int64_t per_thread =
       ListScan::bytes_for(plan.scan, model.codec->format()) + CandidateScratch::bytes_for(wish.list_length);
   const int64_t fixed = budget.threads * per_thread;
-  const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch, resources); };
+  const auto bytes = [&](int64_t batch) { return fixed + batch_bytes(model, wish, batch); };
   plan.query_batch = std::min(queries, kMostQueries);
-  while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host)
+  while (plan.query_batch > 1 && bytes(plan.query_batch) > budget.host) {
     plan.query_batch = divide_up(plan.query_batch, 2);
+  }
   plan.host_bytes = bytes(plan.query_batch);
   if (plan.host_bytes > budget.host) {
     throw OutOfMemory(fmt::format("a search of the lists takes at least {}", format_bytes_up(plan.host_bytes)),
@@ -79,9 +79,11 @@ IvfPlan plan_search(const IvfModel& model, const Wish& wish, int64_t queries, co
   return plan;
 }
 
-// Kept vectors of each list.
+// Kept vectors of each list, where some are left out: else the segments say how many a list has, and a search of one
+// query does not look at every list.
 HostArray<int64_t> kept_sizes(const IvfModel& model, const std::vector<Segment>& segments, const uint64_t* kept,
                               const Resources& resources) {
+  if (kept == nullptr) return {};
   HostArray<int64_t> sizes(model.lists(), "the lists' sizes", resources);
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("filter", model.lists(), quiet);
@@ -90,10 +92,6 @@ HostArray<int64_t> kept_sizes(const IvfModel& model, const std::vector<Segment>&
     for (int64_t list = task * kListsPerTask; list < std::min((task + 1) * kListsPerTask, model.lists()); ++list) {
       int64_t size = 0;
       for (const Segment& segment : segments) {
-        if (kept == nullptr) {
-          size += segment->size_of(list);
-          continue;
-        }
         for (int64_t i = segment->offsets()[list]; i < segment->offsets()[list + 1]; ++i) {
           size += keeps(kept, segment->rows()[i]);
         }
@@ -217,8 +215,9 @@ class BatchSearch {
     int64_t held = 0;
     int64_t count = 0;
     int64_t first = 0;
-    while (count < width && (count < base_probes_ || held < wish_.fewest)) {
-      held += sizes_[probes_.list(to, count++)];
+    while (count < width && (count < wish_.asked || held < wish_.fewest)) {
+      const int64_t list = probes_.list(to, count++);
+      held += sizes_ == nullptr ? size_of(list) : sizes_[list];
       if (first == 0 && held >= wish_.list_length) first = count;
     }
     probes_.counts[to] = static_cast<int32_t>(count);
@@ -257,10 +256,6 @@ class BatchSearch {
     return size;
   }
 
- public:
-  int64_t base_probes_ = 0;  // asked for by the caller
-
- private:
   const ListedVectors& vectors_;
   const ListTables tables_;
   const int64_t* const sizes_;
@@ -379,7 +374,7 @@ CodeWords::Wanted keep_words(const IvfModel& model, const Wish& wish, int64_t qu
   const auto needed = [&] {
     budget.host = 0;
     try {
-      return plan_search(model, wish, queries, budget, resources).host_bytes;
+      return plan_search(model, wish, queries, budget).host_bytes;
     } catch (const OutOfMemory& error) {
       return error.bytes_needed() + CodeWords::bytes_for(model.codec->format(), wanted);
     }
@@ -396,17 +391,16 @@ void for_each_batch(const ListedVectors& vectors, const MatrixView& queries, con
   const IvfModel& model = vectors.model();
   const std::vector<float> origin =
       model.has_centres() || !has_differences(key_kind(model.metric)) ? std::vector<float>() : mean_of_vectors(vectors);
-  const int64_t asked = std::min(wish.probes, model.lists());
+  wish.asked = std::min(wish.probes, model.lists());
   const CodeWords::Wanted words = keep_words(model, wish, queries.rows(), resources);
   std::vector<int64_t> pending(static_cast<size_t>(queries.rows()));
   for (size_t i = 0; i < pending.size(); ++i) pending[i] = static_cast<int64_t>(i);
   ProgressMeter meter("search", queries.rows(), resources);
-  for (wish.probes = asked; !pending.empty(); wish.probes = std::min(4 * wish.probes, model.lists())) {
+  for (wish.probes = wish.asked; !pending.empty(); wish.probes = std::min(4 * wish.probes, model.lists())) {
     const auto count = static_cast<int64_t>(pending.size());
     const Planned<IvfPlan> planned = plan_and_reserve<IvfPlan>(
-        [&](const PlanBudget& budget) { return plan_search(model, wish, count, budget, resources); }, resources);
+        [&](const PlanBudget& budget) { return plan_search(model, wish, count, budget); }, resources);
     BatchSearch batch(vectors, origin, words, sizes.data(), kept, wish, planned.plan, planned.resources());
-    batch.base_probes_ = asked;
     std::vector<int64_t> short_ones;
     for (int64_t first = 0; first < count; first += planned.plan.query_batch) {
       batch.load(queries, pending.data() + first, std::min(planned.plan.query_batch, count - first), &short_ones);
@@ -429,7 +423,7 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
   std::fill_n(neighbors, queries.rows() * search.k, kPadding);
   const ListedVectors vectors(model, segments);
   const HostArray<int64_t> sizes = kept_sizes(model, segments, search.kept, resources);
-  int64_t kept = 0;
+  int64_t kept = search.kept == nullptr ? vectors.size() : 0;
   for (const int64_t size : sizes) kept += size;
   if (kept == 0 || queries.rows() == 0) return;
   const int64_t k = std::min(search.k, kept);
@@ -449,8 +443,7 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
   const Resources quiet = resources.with_progress({});
   ProgressMeter collecting("collect", queries.rows(), quiet);
   if (vectors.size() > 0 && queries.rows() > 0) {
-    const HostArray<int64_t> sizes = kept_sizes(model, segments, nullptr, resources);
-    for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0, false}, sizes, resources,
+    for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0, false}, {}, resources,
                    [&](BatchSearch& batch, const Resources& planned, ProgressMeter& meter) {
                      RangeUser user(batch, range.most, hits, planned);
                      batch.run(user, meter);
