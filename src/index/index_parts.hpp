@@ -5,7 +5,7 @@
 #include <kith/metric.hpp>
 
 #include "index/part_data.hpp"
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 #include "quantize/transform_parts.hpp"
 
 #include <cstdint>

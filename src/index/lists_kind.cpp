@@ -16,7 +16,7 @@ const ListsState& lists(const IndexState& state) { return static_cast<const List
 
 class ListsKind final : public IndexKind {
  public:
-  ListsKind(const FactorySpec& spec, const IndexParams& params) : spec_(spec), params_(params) {}
+  ListsKind(const ListsSpec& spec, const IndexParams& params) : spec_(spec), params_(params) {}
 
   bool needs_training() const override { return true; }
 
@@ -85,13 +85,13 @@ class ListsKind final : public IndexKind {
     return {rows, format.cols, format.dtype, {}, spec_.code.has_value() || format.dtype == DType::f32};
   }
 
-  const FactorySpec spec_;
+  const ListsSpec spec_;
   const IndexParams params_;
 };
 
 }  // namespace
 
-std::shared_ptr<const IndexKind> make_lists_kind(const FactorySpec& spec, const IndexParams& params) {
+std::shared_ptr<const IndexKind> make_lists_kind(const ListsSpec& spec, const IndexParams& params) {
   check_ivf_metric(params.metric);
   return std::make_shared<ListsKind>(spec, params);
 }

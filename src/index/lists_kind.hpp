@@ -4,14 +4,22 @@
 
 #include <kith/index.hpp>
 
-#include "index/factory.hpp"
 #include "index/index_kind.hpp"
+#include "quantize/codec.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace kith {
 
+struct ListsSpec {
+  bool has_lists = false;
+  int64_t lists = 0;             // 0: as many as the root of the rows
+  std::optional<CodeSpec> code;  // none: the vectors as they are, in their dtype
+};
+
 // Unsupported for a metric that lists cannot be searched by.
-std::shared_ptr<const IndexKind> make_lists_kind(const FactorySpec& spec, const IndexParams& params);
+std::shared_ptr<const IndexKind> make_lists_kind(const ListsSpec& spec, const IndexParams& params);
 
 }  // namespace kith

@@ -4,6 +4,7 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
+#include "exact/metric_unit.hpp"
 #include "index/code_store.hpp"
 #include "index/host_rows.hpp"
 #include "kernels/distance/distance_cpu.hpp"
@@ -19,6 +20,11 @@ namespace {
 constexpr int64_t kDefaultRefine = 4;
 constexpr int64_t kTrainingRows = 1 << 16;  // for the range of each column
 constexpr uint64_t kSampleStream = 0x7265;  // of random numbers
+
+// For what workers call: on the CPU, and without sinks, which are the calling thread's.
+Resources for_workers(const Resources& resources) {
+  return resources.with_progress({}).with_cancel({}).with_device(Device::cpu());
+}
 
 // What one thread refines with.
 struct Scratch {
@@ -59,8 +65,45 @@ class RefinedState final : public IndexState {
     results.deliver(resources);
   }
 
-  RangeNeighbors range_search(const MatrixView&, const RangeSearchParams&, const Resources&) const override {
-    throw Unsupported("an index that refines has no range search; use the one without RFlat or Refine");
+  // Of what the index behind finds within the radius, that which is within it by these vectors too.
+  RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
+                              const Resources& resources) const override {
+    if (!params.result_space.host_readable()) {
+      throw Unsupported("a range search of an index that refines takes results in host memory");
+    }
+    const HostRows on_host(queries, resources);
+    const RangeNeighbors near = inner_->range_search(on_host.view(), params, resources);
+    const float most = key_of(params_.metric, params.radius);
+    HostArray<uint64_t> kept(near.size(), "the rows in range", resources);
+    HostArray<int64_t> counts(near.queries(), "the rows in range", resources);
+    ProgressMeter meter("refine", queries.rows(), resources);
+    std::vector<Scratch> scratch(static_cast<size_t>(resources.threads()));
+    const Resources quiet = for_workers(resources);
+    parallel_for(near.queries(), meter, resources, [&](int64_t query, int slot) {
+      Scratch& own = scratch[static_cast<size_t>(slot)];
+      const int64_t first = near.offsets()[query];
+      score(on_host.view(), query, near.ids() + first, near.offsets()[query + 1] - first, own, quiet);
+      const auto end = std::partition(own.neighbors.begin(), own.neighbors.end(),
+                                      [&](uint64_t neighbor) { return key_of_ordered(ordered_of(neighbor)) <= most; });
+      std::sort(own.neighbors.begin(), end);
+      counts[query] = end - own.neighbors.begin();
+      std::copy(own.neighbors.begin(), end, kept.data() + first);
+      meter.add(1);
+    });
+    meter.finish();
+    RangeNeighbors found(near.queries(), std::accumulate(counts.begin(), counts.end(), int64_t{0}), resources);
+    const ResultExit exit(params_.metric);
+    int64_t at = 0;
+    found.offsets()[0] = 0;
+    for (int64_t query = 0; query < near.queries(); ++query) {
+      for (int64_t i = 0; i < counts[query]; ++i, ++at) {
+        const uint64_t neighbor = kept[near.offsets()[query] + i];
+        found.ids()[at] = exit.id(neighbor);
+        found.distances()[at] = exit.distance(neighbor);
+      }
+      found.offsets()[query + 1] = at;
+    }
+    return found;
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
@@ -93,7 +136,7 @@ class RefinedState final : public IndexState {
               const Resources& resources) const {
     ProgressMeter meter("refine", queries.rows(), resources);
     std::vector<Scratch> scratch(static_cast<size_t>(resources.threads()));
-    const Resources quiet = resources.with_progress({}).with_cancel({});  // for what workers call
+    const Resources quiet = for_workers(resources);
     parallel_for(queries.rows(), meter, resources, [&](int64_t query, int slot) {
       refine_one(queries, query, candidates, out, scratch[static_cast<size_t>(slot)], quiet);
       meter.add(1);
@@ -105,12 +148,27 @@ class RefinedState final : public IndexState {
                   Scratch& scratch, const Resources& resources) const {
     const int64_t* const rows = candidates.ids + query * candidates.k;
     const int64_t count = std::find(rows, rows + candidates.k, int64_t{-1}) - rows;
+    score(queries, query, rows, count, scratch, resources);
+    scratch.neighbors.resize(static_cast<size_t>(std::max(count, out.k)), kPadding);
+    std::partial_sort(scratch.neighbors.begin(), scratch.neighbors.begin() + out.k, scratch.neighbors.end());
+    const ResultExit exit(params_.metric);
+    for (int64_t i = 0; i < out.k; ++i) {
+      out.ids[query * out.k + i] = exit.id(scratch.neighbors[static_cast<size_t>(i)]);
+      out.distances[query * out.k + i] = exit.distance(scratch.neighbors[static_cast<size_t>(i)]);
+    }
+  }
+
+  // The rows as packed neighbours, by their distance to these vectors, in scratch.neighbors.
+  void score(const MatrixView& queries, int64_t query, const int64_t* rows, int64_t count, Scratch& scratch,
+             const Resources& resources) const {
     const CodeFormat& format = vectors_.codec().format();
     scratch.query.resize(static_cast<size_t>(format.cols));
     scratch.codes.resize(static_cast<size_t>(count * format.bytes()));
     scratch.vectors.resize(static_cast<size_t>(count * format.cols));
     scratch.keys.resize(static_cast<size_t>(count));
     scratch.places.resize(static_cast<size_t>(count));
+    scratch.neighbors.resize(static_cast<size_t>(count));
+    if (count == 0) return;
     std::iota(scratch.places.begin(), scratch.places.end(), 0u);
     widen_row(queries, query, scratch.query.data());
     for (int64_t i = 0; i < count; ++i) {
@@ -118,20 +176,12 @@ class RefinedState final : public IndexState {
     }
     const MutableMatrixView decoded(scratch.vectors.data(), count, format.cols);
     vectors_.codec().decode(scratch.codes.data(), count, decoded, resources);
-    const KeyKind kind = key_kind(params_.metric);
     CanonicalQuery with{scratch.query.data()};
     canonical_inverse_norms_cpu(MatrixView(scratch.query.data(), 1, format.cols), &with.inverse_norm);
-    canonical_keys_cpu(kind, with, decoded, scratch.places.data(), count, scratch.keys.data());
-    scratch.neighbors.assign(static_cast<size_t>(std::max(count, out.k)), kPadding);
+    canonical_keys_cpu(key_kind(params_.metric), with, decoded, scratch.places.data(), count, scratch.keys.data());
     for (int64_t i = 0; i < count; ++i) {
       scratch.neighbors[static_cast<size_t>(i)] =
           pack_neighbor(ordered_key(scratch.keys[static_cast<size_t>(i)]), static_cast<uint32_t>(rows[i]));
-    }
-    std::partial_sort(scratch.neighbors.begin(), scratch.neighbors.begin() + out.k, scratch.neighbors.end());
-    const ResultExit exit(params_.metric);
-    for (int64_t i = 0; i < out.k; ++i) {
-      out.ids[query * out.k + i] = exit.id(scratch.neighbors[static_cast<size_t>(i)]);
-      out.distances[query * out.k + i] = exit.distance(scratch.neighbors[static_cast<size_t>(i)]);
     }
   }
 

@@ -4,7 +4,7 @@
 
 #include "core/half.hpp"
 #include "cuda/device_core.hpp"
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cuda_fp16.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ivf/list_bounds_cuda.hpp"
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cstdint>
 

@@ -15,7 +15,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 #include "quantize/codec_tables.hpp"
 #include "rows/row_source.hpp"
 

@@ -3,8 +3,8 @@
 // written.
 #pragma once
 
+#include "kernels/codes/code_format.hpp"
 #include "kernels/distance/device_rows.hpp"
-#include "quantize/code_format.hpp"
 
 #include <cuda_runtime_api.h>
 

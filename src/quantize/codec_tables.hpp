@@ -1,7 +1,7 @@
 // What a trained code is made of, as plain data: the values that files hold, and the tables made from them.
 #pragma once
 
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 #include "quantize/product_nearest_cpu.hpp"
 
 #include <cstdint>

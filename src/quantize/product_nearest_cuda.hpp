@@ -8,7 +8,7 @@
 #pragma once
 
 #include "core/host_device.hpp"
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 #include "quantize/product_nearest_cpu.hpp"
 
 #include <cuda_runtime_api.h>

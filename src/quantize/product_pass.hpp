@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -2,7 +2,7 @@
 // bits are packed. Cost: the time to read and write both, and a division for each value.
 #pragma once
 
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cstdint>
 

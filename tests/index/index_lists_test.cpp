@@ -190,6 +190,15 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
       EXPECT_GE(good, before) << factory << " " << refine;
       before = good;
     }
+    // Everything is within reach of the index behind: a range is exact.
+    const RangeNeighbors near = index.range_search(queries.view(), {.radius = 1e9f, .probes = kAll}, on_cpu());
+    ASSERT_EQ(near.size(), 17 * kRows);
+    const Neighbors all = knn(queries.view(), base.view(), {.k = kRows, .metric = Metric::l2}, on_cpu());
+    EXPECT_EQ(std::memcmp(near.ids(), all.ids(), 17 * kRows * sizeof(int64_t)), 0);
+    EXPECT_EQ(std::memcmp(near.distances(), all.distances(), 17 * kRows * sizeof(float)), 0);
+    const float radius = exact.distances(0)[2];
+    const RangeNeighbors few = index.range_search(queries.view(), {.radius = radius, .probes = kAll}, on_cpu());
+    for (int64_t i = 0; i < few.size(); ++i) EXPECT_LE(few.distances()[i], radius);
     const std::vector<int64_t> gone = {0, 299, 300};
     index.remove(view(gone), on_cpu());
     const std::string path = testing::TempDir() + "kith_index_refined_test.kith";

@@ -3,8 +3,8 @@
 
 #include "core/ordered_key.hpp"
 #include "core/random.hpp"
+#include "kernels/codes/code_format.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "quantize/code_format.hpp"
 #include "reference/brute_force.hpp"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 // about 20 instructions for 64 vectors and a part.
 #pragma once
 
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cstdint>
 

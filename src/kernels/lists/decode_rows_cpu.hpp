@@ -3,7 +3,7 @@
 // Cost: about a load, an addition and a store for each vector register of values.
 #pragma once
 
-#include "quantize/code_format.hpp"
+#include "kernels/codes/code_format.hpp"
 
 #include <cstdint>
 

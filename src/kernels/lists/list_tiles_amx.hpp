@@ -10,8 +10,8 @@
 // cycles for 128 columns.
 #pragma once
 
+#include "kernels/codes/code_format.hpp"
 #include "kernels/lists/list_hits.hpp"
-#include "quantize/code_format.hpp"
 
 #include <cstdint>
 
