@@ -4,6 +4,7 @@
 
 #include "cuda/device_memory.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_kinds.hpp"
@@ -96,7 +97,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   const std::shared_ptr<const IndexState> state = impl_->versions.state();
   if (state == nullptr) return kith::range_search(queries, no_rows(queries), whole, resources);
   check_queries(state->content(), queries, own.metric);
-  return state->range_search(queries, params, resources);
+  // A kind of index may know host memory alone.
+  return in_space(state->range_search(queries, params, resources), params.result_space, params.allocate, resources);
 }
 
 int64_t Index::size() const {
