@@ -185,16 +185,21 @@ RangeNeighbors search_to_device(const SearchShape& shape, const RangeParams& par
   if (std::optional<RangeNeighbors> there = found_on_device(shape, params, input, resources)) return *std::move(there);
   RangeParams to_host = params;
   to_host.result_space = MemorySpace::host();
-  const RangeNeighbors found = search_range(shape, to_host, input, resources);
-  RangeNeighbors result(shape.queries, found.size(), params.result_space, params.allocate, resources);
-  write_range_cuda(found.view(), parts_of(result), params.result_space.device, resources);
-  return result;
+  return in_space(search_range(shape, to_host, input, resources), params.result_space, params.allocate, resources);
 }
 
 }  // namespace
 
 bool RangeBackend::finish_on_device(const RangeOnDevice&) {
   throw InvalidState("this backend has no device memory to write to");
+}
+
+RangeNeighbors in_space(RangeNeighbors found, MemorySpace space, const RangeAllocator& allocate,
+                        const Resources& resources) {
+  if (space.host_readable() || !found.space().host_readable()) return found;
+  RangeNeighbors result(found.queries(), found.size(), space, allocate, resources);
+  write_range_cuda(found.view(), parts_of(result), space.device, resources);
+  return result;
 }
 
 SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params) {

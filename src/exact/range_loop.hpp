@@ -17,4 +17,8 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,
                   const Resources& resources);
 
+// A result where it is wanted: as it is, or copied from the host to the device's memory.
+RangeNeighbors in_space(RangeNeighbors found, MemorySpace space, const RangeAllocator& allocate,
+                        const Resources& resources);
+
 }  // namespace kith

@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/knn_checks.hpp"
+#include "exact/range_loop.hpp"
 #include "exact/search_limit.hpp"
 #include "index/factory.hpp"
 #include "index/id_filter.hpp"
@@ -266,7 +267,8 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   of_rows.filter = filter.of_rows();
   RangeNeighbors found = state->range_search(queries, of_rows, resources);
   rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
-  return found;
+  // A kind of index may know host memory alone.
+  return in_space(std::move(found), params.result_space, params.allocate, resources);
 }
 
 int64_t Index::size() const { return rows_of(impl_->versions.current().get()); }

@@ -145,16 +145,14 @@ int64_t ListsState::fewest_in(int64_t probes) const {
 
 RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                         const Resources& resources) const {
-  if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
-  if (!queries.space().host_readable() || !params.result_space.host_readable()) {
-    throw Unsupported("a range search of lists runs on the CPU: give queries in host memory, and take results there");
-  }
+  const HostRows on_host(queries, resources);
+  if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
   KeptRows kept(params.filter, content().rows, resources);
   const IvfRange range{key_of(params_.metric, params.radius), probes_for(params.probes),
                        kept.leaves_some_out() ? kept.bits(resources) : nullptr};
   std::vector<CollectedHits> parts;
   int64_t total = 0;
-  for_float_queries(queries, 0, resources, [&](const MatrixView& some, int64_t) {
+  for_float_queries(on_host.view(), 0, resources, [&](const MatrixView& some, int64_t) {
     parts.push_back(range_search_ivf(*model_, segments_, some, range, resources.with_device(Device::cpu())));
     total += parts.back().size();
   });

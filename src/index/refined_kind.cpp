@@ -68,11 +68,10 @@ class RefinedState final : public IndexState {
   // Of what the index behind finds within the radius, that which is within it by these vectors too.
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
-    if (!params.result_space.host_readable()) {
-      throw Unsupported("a range search of an index that refines takes results in host memory");
-    }
     const HostRows on_host(queries, resources);
-    const RangeNeighbors near = inner_->range_search(on_host.view(), params, resources);
+    RangeSearchParams to_host = params;
+    to_host.result_space = MemorySpace::host();
+    const RangeNeighbors near = inner_->range_search(on_host.view(), to_host, resources);
     const float most = key_of(params_.metric, params.radius);
     HostArray<uint64_t> kept(near.size(), "the rows in range", resources);
     HostArray<int64_t> counts(near.queries(), "the rows in range", resources);
