@@ -6,8 +6,8 @@
 //                  [--far N] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
-// larger of the products at an H200's rate and one read of the codes. --far puts the mixture's centres so many times
-// farther apart.
+// larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
+// --far, which puts the mixture's centres so many times farther apart, they are not.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -55,7 +55,8 @@ __global__ void mixture_parts_kernel(float* centres, float* factors, int cols, f
 }
 
 // A block for each row.
-__global__ void mixture_kernel(const float* centres, const float* factors, uint64_t first, int cols, float* rows) {
+__global__ void mixture_kernel(const float* centres, const float* factors, uint64_t first, int cols, bool bytes,
+                               float* rows) {
   const uint64_t row = first + blockIdx.x;
   const uint64_t centre = mixed(1, row) % 2000;
   __shared__ float z[16];
@@ -65,7 +66,8 @@ __global__ void mixture_kernel(const float* centres, const float* factors, uint6
     float value = centres[centre * static_cast<uint64_t>(cols) + static_cast<uint64_t>(c)] +
                   3 * gaussian(4, row * 4096 + static_cast<uint64_t>(c));
     for (int f = 0; f < 16; ++f) value += z[f] * factors[f * cols + c];
-    rows[static_cast<int64_t>(blockIdx.x) * cols + c] = fminf(fmaxf(rintf(value), 0.0f), 255.0f);
+    if (bytes) value = fminf(fmaxf(rintf(value), 0.0f), 255.0f);
+    rows[static_cast<int64_t>(blockIdx.x) * cols + c] = value;
   }
 }
 
@@ -277,12 +279,13 @@ class Bench {
     const DeviceArray parts(bytes_of(2000 * kCols, 4));
     const DeviceArray factors(bytes_of(16 * kCols, 4));
     const cudaStream_t stream = timer_.stream();
+    const bool bytes = settings_.far == 1;  // farther apart, most would be cut off
     mixture_parts_kernel<<<1000, 256, 0, stream>>>(parts.as<float>(), factors.as<float>(), kCols,
                                                    static_cast<float>(settings_.far));
     mixture_kernel<<<static_cast<unsigned>(settings_.rows), 128, 0, stream>>>(parts.as<float>(), factors.as<float>(), 0,
-                                                                              kCols, rows_.as<float>());
+                                                                              kCols, bytes, rows_.as<float>());
     mixture_kernel<<<kMostQueries, 128, 0, stream>>>(parts.as<float>(), factors.as<float>(), uint64_t{1} << 40, kCols,
-                                                     queries_.as<float>());
+                                                     bytes, queries_.as<float>());
     KMeansParams params;
     params.clusters = settings_.lists;
     params.iterations = 8;

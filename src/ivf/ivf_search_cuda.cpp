@@ -52,7 +52,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   // Most lists whole: what the first pass does not keep of one is another item.
-  const double kept_rows = std::min(1.5 * mean + 32, static_cast<double>(kMostFirstValues) / 2);
+  const double kept_rows =
+      std::min((shape.slots == 1 ? 3 : 1.5) * mean + 32, static_cast<double>(kMostFirstValues) / 2);
   plan.cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), 32);
   // A reach from so many vectors lets few of the other lists' pass. All lists of a query are kept where they are few,
   // or where reading them twice would take longer than their values.
@@ -70,7 +71,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const double groups =
       std::max(std::min(pairs, static_cast<double>(shape.lists)), pairs / static_cast<double>(plan.cut.group_queries));
   const double rows = groups * mean / (12.0 * shape.multiprocessors);
-  plan.cut.run_rows = static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), 256), 256, 2048));
+  plan.cut.run_rows = static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), 256), 256, 4096));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "kernels/distance/kept_rows_cuda.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace kith {
 namespace {
@@ -352,7 +353,7 @@ __device__ inline uint2 load_operand(const std::byte* operands, int group_querie
 // All columns of 32 vectors in registers, any number of queries.
 template <int kTiles, bool kFirst>
 __device__ inline void multiply_narrow(const uint32_t (&vectors)[2][kNarrowSteps][4], const std::byte* operands,
-                                       int group_queries, int query_tile, const TileEnd<kFirst>& end) {
+                                       int query_tile, const TileEnd<kFirst>& end) {
   float sums[kTiles][2][4];
   KITH_UNROLL
   for (int tile = 0; tile < kTiles; ++tile) end.start(sums[tile]);
@@ -360,7 +361,7 @@ __device__ inline void multiply_narrow(const uint32_t (&vectors)[2][kNarrowSteps
   for (int step = 0; step < kNarrowSteps; ++step) {
     KITH_UNROLL
     for (int tile = 0; tile < kTiles; ++tile) {
-      const uint2 loaded = load_operand(operands, group_queries, step, query_tile + tile);
+      const uint2 loaded = load_operand(operands, kNarrowQueries, step, query_tile + tile);
       const uint32_t b[2] = {loaded.x, loaded.y};
       ptx::multiply_add(sums[tile][0], vectors[0][step], b);
       ptx::multiply_add(sums[tile][1], vectors[1][step], b);
@@ -420,10 +421,10 @@ __device__ void scan_narrow(const ScanListsTask& task, const Item& item, int64_t
     end.begin(first_position + tile * kTileRows, item.first_row + tile * kTileRows);
     int query_tile = 0;
     for (; query_tile + 1 < query_tiles; query_tile += 2) {
-      multiply_narrow<2, kFirst>(vectors, memory.operands, task.cut.group_queries, query_tile, end);
+      multiply_narrow<2, kFirst>(vectors, memory.operands, query_tile, end);
     }
     if (query_tile < query_tiles) {
-      multiply_narrow<1, kFirst>(vectors, memory.operands, task.cut.group_queries, query_tile, end);
+      multiply_narrow<1, kFirst>(vectors, memory.operands, query_tile, end);
     }
   }
 }
@@ -531,6 +532,10 @@ int steps_of(const CodeFormat& format) {
 template <typename Decoder, bool kFirst, bool kWide>
 void launch(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
+  if (task.cut.group_queries != scan_group_queries(format)) {
+    throw InvalidArgument("groups of " + std::to_string(task.cut.group_queries) +
+                          " queries are not what a block holds");
+  }
   const int steps = steps_of(format);
   const BlockLayout layout(Decoder::kHasTable ? format.cols * 512 : 0, steps, task.cut.group_queries);
   const auto kernel = scan_lists_kernel<Decoder, kFirst, kWide>;

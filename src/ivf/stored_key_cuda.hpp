@@ -80,6 +80,15 @@ class FloatReader {
   }
 };
 
+// f16 as stored; a multiple of four columns.
+class HalfReader {
+ public:
+  __device__ explicit HalfReader(const DeviceListsView&) {}
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    return floats_of(reinterpret_cast<const uint2*>(code)[first / 4]);
+  }
+};
+
 // Calls use(first column, four columns of the stored vector) for the columns of this thread's lanes.
 template <typename Reader, typename Use>
 __device__ inline void for_stored(const DeviceListsView& lists, const Reader& reader, const uint8_t* code,
@@ -172,6 +181,8 @@ void visit_reader(const CodeFormat& format, const Use& use) {
     use(ReaderTag<CodewordReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
     use(ReaderTag<FloatReader>());
+  } else if (format.kind == CodeKind::stored && format.dtype == DType::f16 && format.cols % 4 == 0) {
+    use(ReaderTag<HalfReader>());
   } else {
     use(ReaderTag<AnyReader>());
   }

@@ -306,7 +306,7 @@ TEST_F(CudaIvfSearchSmall, EveryCodeMetricAndWidth) {
           SCOPED_TRACE(testing::Message()
                        << name_of(format) << ", kind " << static_cast<int>(kind) << ", residual " << residual);
           const Lists lists = make_lists(format, kind, residual, kLengths, ++seed);
-          expect_same(lists, make_queries(lists, 9, 5, seed), 10);
+          expect_same(lists, make_queries(lists, 4, 5, seed), 10);
         }
       }
     }
