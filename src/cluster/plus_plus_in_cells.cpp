@@ -17,7 +17,7 @@
 namespace kith {
 namespace {
 
-constexpr double kMostWork = 0x1p36;     // multiplications, of some seconds of a core
+constexpr double kMostWork = 0x1p41;     // multiplications: less than an iteration over as many rows as such lists have
 constexpr int64_t kSampledPerCell = 64;  // rows that cells are chosen from
 constexpr int64_t kTimesItsShare = 3;    // centres that are chosen in a cell, of which those with most to gain stay
 constexpr int64_t kTaskRows = 1024;

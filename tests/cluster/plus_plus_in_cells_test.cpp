@@ -18,7 +18,8 @@ using reference::Shape;
 TEST(PlusPlusInCells, AreUsedWhereAllTogetherWouldTakeLong) {
   EXPECT_EQ(plus_plus_cells(4000, 128, 1000), 1);
   EXPECT_EQ(plus_plus_cells(50, 128, 262144), 1);
-  EXPECT_GT(plus_plus_cells(4 * 16384, 128, 16384), 16);
+  EXPECT_EQ(plus_plus_cells(4 * 16384, 128, 16384), 1);
+  EXPECT_GT(plus_plus_cells(4 * 65536, 128, 65536), 16);
   EXPECT_LE(plus_plus_cells(4 * 262144, 1024, 262144), 512);
 }
 

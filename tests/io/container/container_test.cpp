@@ -99,7 +99,7 @@ TEST(Container, TablesThatLieAreErrorsEvenWithARightHash) {
   expect(48, uint64_t{1}, "zeros");
   expect(kTable, '/', "no proper name");
   expect(kTable + 20, 'x', "no proper name");
-  expect(kTable + 32, uint32_t{9}, "unknown type");
+  expect(kTable + 32, uint32_t{10}, "unknown type");
   expect(kTable + 36, uint32_t{5}, "unknown type or number of axes");
   expect(kTable + 40, int64_t{-1}, "impossible shape");
   expect(kTable + 40, INT64_MAX, "not those of its shape");
