@@ -146,9 +146,10 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   const auto each = static_cast<double>(centre_count_ * shape_.cols);
   const double steps = static_cast<double>(found.unsettled) * each;
   const double product = static_cast<double>(task.rows.count) * each / kProductIsFaster;
-  if (steps > std::max(kFewerSteps, product) && shape_.centres <= kMostMarkedCentres) {
+  const bool marks = shape_.centres <= kMostMarkedCentres;  // and never searches exactly
+  if (marks && steps > std::max(kFewerSteps, product)) {
     settle_marked(settle, found.unsettled, operands);
-  } else if (steps <= kFewSteps) {
+  } else if (marks || steps <= kFewSteps) {
     launch_search_few(settle, centre_count_, found.unsettled, stream());
   } else {
     search_exactly(task, found.unsettled, settle.unsettled, meter);
