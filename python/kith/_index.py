@@ -209,6 +209,9 @@ class Index:
                 self._train(x, options, partial(as_vectors, warns=False))
                 return
             with _Adding(self) as adding:
+                if isinstance(x, (str, os.PathLike)):
+                    self._check_plain(x)
+                    adding.plain()  # as vectors are trained on, so they are added
                 self._train(x, options, adding.taken)
 
     def _train(self, x: VectorsLike | PathLike, options: _kith.CallOptions, read: Callable[..., Any]) -> None:

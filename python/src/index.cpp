@@ -14,6 +14,8 @@
 #include "exact/knn_checks.hpp"
 #include "index/index_access.hpp"
 #include "index/index_file.hpp"
+#include "index/index_parts_check.hpp"
+#include "io/file_error.hpp"
 
 #include <kith/faiss_file.hpp>
 #include <kith/vector_file.hpp>
@@ -217,7 +219,11 @@ std::pair<BorrowingIndex, std::optional<std::vector<double>>> load(const nb::byt
   call.run([&] {
     IndexParts parts = load_parts(path_of(path), call.resources());
     if (!parts.subtracted.empty()) offset = std::move(parts.subtracted);
-    index = IndexAccess::from_parts(std::move(parts), call.resources());
+    try {
+      index = IndexAccess::from_parts(std::move(parts), call.resources());
+    } catch (const PartsProblem& problem) {
+      throw_corrupt(path_of(path), 0, problem.what());
+    }
   });
   return {BorrowingIndex{std::move(*index), {}}, std::move(offset)};
 }

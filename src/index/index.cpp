@@ -12,7 +12,9 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_file.hpp"
+#include "index/index_parts_check.hpp"
 #include "index/index_publisher.hpp"
+#include "io/file_error.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_source.hpp"
 
@@ -327,7 +329,11 @@ Index Index::load(const std::string& path, const Resources& resources) {
         "kith.load",
         path));
   }
-  return IndexAccess::from_parts(std::move(parts), resources);
+  try {
+    return IndexAccess::from_parts(std::move(parts), resources);
+  } catch (const PartsProblem& problem) {
+    throw_corrupt(path, 0, problem.what());
+  }
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
@@ -353,9 +359,31 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   return parts;
 }
 
+namespace {
+
+// Of the factory string, which goes with what there is.
+std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts, const IndexParams& params) {
+  FactorySpec spec;
+  try {
+    spec = parse_factory(parts.factory);
+  } catch (const InvalidArgument& error) {
+    throw PartsProblem("about", error.what());
+  }
+  const bool coded = spec.has_lists || spec.code.has_value();
+  const bool fits = parts.cols == 0 || (coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
+                                        spec.transforms.empty() == parts.transforms.empty());
+  if (!fits) {
+    throw PartsProblem("about",
+                       fmt::format("the index '{}' does not have the parts that it is made of", parts.factory));
+  }
+  return make_kind(spec, params);
+}
+
+}  // namespace
+
 Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
   const IndexParams params{.metric = parts.metric, .check_finite = parts.check_finite};
-  Index index = make(make_kind(parse_factory(parts.factory), params), parts.factory, params);
+  Index index = make(kind_of(parts, params), parts.factory, params);
   if (parts.cols == 0) return index;
   Index::Impl& impl = *index.impl_;
   const bool own_ids = parts.ids.size() > 0;

@@ -19,8 +19,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostDefaultProbes = 64;
-
 // Calls use(queries as f32, first) for all of them, as many at a time as fit well.
 void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
                        const std::function<void(const MatrixView&, int64_t)>& use) {
@@ -48,10 +46,7 @@ void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Reso
 int64_t ListsState::probes_for(int64_t asked) const {
   const int64_t lists = model_->lists();
   if (asked == 0) asked = probes_;
-  if (asked == 0) {
-    const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(lists))));
-    asked = std::min(root, kMostDefaultProbes);
-  }
+  if (asked == 0) asked = default_probes(lists);
   return std::min(asked, lists);
 }
 
@@ -127,7 +122,7 @@ void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries,
 
 void ListsState::fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
                          const Resources& resources) const {
-  for (int64_t query = 0; query < out.queries; ++query) {
+  for (int64_t query = 0; least > 0 && query < out.queries; ++query) {
     if (out.ids[query * out.k + least - 1] >= 0) continue;
     const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
     search_on_cpu(queries.slice(query, 1), search, one, resources);
@@ -204,13 +199,22 @@ void ListsState::describe(IndexInfo& info) const {
   info.parts.emplace_back("lists", codes_bytes());
 }
 
+Segment ListsState::whole(const Resources& resources) const {
+  if (segments_.size() == 1) return segments_[0];
+  if (!segments_.empty()) return merge_segments(segments_, resources);
+  HostArray<int64_t> offsets(model_->lists() + 1, "the offsets of no vectors", resources);
+  std::fill(offsets.begin(), offsets.end(), int64_t{0});
+  return std::make_shared<ListSegment>(std::move(offsets), HostArray<uint8_t>(), HostArray<uint32_t>(),
+                                       model_->codec->format().bytes());
+}
+
 void ListsState::give_parts(IndexParts& parts, const Resources& resources) const {
   ListParts own;
   own.lists = model_->lists();
   own.centres = PartMatrix(model_->centres.view(), model_);
   own.residual = model_->residual;
   own.codec = {model_->codec->format(), model_->codec->values()};
-  const Segment all = segments_.size() == 1 ? segments_[0] : merge_segments(segments_, resources);
+  const Segment all = whole(resources);
   const auto size = static_cast<size_t>(all->size());
   own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);
   own.codes = PartArray<uint8_t>({all->codes(), size * static_cast<size_t>(all->code_bytes())}, all);

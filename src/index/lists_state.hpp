@@ -52,6 +52,8 @@ class ListsState final : public IndexState {
   void fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
                const Resources& resources) const;
   int64_t codes_bytes() const;
+  // All vectors as one segment, also where there are none.
+  Segment whole(const Resources& resources) const;
   // The vectors of so many lists, at least.
   int64_t fewest_in(int64_t probes) const;
 

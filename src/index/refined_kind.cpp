@@ -11,6 +11,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -38,12 +39,18 @@ struct Scratch {
 
 class RefinedState final : public IndexState {
  public:
-  RefinedState(std::shared_ptr<const IndexState> inner, CodeStore vectors, const IndexParams& params)
-      : IndexState(inner->content()), inner_(std::move(inner)), vectors_(std::move(vectors)), params_(params) {}
+  // `factor`: the default of a search; 0: Kith's own.
+  RefinedState(std::shared_ptr<const IndexState> inner, CodeStore vectors, const IndexParams& params, float factor)
+      : IndexState(inner->content()),
+        inner_(std::move(inner)),
+        vectors_(std::move(vectors)),
+        params_(params),
+        factor_(factor) {}
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    const int64_t factor = params.refine > 0 ? params.refine : kDefaultRefine;
+    const int64_t usual = factor_ > 0 ? static_cast<int64_t>(std::ceil(factor_)) : kDefaultRefine;
+    const int64_t factor = params.refine > 0 ? params.refine : usual;
     const int64_t rows = content().rows;
     // Many queries take turns, so that their candidates stay few beside the result.
     const int64_t wanted = factor > rows / params.k ? std::max(rows, params.k) : factor * params.k;
@@ -122,11 +129,13 @@ class RefinedState final : public IndexState {
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
     inner_->give_parts(parts, resources);
-    parts.refine = RefineParts{{vectors_.codec().format(), vectors_.codec().values()}, vectors_.copy(resources)};
+    parts.refine =
+        RefineParts{{vectors_.codec().format(), vectors_.codec().values()}, vectors_.copy(resources), factor_};
   }
 
   const std::shared_ptr<const IndexState>& inner() const { return inner_; }
   const CodeStore& vectors() const { return vectors_; }
+  float factor() const { return factor_; }
 
  private:
   static constexpr int64_t kCandidatesTogether = 1 << 20;
@@ -187,6 +196,7 @@ class RefinedState final : public IndexState {
   const std::shared_ptr<const IndexState> inner_;
   const CodeStore vectors_;
   const IndexParams params_;
+  const float factor_;
 };
 
 const RefinedState& refined(const IndexState& state) { return static_cast<const RefinedState&>(state); }
@@ -204,21 +214,21 @@ class RefinedKind final : public IndexKind {
       throw InvalidArgument("Flat searches the vectors as they are: there is nothing to refine");
     }
     std::shared_ptr<const IndexState> state = inner_->trained(rows, resources);
-    return std::make_shared<RefinedState>(std::move(state), CodeStore(train_code(rows, resources)), params_);
+    return std::make_shared<RefinedState>(std::move(state), CodeStore(train_code(rows, resources)), params_, 0);
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     const RefinedState& state = refined(*before);
     return std::make_shared<RefinedState>(inner_->added(state.inner().get(), rows, Ownership::copy, resources),
-                                          state.vectors().added(rows, resources), params_);
+                                          state.vectors().added(rows, resources), params_, state.factor());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
                                             const Resources& resources) const override {
     const RefinedState& state = refined(before);
     return std::make_shared<RefinedState>(inner_->removed(*state.inner(), kept, resources),
-                                          state.vectors().kept(kept, resources), params_);
+                                          state.vectors().kept(kept, resources), params_, state.factor());
   }
 
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {

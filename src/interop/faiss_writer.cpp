@@ -6,6 +6,7 @@
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_tags.hpp"
 #include "interop/faiss_transforms.hpp"
+#include "ivf/ivf_model.hpp"
 
 #include <fmt/format.h>
 
@@ -193,7 +194,7 @@ class FaissWriter {
     sink_.tag(product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);
     sink_.number(static_cast<uint64_t>(lists.lists));
-    sink_.number(static_cast<uint64_t>(std::max<int64_t>(parts_.probes, 1)));
+    sink_.number(static_cast<uint64_t>(parts_.probes > 0 ? parts_.probes : default_probes(lists.lists)));
     sink_.tag(flat_tag());
     header(format.cols, lists.lists);
     sink_.number(static_cast<uint64_t>(lists.lists * format.cols));

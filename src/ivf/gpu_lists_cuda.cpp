@@ -58,6 +58,7 @@ class GpuListsCuda final : public GpuLists {
 
   void search(const MatrixView& queries, const IvfSearch& search, bool check_finite, const NeighborsView& out,
               const Resources& given) const override {
+    if (queries.rows() == 0) return;
     const DeviceGuard guard(device_);
     const auto context = std::make_shared<const DeviceContext>(device_, given.options().stream);
     const Resources resources = given.with_device(Device::cuda(device_)).with_stream(context->stream());

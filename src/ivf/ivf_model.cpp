@@ -89,6 +89,11 @@ void IvfModel::validate() const {
   if (residual && !has_centres()) throw InvalidArgument("codes of residuals need centres");
 }
 
+int64_t default_probes(int64_t lists) {
+  constexpr int64_t kMost = 64;
+  return std::min(static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(lists)))), kMost);
+}
+
 int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows) {
   if (spec.lists == kOneList) return 1;
   if (spec.lists > 0) return spec.lists;

@@ -41,6 +41,9 @@ struct IvfModel {
 // The metrics that lists can be searched by.
 void check_ivf_metric(Metric metric);
 
+// How many lists a search looks at where nothing is said: the root of their number, at most 64.
+int64_t default_probes(int64_t lists);
+
 inline constexpr int64_t kOneList = -1;  // a single list without a centre
 
 struct IvfSpec {

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 
+#include "index/index_access.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
@@ -237,6 +238,44 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
     FAIL();
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("row 400"));
+  }
+}
+
+TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  for (const char* const factory : {"IVF4,SQ8", "PQ3x4", "RR,IVF4,Flat", "IVF4,PQ3x4,RFlat"}) {
+    Index index(factory);
+    index.train(base.view(), on_cpu());
+    for (const bool emptied : {false, true}) {
+      if (emptied) {
+        index.add(base.view().slice(0, 3), Ownership::copy, on_cpu());
+        const std::vector<int64_t> all = {0, 1, 2};
+        EXPECT_EQ(index.remove(view(all), on_cpu()), 3);
+      }
+      const std::string path = testing::TempDir() + "kith_index_empty_test.kith";
+      index.save(path, on_cpu());
+      Index loaded = Index::load(path, on_cpu());
+      std::filesystem::remove(path);
+      EXPECT_EQ(loaded.size(), 0);
+      loaded.add(base.view(), Ownership::copy, on_cpu());
+      EXPECT_EQ(loaded.search(base.view().slice(5, 1), {.k = 1, .probes = kAll}, on_cpu()).ids()[0] >= 0, true)
+          << factory;
+    }
+  }
+}
+
+TEST(IndexLists, PartsThatDoNotGoWithTheirFactoryStringAreRefused) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  Index flat("Flat");
+  flat.add(base.view(), Ownership::copy, on_cpu());
+  Index lists("IVF4,SQ8");
+  lists.train(base.view(), on_cpu());
+  for (const Index& index : {flat, lists}) {
+    for (const char* const factory : {"IVF4,Flat,RFlat", "PCA4,Flat", "SQ8,RFlat", "Falt", ""}) {
+      IndexParts parts = IndexAccess::parts(index, on_cpu());
+      parts.factory = factory;
+      EXPECT_THROW((void)IndexAccess::from_parts(std::move(parts), on_cpu()), InvalidArgument) << factory;
+    }
   }
 }
 
