@@ -237,7 +237,7 @@ class RefinedKind final : public IndexKind {
     std::shared_ptr<const Codec> codec = Codec::from_parts(own.codec.format, std::move(own.codec.values));
     return std::make_shared<RefinedState>(
         std::move(state), CodeStore(std::move(codec), std::move(own.codes).take("the index's codes", resources)),
-        params_);
+        params_, own.factor);
   }
 
  private:
