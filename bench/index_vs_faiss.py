@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Compressed indexes beside FAISS through Python, in one run: FAISS's trained file is read by Kith, so that training plays
+no part, and both answer the same queries.
+
+    index_vs_faiss.py --data DIR [--threads 2] [--k 100]
+
+DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. Prints queries per second (the best of three runs), the
+ratio, how many ids are equal place by place, and 1-recall@1/10/100 of both.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import faiss
+import kith
+import numpy as np
+
+
+def read_bin(path, dtype):
+    with open(path, "rb") as file:
+        rows, cols = np.fromfile(file, np.uint32, 2)
+        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
+
+
+def best(call, runs=3):
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        result = call()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def compare(name, index, own, queries, truth, probes, options):
+    for number in probes:
+        if number:
+            index.nprobe = number
+        theirs, (_, found) = best(lambda: index.search(queries, options.k), 2)
+        ours, answer = best(lambda n=number: own.search(queries, options.k, probes=n or None, threads=options.threads))
+        recall = [
+            [np.mean((ids[:, :r] == truth[: len(ids), :1]).any(axis=1)) for r in (1, 10, 100)] for ids in (answer[0], found)
+        ]
+        print(
+            f"{name:14s} probes {number or '-':>4}: kith {len(queries) / ours:8.0f} faiss {len(queries) / theirs:8.0f} "
+            f"queries/s, ratio {theirs / ours:5.2f}; same ids {np.mean(answer[0] == found):.4f}; recall kith "
+            + "/".join(f"{r:.4f}" for r in recall[0])
+            + " faiss "
+            + "/".join(f"{r:.4f}" for r in recall[1]),
+            flush=True,
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--k", type=int, default=100)
+    options = parser.parse_args()
+    faiss.omp_set_num_threads(options.threads)
+    base, learn, queries = (
+        read_bin(options.data / f"sift1m_{part}.u8bin", np.uint8).astype(np.float32) for part in ("base", "learn", "query")
+    )
+    truth = read_bin(options.data / "sift1m_gt_l2.ibin", np.int32)
+    print(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.threads} threads, k = {options.k}")
+    for name, count, probes in (
+        ("IVF1024,PQ16", 10000, (1, 8, 32, 128)),
+        ("IVF1024,Flat", 5000, (8, 32)),
+        ("IVF1024,SQ8", 5000, (8, 32)),
+        ("PQ16", 300, (0,)),
+        ("PQ32x4fs", 1000, (0,)),
+    ):
+        index = faiss.index_factory(base.shape[1], name)
+        index.train(learn)
+        index.add(base)
+        with tempfile.NamedTemporaryFile(suffix=".index") as file:
+            faiss.write_index(index, file.name)
+            own = kith.read_faiss(file.name)
+        compare(name, index, own, queries[:count], truth, probes, options)
+
+
+if __name__ == "__main__":
+    main()
