@@ -1,5 +1,7 @@
 #include "index/code_store.hpp"
 
+#include "index/block_merge.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,11 +21,10 @@ CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) c
   const int64_t each = codec_->format().bytes();
   CodeStore after = *this;
   after.rows_ += rows.rows();
-  int64_t first_row = rows_;
-  while (!after.blocks_.empty() && rows_ - after.blocks_.back()->first_row <= 3 * (after.rows_ - first_row)) {
-    first_row = after.blocks_.back()->first_row;
-    after.blocks_.pop_back();
-  }
+  const size_t stay =
+      blocks_that_stay(blocks_.size(), rows.rows(), [&](size_t b) { return blocks_[b]->codes.size() / each; });
+  const int64_t first_row = stay < blocks_.size() ? blocks_[stay]->first_row : rows_;
+  after.blocks_.resize(stay);
   auto block = std::make_shared<Block>();
   block->first_row = first_row;
   block->codes = HostArray<uint8_t>((after.rows_ - first_row) * each, kPurpose, resources);

@@ -5,6 +5,7 @@
 // in the memory of one device: where the first rows did. Rows on a device are checked when they are prepared.
 #include "index/flat.hpp"
 
+#include "index/block_merge.hpp"
 #include "index/flat_state.hpp"
 
 namespace kith {
@@ -17,13 +18,10 @@ Device device_at_add(Device asked, const MemorySpace& space) {
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
-// A block of the new rows and of the owned blocks before them that are at most twice as large; those leave the list.
+// A block of the new rows and of the owned blocks that are merged with them; those leave the list.
 std::shared_ptr<const FlatBlock> merge(const MatrixView& rows, FlatState::Blocks& blocks, const Resources& resources) {
-  int64_t total = rows.rows();
-  size_t kept = blocks.size();
-  while (kept > 0 && blocks[kept - 1]->owns() && blocks[kept - 1]->view().rows() <= 2 * total) {
-    total += blocks[--kept]->view().rows();
-  }
+  const size_t kept = blocks_that_stay(
+      blocks.size(), rows.rows(), [&](size_t b) { return blocks[b]->owns() ? blocks[b]->view().rows() : int64_t{-1}; });
   std::vector<MatrixView> parts;
   for (size_t b = kept; b < blocks.size(); ++b) parts.push_back(blocks[b]->view());
   parts.push_back(rows);

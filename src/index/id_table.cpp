@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "index/block_merge.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,14 +114,11 @@ IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resou
     refuse_bad(ids, count, resources);
     after.next_id_ = std::max(next_id_, *std::max_element(ids, ids + count) + 1);
   }
-  // The new ids, and before them those of the blocks that are at most twice as large.
+  // The new ids, and before them those of the blocks that are merged with them; all where there was no table.
   Blocks& blocks = after.blocks_;
-  int64_t first_row = rows_;
-  while (!blocks.empty() && blocks.back()->size() <= 2 * (after.rows_ - first_row)) {
-    first_row = blocks.back()->first_row;
-    blocks.pop_back();
-  }
-  if (plain()) first_row = 0;
+  const size_t stay = blocks_that_stay(blocks.size(), count, [&](size_t b) { return blocks[b]->size(); });
+  const int64_t first_row = plain() ? 0 : stay < blocks.size() ? blocks[stay]->first_row : rows_;
+  blocks.resize(stay);
   HostArray<int64_t> merged = id_array(after.rows_ - first_row, resources);
   for (int64_t row = first_row; row < rows_; ++row) merged[row - first_row] = id(row);
   int64_t* const own = merged.data() + (rows_ - first_row);

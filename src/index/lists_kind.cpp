@@ -2,6 +2,7 @@
 // merges blocks, so that n single adds cost n log n copies and leave log n segments.
 #include "index/lists_kind.hpp"
 
+#include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
 
 namespace kith {
@@ -35,13 +36,10 @@ class ListsKind final : public IndexKind {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
     std::vector<Segment> segments = state.segments();
-    std::vector<Segment> joined = {build_segment(*state.model(), rows, first_row, resources)};
-    int64_t total = rows.rows();
-    while (!segments.empty() && segments.back()->size() <= 2 * total) {
-      total += segments.back()->size();
-      joined.insert(joined.begin(), segments.back());
-      segments.pop_back();
-    }
+    const size_t stay = blocks_that_stay(segments.size(), rows.rows(), [&](size_t b) { return segments[b]->size(); });
+    std::vector<Segment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
+    joined.push_back(build_segment(*state.model(), rows, first_row, resources));
+    segments.resize(stay);
     segments.push_back(merged(joined, resources));
     return std::make_shared<ListsState>(state.content().with_rows(first_row + rows.rows()), params_, state.model(),
                                         std::move(segments), state.probes());

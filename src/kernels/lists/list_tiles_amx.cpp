@@ -11,6 +11,8 @@ int64_t tile_words(int64_t cols) { return units_per_part(PanelFormat::bf16, cols
 
 #if defined(KITH_X86)
 
+#include "kernels/panels/tile_setup_amx.hpp"
+
 #include <immintrin.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -27,30 +29,6 @@ namespace kith {
 namespace {
 
 constexpr int kLanes = 16;
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-// Tiles 0-3 are sums, 4 and 5 queries, 6 and 7 rows, `words` words of columns at a time.
-class TileSetup {
- public:
-  KITH_FOR_AMX explicit TileSetup(int64_t words) {
-    TileConfig config;
-    for (int t = 0; t < 8; ++t) {
-      config.rows[t] = t < 6 ? kLanes : static_cast<uint8_t>(words);
-      config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(4 * words) : 64;
-    }
-    _tile_loadconfig(&config);
-  }
-  KITH_FOR_AMX ~TileSetup() { _tile_release(); }
-  TileSetup(const TileSetup&) = delete;
-  TileSetup& operator=(const TileSetup&) = delete;
-};
 
 // The nearest bf16, ties to even, in the upper halves.
 KITH_FOR_AMX inline __m512i bf16_above(__m512 values) {

@@ -13,6 +13,8 @@
 
 #if defined(KITH_X86)
 
+#include "kernels/panels/tile_setup_amx.hpp"
+
 #include <immintrin.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -34,30 +36,6 @@ constexpr int kSide = 32;  // queries, and rows, of a block
 struct BlockSums {
   alignas(64) int32_t values[kSide][kSide];
   const float* floats(int q) const { return reinterpret_cast<const float*>(values[q]); }
-};
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-// Tiles 0-3 are sums, 4 and 5 queries, 6 and 7 rows, `units` units of columns at a time.
-class TileSetup {
- public:
-  KITH_FOR_AMX explicit TileSetup(int64_t units) {
-    TileConfig config;
-    for (int t = 0; t < 8; ++t) {
-      config.rows[t] = t < 6 ? kLanes : static_cast<uint8_t>(units);
-      config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(4 * units) : 64;
-    }
-    _tile_loadconfig(&config);
-  }
-  KITH_FOR_AMX ~TileSetup() { _tile_release(); }
-  TileSetup(const TileSetup&) = delete;
-  TileSetup& operator=(const TileSetup&) = delete;
 };
 
 enum class TileKind { u8, i8, bf16 };
