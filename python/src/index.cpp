@@ -153,10 +153,11 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
       .k = k, .filter = filter_over(filter, self.index.size()), .probes = probes, .refine = refine};
   check_result_size(view.rows(), k);
   Call call(options);
-  const SearchShape shape{
-      .queries = view.rows(), .rows = self.index.size(), .cols = view.cols(), .metric = self.index.params().metric};
-  const SearchWish wish{.k = k};
-  return naming_the_limit(limited(shape, wish, wanted.filter, out), call.resources(), [&] {
+  const auto needed = [&] {
+    const int64_t results = out ? 0 : neighbors_bytes(view.rows(), k);
+    return results + IndexAccess::smallest_search_bytes(self.index, view, wanted, call.resources());
+  };
+  return naming_host_limit(needed, call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
     call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
     return output.take();

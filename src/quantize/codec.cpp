@@ -32,8 +32,9 @@ Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, Me
 
 }  // namespace
 
-std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values) {
-  return std::make_shared<const Codec>(format, std::move(values));
+std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values,
+                                               const Resources& resources) {
+  return std::make_shared<const Codec>(format, std::move(values), resources);
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
@@ -41,13 +42,22 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
   const DefaultFloatMode mode;
   const CodeFormat format = spec.format_for(rows.info().cols);
   switch (format.kind) {
-    case CodeKind::stored: return from_parts(format, {});
-    case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources));
+    case CodeKind::stored: return from_parts(format, {}, resources);
+    case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources), resources);
     default: break;
   }
-  const auto needed = [&] { return product_training_bytes(format, rows.info(), resources.threads()); };
-  return from_parts(format,
-                    naming_host_limit(needed, resources, [&] { return train_product(format, rows, seed, resources); }));
+  const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
+  return naming_host_limit(needed, resources,
+                           [&] { return from_parts(format, train_product(format, rows, seed, resources), resources); });
+}
+
+int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads) {
+  const CodeFormat format = spec.format_for(rows.cols);
+  switch (format.kind) {
+    case CodeKind::stored: return 0;
+    case CodeKind::scalar: return scalar_training_bytes(rows, threads);
+    default: return product_training_bytes(format, rows, threads);
+  }
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
@@ -92,6 +102,15 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   dispatch(
       device, [&] { decode_cpu(tables_, codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
+}
+
+bool same_code(const Codec& a, const Codec& b) {
+  const CodeFormat& x = a.format();
+  const CodeFormat& y = b.format();
+  if (x.kind != y.kind || x.cols != y.cols) return false;
+  if (x.kind == CodeKind::stored) return x.dtype == y.dtype;
+  const bool same_parts = x.kind != CodeKind::product || x.parts == y.parts;
+  return x.bits == y.bits && same_parts && a.values() == b.values();
 }
 
 }  // namespace kith
