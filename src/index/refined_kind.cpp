@@ -176,7 +176,7 @@ class RefinedKind final : public IndexKind {
     const int64_t count = std::min(info.rows, kTrainingRows);
     const CounterRng rng(params_.seed, kSampleStream);
     if (!sample_fits(count, info.cols, resources)) {
-      return train_code_streamed(*code_, IvfModel(), rows, count, rng, params_.seed, resources);
+      return train_code_streamed(*code_, {}, rows, count, rng, params_.seed, resources);
     }
     MatrixBuffer sample(DType::f32, count, info.cols, "the training sample", resources);
     gather_as_floats(rows, sample_rows(rng, info.rows, count, resources),

@@ -134,7 +134,8 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
   const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
   const CounterRng rng(seed, kCodeStream);
   if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
-    model->codec = train_code_streamed(spec.code, *model, rows, most, rng, seed, resources);
+    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
     model->validate();
     return model;
   }

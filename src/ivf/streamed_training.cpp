@@ -89,18 +89,20 @@ class DrawnSource final : public RowSource {
 };
 
 // The list of every drawn row, a piece at a time.
-HostArray<int32_t> lists_of(const IvfModel& model, RowSource& rows, const std::vector<uint32_t>& numbers,
+HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const std::vector<uint32_t>& numbers,
                             const Resources& resources) {
   constexpr int64_t kPieceBytes = 1 << 20;
+  constexpr int64_t kPieceShare = 16;  // or of what is left: the search for centres needs most of it
   const auto count = static_cast<int64_t>(numbers.size());
   HostArray<int32_t> lists(count, "the sample's lists", resources);
-  const int64_t piece = std::clamp<int64_t>(kPieceBytes / array_bytes<float>(model.centres.cols()), 1, count);
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kPieceShare);
+  const int64_t piece = std::clamp<int64_t>(bytes / array_bytes<float>(vectors.centres.cols()), 1, count);
   const RowStep nothing;
   DrawnSource source(rows, numbers, nothing, resources);
   source.open(piece, resources);
   for (int64_t first = 0; first < count; first += piece) {
     const MatrixView some = source.fetch(first, std::min(piece, count - first));
-    assign_lists(model.metric, model.centres.view(), some, lists.data() + first, resources);
+    assign_lists(vectors.metric, vectors.centres, some, lists.data() + first, resources);
   }
   return lists;
 }
@@ -132,9 +134,10 @@ MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, R
   });
 }
 
-std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const IvfModel& model, RowSource& rows,
+std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources) {
+  const bool residual = vectors.centres.rows() > 0;
   const int64_t count = std::min(rows.rows(), most);
   const auto needed = [&] {
     const RowsInfo info = DrawnSource::info_of(rows, count);
@@ -144,13 +147,13 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Ivf
   return naming_host_limit(needed, resources, [&] {
     const DrawnRows drawn(rows, most, rng, resources);
     const HostArray<int32_t> lists =
-        model.residual ? lists_of(model, rows, drawn.numbers, resources) : HostArray<int32_t>();
+        residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();
     const int64_t cols = rows.info().cols;
     const RowStep less_centre = [&](float* row, int64_t place) {
-      const float* const centre = model.centre(lists[place]);
+      const auto* const centre = reinterpret_cast<const float*>(vectors.centres.row(lists[place]));
       for (int64_t c = 0; c < cols; ++c) row[c] -= centre[c];
     };
-    const RowStep step = model.residual ? less_centre : RowStep();
+    const RowStep step = residual ? less_centre : RowStep();
     DrawnSource source(rows, drawn.numbers, step, resources);
     return Codec::train(code, source, seed, resources);
   });

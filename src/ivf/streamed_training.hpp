@@ -10,7 +10,6 @@
 #include <kith/resources.hpp>
 
 #include "core/random.hpp"
-#include "ivf/ivf_model.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
@@ -26,8 +25,14 @@ bool sample_fits(int64_t rows, int64_t cols, const Resources& resources);
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
                                     const CounterRng& rng, const Resources& resources);
 
-// A code for up to `most` rows drawn from `rows`, less the model's centres where it is residual.
-std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const IvfModel& model, RowSource& rows,
+// What a code is trained for: vectors as they are, or less their centre by the metric.
+struct CodedVectors {
+  MatrixView centres;  // none: vectors as they are
+  Metric metric = Metric::l2;
+};
+
+// A code for up to `most` rows drawn from `rows`.
+std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const CodedVectors& vectors, RowSource& rows,
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources);
 

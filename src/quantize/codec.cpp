@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
@@ -41,22 +43,24 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
                                           const Resources& resources) {
   const DefaultFloatMode mode;
   const CodeFormat format = spec.format_for(rows.info().cols);
-  switch (format.kind) {
-    case CodeKind::stored: return from_parts(format, {}, resources);
-    case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources), resources);
-    default: break;
-  }
   const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
-  return naming_host_limit(needed, resources,
-                           [&] { return from_parts(format, train_product(format, rows, seed, resources), resources); });
+  const auto values = [&]() -> std::vector<float> {
+    switch (format.kind) {
+      case CodeKind::stored: return {};
+      case CodeKind::scalar: return train_scalar(rows, resources);
+      default: return train_product(format, rows, seed, resources);
+    }
+  };
+  return naming_host_limit(needed, resources, [&] { return from_parts(format, values(), resources); });
 }
 
 int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads) {
   const CodeFormat format = spec.format_for(rows.cols);
+  const int64_t made = CodecTables::bytes_for(format);
   switch (format.kind) {
-    case CodeKind::stored: return 0;
-    case CodeKind::scalar: return scalar_training_bytes(rows, threads);
-    default: return product_training_bytes(format, rows, threads);
+    case CodeKind::stored: return made;
+    case CodeKind::scalar: return std::max(made, scalar_training_bytes(rows, threads));
+    default: return std::max(made, product_training_bytes(format, rows, threads));
   }
 }
 

@@ -113,17 +113,17 @@ TEST(IndexLimit, TransformedQueriesOfARangeComeInPieces) {
 }
 
 TEST(IndexLimit, TrainingUnderALimitGivesTheSameIndex) {
-  const auto rows = make_floats(Shape::gaussian, 40000, 32, 5);  // 5 MB
+  const auto rows = make_floats(Shape::gaussian, 12000, 32, 5);  // 1.5 MB
   const testing::TemporaryDirectory directory;
   write_vectors(directory.path("rows.fbin"), rows.view());
   const VectorFile file(directory.path("rows.fbin"));
-  for (const char* const factory : {"IVF200,PQ8", "IVF200,SQ8", "IVF64,Flat", "PQ8", "PCA16,IVF64,PQ4x4,Refine(SQ8)"}) {
+  for (const char* const factory : {"IVF40,PQ8x6", "IVF40,SQ8", "IVF40,Flat", "PQ4x7", "PCA16,IVF40,PQ4x4,Refine(SQ8)"}) {
     for (const Metric metric : {Metric::l2, Metric::cosine}) {
       SCOPED_TRACE(factory);
       Index free(factory, {.metric = metric, .seed = 2});
       free.train(rows.view(), on_cpu());
       Index limited(factory, {.metric = metric, .seed = 2});
-      limited.train(file, on_cpu(4 << 20));
+      limited.train(file, on_cpu(3 << 20));
       free.save(directory.path("free"), on_cpu());
       limited.save(directory.path("limited"), on_cpu());
       EXPECT_TRUE(directory.read("free") == directory.read("limited"));
@@ -133,7 +133,7 @@ TEST(IndexLimit, TrainingUnderALimitGivesTheSameIndex) {
 
 TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
   const auto rows = make_floats(Shape::gaussian, 20000, 32, 5);
-  for (const char* const factory : {"IVF100,PQ8", "PQ16", "IVF100,SQ8"}) {
+  for (const char* const factory : {"IVF40,PQ8x6", "PQ16x6", "IVF40,SQ8"}) {
     Index index(factory);
     int64_t limit = 50000;
     for (int tries = 0;; ++tries) {
