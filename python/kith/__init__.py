@@ -48,10 +48,12 @@ from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
+from kith._metrics import Metric
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
+from kith._recall import recall
 from kith._search import Neighbors
 from kith._transform import OPQ, PCA, RandomRotation, Transform
 
@@ -66,6 +68,7 @@ __all__ = [
     "Info",
     "KMeans",
     "KnnGraph",
+    "Metric",
     "Neighbors",
     "OPQ",
     "PCA",
@@ -84,6 +87,7 @@ __all__ = [
     "range_search",
     "read_faiss",
     "read_vectors",
+    "recall",
     "write_faiss",
     "write_vectors",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,10 @@ from kith import _kith
 from kith._arrays import Array, Vectors, VectorsLike, as_base, to_numpy
 from kith._device_arrays import device_number, on_device
 from kith._libraries import library_of
+from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
-
-
-_METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming")
 
 
 class KnnGraph:
@@ -42,17 +40,15 @@ class KnnGraph:
         Ids that are no integers, distances that are no real numbers, arrays of two libraries.
     """
 
-    def __init__(self, ids: Array, distances: Array, metric: str = "l2") -> None:
+    def __init__(self, ids: Array, distances: Array, metric: Metric = "l2") -> None:
         self._take(ids, distances, metric)
         if not on_device(self._ids):
             self.validate()
 
-    def _take(self, ids: Array, distances: Array, metric: str) -> None:
+    def _take(self, ids: Array, distances: Array, metric: Metric) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
-        self._metric = text(metric, "metric")
-        if metric not in _METRICS:
-            raise ValueError(f"metric is {metric!r}; it must be one of {', '.join(_METRICS)}")
+        self._metric = cast(Metric, metric_name(metric))
         if len(self._ids.shape) != 2 or tuple(self._ids.shape) != tuple(self._distances.shape):
             shapes = tuple(self._ids.shape), tuple(self._distances.shape)
             raise ValueError(f"ids are {shapes[0]} and distances {shapes[1]}; both must be (rows, k)")
@@ -67,7 +63,7 @@ class KnnGraph:
             )
 
     @classmethod
-    def _found(cls, ids: Array, distances: Array, metric: str) -> KnnGraph:
+    def _found(cls, ids: Array, distances: Array, metric: Metric) -> KnnGraph:
         """Of what a search found, which need not be looked at."""
         graph = cls.__new__(cls)
         graph._take(ids, distances, metric)
@@ -98,7 +94,7 @@ class KnnGraph:
         return int(self._ids.shape[1])
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric's name."""
         return self._metric
 
@@ -184,7 +180,7 @@ class KnnGraph:
 def knn_graph(
     x: VectorsLike,
     k: SupportsIndex = 15,
-    metric: str = "l2",
+    metric: Metric = "l2",
     method: str = "auto",
     *,
     device: str = "auto",
@@ -237,7 +233,7 @@ def knn_graph(
            [2, 1]])
     """
     number = whole_number(k, "k")
-    name, way = text(metric, "metric"), text(method, "method")
+    name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         rows, _, _ = as_base(x, "x", name, options.stream)
@@ -246,7 +242,7 @@ def knn_graph(
             return _kith.knn_graph(matrix, number, name, way, finite, options, given)
 
         found = fresh_neighbors(step, x, rows, number, options)
-    return KnnGraph._found(found.ids, found.distances, name)
+    return KnnGraph._found(found.ids, found.distances, cast(Metric, name))
 
 
 def _check(ids: npt.NDArray[np.int64]) -> None:

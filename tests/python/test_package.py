@@ -18,7 +18,7 @@ import kith
 
 def test_info():
     info = kith.info()
-    assert info["version"] == kith.__version__ == metadata.version("kith")
+    assert info["version"] == kith.__version__ == metadata.version("kithnn")
     assert info["threads"] >= 1 and info["memory"] > 0 and info["memory_free"] > 0
     assert isinstance(info["cpu"], str) and isinstance(info["instruction_set"], str) and info["instruction_set"]
     assert isinstance(info["built_with_cuda"], bool) and isinstance(info["cuda_devices"], list)
@@ -32,9 +32,9 @@ def test_info():
 def test_everything_public_is_documented():
     for name in kith.__all__:
         thing = getattr(kith, name)
-        if name != "__version__":
+        if name not in ("__version__", "Metric"):  # a str, and an alias of one
             assert inspect.getdoc(thing), name
-    for documented in (kith.Index, kith.KnnGraph):
+    for documented in (kith.Index, kith.KnnGraph, kith.RangeNeighbors):
         for name, member in inspect.getmembers(documented):
             if not name.startswith("_"):
                 assert inspect.getdoc(member), name
@@ -76,6 +76,17 @@ def test_mypy_is_content(mypy):
 
 def test_mypy_sees_mistakes(mypy, tmp_path):
     program = tmp_path / "mistake.py"
-    program.write_text("import kith\nneighbours: str = kith.knn([[1.0]], [[1.0]], k='ten')\n")
+    program.write_text(
+        "import kith\n"
+        "import numpy as np\n"
+        "x = np.zeros((3, 2), np.float32)\n"
+        "kith.knn(x, x, k='ten')\n"
+        "kith.knn(x, x, metric='euclidian')\n"
+        "kith.Index(metric='L2')\n"
+        "name: str = kith.knn(x, x).ids\n"
+        "kith.knn(x, x, metric='euclidean', threads=2)\n"
+    )
     checked = mypy(str(program))
-    assert '"Neighbors"' in checked.stdout and '"k"' in checked.stdout, checked.stdout
+    wrong = [line.split(":")[1] for line in checked.stdout.splitlines() if ": error:" in line]
+    assert wrong == ["4", "5", "6", "7"], checked.stdout
+    assert 'expected "ndarray' in checked.stdout or '"ndarray' in checked.stdout  # numpy's, not Any
