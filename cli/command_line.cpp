@@ -5,9 +5,12 @@
 #include <kith/version.hpp>
 
 #include "byte_size.hpp"
+#include "command_help.hpp"
 #include "convert_command.hpp"
 #include "eval_command.hpp"
+#include "core/nearest_name.hpp"
 #include "exit_codes.hpp"
+#include "head_command.hpp"
 #include "index_commands.hpp"
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
@@ -22,6 +25,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kith::cli {
 namespace {
@@ -38,6 +42,8 @@ struct Typed {
 
   RunOptions run;
   InfoOptions info;
+  HeadOptions head;
+  std::string shell;
   KnnOptions knn;
   KMeansOptions kmeans;
   std::string init;
@@ -167,6 +173,24 @@ void add_run_options(CLI::App& command, Typed& typed) {
   add_output_options(command, typed);
 }
 
+CLI::App* add_head(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("head", "Show some rows of a file as numbers");
+  command->add_option("FILE", typed.head.file, "File of vectors or ids, in any format")->required()->type_name("FILE");
+  command->add_option("--rows", typed.head.rows, "FIRST:END, the end left out; 7 is row 7 alone")->type_name("RANGE");
+  command->add_option("--columns", typed.head.columns, "Values of a row to show; 0: all")
+      ->check(decimal())
+      ->type_name("N");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_completion(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("completion", "Print a script that lets a shell complete commands and options");
+  command->add_option("SHELL", typed.shell, "bash, zsh or fish")->required()->type_name("NAME");
+  return command;
+}
+
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
   command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
@@ -196,6 +220,8 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->type_name("X");
   add_metric(*command, typed);
   add_filter(*command, typed.range.filter);
+  command->add_flag("--without-self", typed.range.without_self,
+                    "For a file searched for its own rows: query i does not find row i");
   command->add_option("--out-offsets", typed.range.out_offsets, "Where each query's rows begin: a column of ids")
       ->required()
       ->type_name("FILE");
@@ -483,6 +509,38 @@ void interpret(Typed& typed) {
   }
 }
 
+std::vector<CommandHelp> describe_commands(const CLI::App& app, const std::string& path) {
+  CommandHelp help{path, app.get_description(), {}, !path.empty() && !app.get_subcommands(nullptr).empty()};
+  for (const CLI::Option* option : app.get_options()) {
+    OptionHelp entry;
+    for (const std::string& name : option->get_snames()) entry.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) entry.names.push_back("--" + name);
+    entry.operand = entry.names.empty();
+    if (entry.operand) entry.names.push_back(option->get_name());
+    if (option->get_items_expected_max() > 0) entry.value = option->get_type_name();
+    entry.text = option->get_description();
+    entry.required = option->get_required();
+    help.options.push_back(std::move(entry));
+  }
+  std::vector<CommandHelp> commands{std::move(help)};
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string below = path.empty() ? command->get_name() : path + " " + command->get_name();
+    for (CommandHelp& found : describe_commands(*command, below)) commands.push_back(std::move(found));
+  }
+  return commands;
+}
+
+// The help of every command ends with a line that works.
+void add_examples(CLI::App& app, const std::string& path) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string below = path.empty() ? command->get_name() : path + " " + command->get_name();
+    if (const std::string example = example_of(below); !example.empty()) {
+      command->footer(fmt::format("Example:\n  {}", example));
+    }
+    add_examples(*command, below);
+  }
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& name) {
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
@@ -490,6 +548,27 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   }
   const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
   return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
+}
+
+// The first option on the line that the command does not have; empty for none.
+std::string unknown_option(const CLI::App& command, int first, int argc, const char* const* argv) {
+  for (int i = first; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") break;
+    const std::string name(argument.substr(0, argument.find('=')));
+    if (name.starts_with("--") && command.get_option_no_throw(name) == nullptr) return name;
+  }
+  return "";
+}
+
+std::string unknown_option_text(const CLI::App& command, const std::string& name, const std::string& path) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  }
+  const std::string_view nearest = nearest_name(name, known);
+  if (nearest.empty()) return fmt::format("kith {}has no option {}; see kith {}--help", path, name, path);
+  return fmt::format("kith {}has no option {}; did you mean {}? See kith {}--help", path, name, nearest, path);
 }
 
 // An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
@@ -517,6 +596,9 @@ void refuse_empty_values(CLI::App& app) {
   if (has_commands && depth > 1) {
     throw UsageError(fmt::format("kith {}needs one of its commands; see kith {}--help", path, path));
   }
+  if (const std::string name = unknown_option(*at, depth, argc, argv); !name.empty()) {
+    throw UsageError(unknown_option_text(*at, name, path));
+  }
   throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
 
@@ -528,8 +610,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("kith {}", version()));
   app.option_defaults()->always_capture_default();
   app.require_subcommand(0, 1);
-  app.footer("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.");
+  app.footer(
+      fmt::format("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.\n\n"
+                  "Example:\n  {}",
+                  example_of("")));
   const CLI::App* info = add_info(app, typed);
+  const CLI::App* head = add_head(app, typed);
   const CLI::App* knn = add_knn(app, typed);
   const CLI::App* range = add_range(app, typed);
   const CLI::App* kmeans = add_kmeans(app, typed);
@@ -539,7 +625,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* train = add_train(app, typed);
   const CLI::App* encode = add_encode(app, typed);
   const CLI::App* decode = add_decode(app, typed);
+  const CLI::App* completion = add_completion(app, typed);
+  const CLI::App* manual = app.add_subcommand("manual", "Print the manual page, for man");
   refuse_empty_values(app);
+  add_examples(app, "");
 
   CommandLine line;
   try {
@@ -554,6 +643,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     refuse_line(app, argc, argv, error);
   }
   if (app.get_subcommands().empty()) throw UsageError(fmt::format("no command was given\n\n{}", app.help()));
+  if (completion->parsed() || manual->parsed()) {
+    const std::vector<CommandHelp> commands = describe_commands(app, "");
+    line.answer = manual->parsed() ? manual_page(commands, std::string(version())) : completion_script(typed.shell, commands);
+    return line;
+  }
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
@@ -564,6 +658,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (!computes) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
+  if (head->parsed()) line.command = [typed] { return run_head(typed.head, typed.run); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
   if (range->parsed()) line.command = [typed] { return run_range(typed.range, typed.run); };
   if (kmeans->parsed()) line.command = [typed] { return run_kmeans(typed.kmeans, typed.run); };

@@ -3,11 +3,10 @@
 #include <kith/error.hpp>
 
 #include "core/name_table.hpp"
+#include "core/nearest_name.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,38 +43,15 @@ constexpr std::pair<std::string_view, std::string_view> kHints[] = {
     {"minkowski", "it is l1, l2 or linf for p = 1, 2 or infinity; other p are not offered"},
 };
 
-// How many letters must be changed, added or dropped to get from one name to the other.
-size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 // What a name that is not known may have been meant for; empty for no idea.
 std::string hint_for(std::string_view name) {
   for (const auto& [elsewhere, hint] : kHints) {
     if (name == elsewhere) return std::string(hint);
   }
-  std::string_view nearest;
-  size_t fewest = 3;  // two slips of the pen, no more
-  const auto consider = [&](std::string_view known) {
-    const size_t edits = edits_between(name, known);
-    if (edits < fewest && edits * 2 < known.size()) {
-      fewest = edits;
-      nearest = known;
-    }
-  };
-  for (const auto& entry : kNames.entries) consider(entry.second);
-  for (const auto& entry : kAliases) consider(entry.first);
+  std::vector<std::string_view> known;
+  for (const auto& entry : kNames.entries) known.push_back(entry.second);
+  for (const auto& entry : kAliases) known.push_back(entry.first);
+  const std::string_view nearest = nearest_name(name, known);
   return nearest.empty() ? "" : fmt::format("did you mean {}?", nearest);
 }
 
