@@ -20,7 +20,8 @@ Compressed, with lists of which a search looks at some::
     index = kith.load("base.kith")
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`. How good found neighbours are: `recall`; what they look like: `show`. Codes of vectors:
+`ProductQuantizer`, `ScalarQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -55,6 +56,7 @@ from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._recall import recall
 from kith._search import Neighbors
+from kith._show import show
 from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
@@ -88,6 +90,7 @@ __all__ = [
     "read_faiss",
     "read_vectors",
     "recall",
+    "show",
     "write_faiss",
     "write_vectors",
 ]
