@@ -1,6 +1,7 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "kernels/lists/list_tiles.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,7 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   constexpr int64_t kFewestRows = 64;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
-  shape.engine = cpu.amx ? ListEngine::tiles : ListEngine::panels;
+  shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
   shape.few_queries = std::min(most_for_tables(model, cpu), queries);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =

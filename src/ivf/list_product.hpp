@@ -5,7 +5,7 @@
 // A piece is decoded once for all queries that were loaded. One thread's; each has its own.
 //
 //   panels  f32 (kernels/panels), on every processor
-//   tiles   bf16 on AMX (kernels/lists/list_tiles_amx.hpp)
+//   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
 //   tables  product codes for few queries: nothing is decoded (kernels/lists/code_tables.hpp)
 #pragma once
 

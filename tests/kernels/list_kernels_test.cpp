@@ -2,7 +2,7 @@
 #include "kernels/forced_target.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
-#include "kernels/lists/list_tiles_amx.hpp"
+#include "kernels/lists/list_tiles.hpp"
 #include "kernels/lists/rank_value.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "reference/data.hpp"
@@ -170,7 +170,7 @@ TEST(ListKernels, TablesThatAreEqualOrNotFiniteHaveNoBytes) {
   EXPECT_EQ(round_code_tables(format, tables.data(), bytes.data()).step, 0);
 }
 
-#if defined(KITH_X86)
+#if defined(KITH_X86) || defined(KITH_ARM)
 
 float rounded(float value) {
   const uint32_t bits = bits_of_float(value);
@@ -178,7 +178,7 @@ float rounded(float value) {
 }
 
 TEST(ListKernels, TilesMultiplyWhatWasRounded) {
-  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  if (!has_list_tiles(cpu_extensions())) GTEST_SKIP() << "this processor has no tiles";
   for (const int64_t cols : {1, 12, 31, 32, 64, 100, 130}) {
     for (const int64_t count : {1, 16, 17, 32}) {  // queries
       constexpr int64_t kRows = 75;
@@ -186,10 +186,11 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
       const auto rows = make_floats(Shape::gaussian, kRows, cols, 8);
       const auto origin = make_floats(Shape::gaussian, 1, cols, 9);
       const int64_t words = tile_words(cols);
-      std::vector<uint32_t> packed(static_cast<size_t>(kTileRows * words), 0u);
+      std::vector<uint32_t> rounded_queries(static_cast<size_t>(kHitQueries * words), 0u);
+      std::vector<uint32_t> packed(rounded_queries.size());
       for (int64_t q = 0; q < count; ++q) {
         const RoundedSums sums =
-            round_vector_amx(queries.row(q), origin.row(0), -2.0f, cols, packed.data() + q * words);
+            round_to_tile_words(queries.row(q), origin.row(0), -2.0f, cols, rounded_queries.data() + q * words);
         double squares = 0;
         double errors = 0;
         for (int64_t c = 0; c < cols; ++c) {
@@ -200,26 +201,31 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
         EXPECT_NEAR(sums.squares, squares, 1e-5 * squares);
         EXPECT_NEAR(sums.errors, errors, 1e-5 * errors);
       }
-      std::vector<uint32_t> panels(static_cast<size_t>(3 * kTileRows * words));
+      for (int64_t first = 0; first < count; first += kTileQueries) {
+        place_tile_queries(rounded_queries.data() + first * words, std::min(kTileQueries, count - first), words,
+                           packed.data() + first * words);
+      }
+      constexpr int64_t kPlaces = (kRows + kTileRows - 1) / kTileRows * kTileRows;
+      std::vector<uint32_t> panels(static_cast<size_t>(kPlaces * words));
       std::vector<uint32_t> vectors(static_cast<size_t>(kTileRows * words));
-      std::vector<float> terms(3 * kTileRows, 0.0f);
+      std::vector<float> terms(kPlaces, 0.0f);
       for (int64_t first = 0; first < kRows; first += kTileRows) {
         const int64_t here = std::min(kTileRows, kRows - first);
         for (int64_t i = 0; i < here; ++i) {
-          round_vector_amx(rows.row(first + i), nullptr, 1.0f, cols, vectors.data() + i * words);
+          round_to_tile_words(rows.row(first + i), nullptr, 1.0f, cols, vectors.data() + i * words);
           terms[static_cast<size_t>(first + i)] = static_cast<float>(first + i);
         }
-        place_panel_amx(vectors.data(), here, words, panels.data() + first * words);
+        place_tile_rows(vectors.data(), here, words, panels.data() + first * words);
       }
-      std::vector<float> limits(kTileRows, 30.0f);
+      std::vector<float> limits(kHitQueries, 30.0f);
       limits[0] = std::numeric_limits<float>::infinity();
       ListHits hits;
       hits.stride = ListHits::stride_for(kRows);
-      std::vector<float> values(static_cast<size_t>(kTileRows * hits.stride));
+      std::vector<float> values(static_cast<size_t>(kHitQueries * hits.stride));
       std::vector<uint32_t> numbers(values.size());
       hits.values = values.data();
       hits.rows = numbers.data();
-      scan_tiles_amx({packed.data(), count, panels.data(), terms.data(), kRows, cols, limits.data()}, hits);
+      scan_list_tiles({packed.data(), count, panels.data(), terms.data(), kRows, cols, limits.data()}, hits);
       for (int64_t q = 0; q < count; ++q) {
         int64_t at = 0;
         for (int64_t i = 0; i < kRows; ++i) {
@@ -247,7 +253,7 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
 }
 
 TEST(ListKernels, TilesGatherRoundedCodewords) {
-  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  if (!has_list_tiles(cpu_extensions())) GTEST_SKIP() << "this processor has no tiles";
   for (const int64_t width : {1, 2, 3, 4, 8, 16}) {
     for (const int bits : {4, 7, 8}) {
       constexpr int64_t kCount = 20;
@@ -266,8 +272,8 @@ TEST(ListKernels, TilesGatherRoundedCodewords) {
       const int64_t units = tile_words(given.format.cols);
       std::vector<uint32_t> vectors(static_cast<size_t>(kCount * units));
       std::vector<float> sums(kCount);
-      gather_words_amx(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units, vectors.data(),
-                       sums.data());
+      gather_tile_words(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units,
+                        vectors.data(), sums.data());
       for (int64_t i = 0; i < kCount; ++i) {
         const auto* const values = reinterpret_cast<const uint16_t*>(vectors.data() + i * units);
         double sum = 0;
