@@ -1,10 +1,12 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/list_tiles.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kith {
 namespace {
@@ -16,8 +18,13 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
 
 // Queries of a list up to which tables take less time than decoding it.
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
-  if (model.codec->format().kind != CodeKind::product || model.metric == Metric::cosine) return 0;
-  return cpu.vbmi && model.codec->format().bits == 8 ? 8 : 4;
+  const CodeFormat& format = model.codec->format();
+  if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
+  const CodeScreen screen = choose_code_screen(format, cpu);
+  if (screen == CodeScreen::none) return 4;
+  // Shuffles of 4 bits take less time than products, but for AMX's.
+  if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
+  return screen == CodeScreen::rows ? 8 : 6;
 }
 
 }  // namespace
@@ -29,10 +36,12 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
-  shape.few_queries = std::min(most_for_tables(model, cpu), queries);
+  const int64_t most = most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
+  shape.few_queries = std::min({most, queries, shape.query_block});
+  if (most >= shape.query_block) shape.engine = ListEngine::tables;
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
@@ -67,9 +76,12 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
 }
 
 int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  const int64_t many = shape.engine == ListEngine::tiles ? tile_list_product_bytes(shape, format.cols)
-                                                         : panel_list_product_bytes(shape, format.cols);
-  return many + (shape.few_queries > 0 ? table_list_product_bytes(shape, format) : 0);
+  const int64_t few = shape.few_queries > 0 ? table_list_product_bytes(shape, format) : 0;
+  switch (shape.engine) {
+    case ListEngine::tiles: return few + tile_list_product_bytes(shape, format.cols);
+    case ListEngine::tables: return few;
+    default: return few + panel_list_product_bytes(shape, format.cols);
+  }
 }
 
 }  // namespace kith

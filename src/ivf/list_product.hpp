@@ -6,7 +6,7 @@
 //
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
-//   tables  product codes for few queries: nothing is decoded (kernels/lists/code_tables.hpp)
+//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp)
 #pragma once
 
 #include <kith/resources.hpp>
@@ -27,7 +27,7 @@ namespace kith {
 enum class ListEngine : uint8_t { panels, tiles, tables };
 
 struct ListProductShape {
-  ListEngine engine = ListEngine::panels;  // for many queries of a list
+  ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
   int64_t few_queries = 0;                 // up to so many take tables
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries

@@ -61,6 +61,7 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
   hits_.values = hit_values_.data();
   hits_.rows = hit_rows_.data();
   hits_.stride = ListHits::stride_for(shape.piece_rows);
+  hits_.enough = context.kept == nullptr ? context.k : 0;  // rows that a filter leaves out precede nothing
 }
 
 int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {

@@ -17,21 +17,46 @@ using F32 = hn::ScalableTag<float>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 static_assert(kFloats <= 16);  // codes have at least 4 bits
 
+template <int64_t kCount>
+struct Columns {
+  static constexpr int64_t value = kCount;
+};
+
+// Adds some columns' products to what was there, or to zeros. The query's values stay in registers.
+template <int64_t kColumns>
+HWY_INLINE void fill_part(const float* query, const float* columns, float factor, const float* from, int64_t count,
+                          float* table) {
+  const F32 d;
+  hn::Vec<F32> values[kColumns];
+#pragma GCC unroll 8
+  for (int64_t c = 0; c < kColumns; ++c) values[c] = hn::Set(d, factor * query[c]);
+  for (int64_t w = 0; w < count; w += kFloats) {
+    auto sum = from == nullptr ? hn::Zero(d) : hn::LoadU(d, from + w);
+#pragma GCC unroll 8
+    for (int64_t c = 0; c < kColumns; ++c) sum = hn::MulAdd(values[c], hn::LoadU(d, columns + c * count + w), sum);
+    hn::StoreU(sum, d, table + w);
+  }
+}
+
 void FillCodeTables(const CodeFormat& format, const CodewordColumns& words, const float* query, float factor,
                     float* tables) {
-  const F32 d;
   const int64_t count = format.codewords();
   const int64_t width = format.part_cols();
   const float* squares = words.squares;
   const float* columns = words.values;
-  for (int64_t p = 0; p < format.parts; ++p, query += width, columns += width * count, tables += count) {
-    for (int64_t w = 0; w < count; w += kFloats) {
-      auto sum = squares == nullptr ? hn::Zero(d) : hn::LoadU(d, squares + p * count + w);
-      for (int64_t c = 0; c < width; ++c) {
-        sum = hn::MulAdd(hn::Set(d, factor * query[c]), hn::LoadU(d, columns + c * count + w), sum);
-      }
-      hn::StoreU(sum, d, tables + w);
-    }
+  for (int64_t p = 0; p < format.parts; ++p, columns += width * count, tables += count) {
+    const float* from = squares == nullptr ? nullptr : squares + p * count;  // what the next columns are added to
+    int64_t c = 0;
+    const auto add = [&](auto columns_of) {
+      constexpr int64_t kColumns = decltype(columns_of)::value;
+      fill_part<kColumns>(query + p * width + c, columns + c * count, factor, from, count, tables);
+      c += kColumns;
+      from = tables;
+    };
+    while (width - c >= 8) add(Columns<8>());
+    if (width - c >= 4) add(Columns<4>());
+    if (width - c >= 2) add(Columns<2>());
+    if (width - c >= 1) add(Columns<1>());
   }
 }
 

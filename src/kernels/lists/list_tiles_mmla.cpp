@@ -123,6 +123,8 @@ __attribute__((noinline)) void scan_tile(const TileScan& scan, int64_t query, in
       const bfloat16x8_t pair = vreinterpretq_bf16_u16(vld1q_u16(rows + 8 * r));
 #pragma GCC unroll 4
       for (int i = 0; i < kQueryPairs; ++i) sums[i][r] = vbfmmlaq_f32(sums[i][r], q[i], pair);
+      // Or else all rows are loaded first, and sums have no register left.
+      __asm__ volatile("" ::: "memory");
     }
   }
 
