@@ -2,6 +2,7 @@
 
 #include "core/divide.hpp"
 #include "kernels/lists/code_screen.hpp"
+#include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
 
 #include <algorithm>
@@ -42,6 +43,8 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
   shape.few_queries = std::min({most, queries, shape.query_block});
   if (most >= shape.query_block) shape.engine = ListEngine::tables;
+  // Those of one query's lists are filled together too.
+  if (shape.few_queries > 0) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }

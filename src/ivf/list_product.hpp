@@ -29,6 +29,7 @@ enum class ListEngine : uint8_t { panels, tiles, tables };
 struct ListProductShape {
   ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
   int64_t few_queries = 0;                 // up to so many take tables
+  int64_t table_queries = 0;               // tables filled together, of one list or several
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;                  // vectors loaded at a time
@@ -66,13 +67,24 @@ class ListTables {
   const CodeWords::Forms* const words_;
 };
 
+// Queries of a batch that probe one list.
+struct ListQueries {
+  const uint32_t* numbers = nullptr;
+  int64_t count = 0;
+  int64_t list = 0;
+
+  bool operator==(const ListQueries&) const = default;
+};
+
 class ListProduct {
  public:
   virtual ~ListProduct() = default;
 
-  // The queries with these numbers, for one list.
-  virtual void load_queries(const float* queries, const double* inverse_norms, const uint32_t* numbers, int64_t count,
-                            int64_t list) = 0;
+  // The queries of a list; tables take those of several lists together, as many as ListProductShape::table_queries.
+  virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
+                            int64_t count) = 0;
+  // The list whose queries are meant from now on, of those that were given.
+  virtual void use_list(int64_t) {}
   // Vectors of the same list.
   virtual void load_rows(const uint8_t* codes, int64_t count) = 0;
   virtual float offset(int64_t query) const = 0;

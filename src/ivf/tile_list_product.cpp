@@ -59,8 +59,8 @@ class TileListProduct final : public ListProduct {
         rounded_(kTileVectors * words_, "decoded vectors", resources),
         decoded_(kTileRows * cols_, "decoded vectors", resources) {}
 
-  void load_queries(const float* queries, const double* inverse_norms, const uint32_t* numbers, int64_t count,
-                    int64_t list) override {
+  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists, int64_t) override {
+    const auto [numbers, count, list] = lists[0];
     list_ = list;
     const bool differences = has_differences(tables_.kind());
     const float* const origin = differences ? tables_.origin(list) : nullptr;

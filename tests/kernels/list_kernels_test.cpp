@@ -121,7 +121,10 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           }
         }
         std::vector<float> tables(static_cast<size_t>(parts * words));
-        fill_code_tables(given.format, {columns.data(), nullptr}, query.row(0), -1.0f, tables.data());
+        std::vector<float> twice(2 * tables.size());
+        const float* const asked[3] = {query.row(0), query.row(0) + 0, query.row(0)};
+        float* const filled[3] = {twice.data(), twice.data() + tables.size(), tables.data()};
+        fill_code_tables(given.format, {columns.data(), nullptr}, asked, 3, -1.0f, filled);
         std::vector<float> values(kCount);
         sum_code_tables(given.format, tables.data(), given.codes.row(0), kCount, values.data());
         std::vector<uint8_t> bytes(tables.size());
