@@ -21,11 +21,10 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
   if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
-  const CodeScreen screen = choose_code_screen(format, cpu);
-  if (screen == CodeScreen::none) return 4;
+  if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
   if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
-  return screen == CodeScreen::rows ? 8 : 6;
+  return cpu.vbmi ? 8 : 6;
 }
 
 }  // namespace

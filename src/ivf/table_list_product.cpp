@@ -36,12 +36,11 @@ class TableListProduct final : public ListProduct {
         entries_(format_.parts * format_.codewords()),
         table_bytes_(screen_table_bytes(format_)),
         by_residual_(tables.model().residual),
-        screen_(choose_code_screen(format_, cpu_extensions())),
+        screens_(has_code_screen(format_, cpu_extensions())),
         sums_(shape.table_queries * entries_, "lookup tables", resources),
         bytes_(shape.table_queries * table_bytes_, "lookup tables", resources),
         facts_(shape.table_queries, "lookup tables", resources),
         moved_(kTablesTogether * cols_, "lookup tables", resources),
-        columns_(code_columns_bytes(format_, shape.piece_rows), "transposed codes", resources),
         steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
         values_(shape.piece_rows, "sums of codes", resources) {
     std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
@@ -65,7 +64,7 @@ class TableListProduct final : public ListProduct {
       firsts_.push_back(firsts_.back() + of_list.count);
     }
     fill(asked, tables, &waiting);
-    if (screen_ != CodeScreen::none) {
+    if (screens_) {
       for (int64_t i = 0; i < firsts_.back(); ++i) {
         facts_[i].rounded =
             round_code_tables(format_, sums_.data() + i * entries_, bytes_.data() + i * table_bytes_);
@@ -79,7 +78,6 @@ class TableListProduct final : public ListProduct {
   void load_rows(const uint8_t* codes, int64_t count) override {
     codes_ = codes;
     rows_ = count;
-    if (screen_ == CodeScreen::columns) transpose_codes(format_, codes, count, columns_.data());
   }
   float offset(int64_t query) const override { return facts_[first_ + query].offset; }
   float error(int64_t query) const override { return facts_[first_ + query].error; }
@@ -103,7 +101,7 @@ class TableListProduct final : public ListProduct {
       screened[screened_count++] = {bytes_.data() + (first + i) * table_bytes_,
                                     static_cast<uint16_t>(std::min(most, 65535.0)), rows, 0};
     }
-    screen(screened, screened_count);
+    screen_codes(format_, codes_, rows_, screened, screened_count);
     for (int64_t j = 0; j < screened_count; ++j) {
       add_up(first + numbers[j], limits[numbers[j]], screened[j].found, numbers[j], hits);
     }
@@ -144,23 +142,13 @@ class TableListProduct final : public ListProduct {
     const float most = limit + facts.error;
     // One more for the roundings of this line.
     if (most < kInfinity) return (static_cast<double>(most) - rounded.least) / rounded.step * (1 + 0x1p-40) + 1;
-    if (screen_ != CodeScreen::columns || hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
+    if (!has_code_sums(format_) || hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
     // Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have
     // values below their steps and one for each part, and keys within the error of these.
-    sum_code_columns(format_, columns_.data(), rows_, bytes_.data() + query * table_bytes_, steps_.data());
+    sum_codes(format_, codes_, rows_, bytes_.data() + query * table_bytes_, steps_.data());
     for (int64_t i = 0; i < rows_; ++i) values_[i] = static_cast<float>(steps_[i]);
     return static_cast<double>(rank_value(values_.data(), rows_, hits.enough)) + static_cast<double>(format_.parts) + 2 +
            2 * static_cast<double>(facts.error) / rounded.step * (1 + 0x1p-40);
-  }
-
-  void screen(ScreenQuery* queries, int64_t count) {
-    if (screen_ == CodeScreen::columns) return screen_code_columns(format_, columns_.data(), rows_, queries, count);
-#if defined(KITH_X86)
-    for (int64_t i = 0; i < count; ++i) {
-      queries[i].found =
-          screen_codes_vbmi(format_, queries[i].tables, codes_, rows_, queries[i].most, queries[i].rows);
-    }
-#endif
   }
 
   // The values of the first `count` rows of a query's hits, of which those within the limit stay.
@@ -198,12 +186,11 @@ class TableListProduct final : public ListProduct {
   const int64_t entries_;      // of a query's tables
   const int64_t table_bytes_;  // of the same rounded to bytes
   const bool by_residual_;
-  const CodeScreen screen_;
+  const bool screens_;
   HostArray<float> sums_;
   HostArray<uint8_t> bytes_;
   HostArray<QueryFacts> facts_;
   HostArray<float> moved_;       // queries less their centres, which wait for their tables
-  HostArray<uint8_t> columns_;  // the codes transposed
   HostArray<uint16_t> steps_;
   HostArray<float> values_;  // the same
   std::vector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
@@ -223,7 +210,7 @@ int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat
   const int64_t entries = format.parts * format.codewords();
   return shape.table_queries * (array_bytes<float>(entries) + array_bytes<uint8_t>(screen_table_bytes(format)) +
                               static_cast<int64_t>(sizeof(QueryFacts))) +
-         array_bytes<float>(kTablesTogether * format.cols + shape.piece_rows) + array_bytes<uint8_t>(code_columns_bytes(format, shape.piece_rows)) +
+         array_bytes<float>(kTablesTogether * format.cols + shape.piece_rows) +
          array_bytes<uint16_t>(round_up(shape.piece_rows, kColumnVectors));
 }
 

@@ -1,5 +1,6 @@
 #include "core/half.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "kernels/lists/list_tiles.hpp"
@@ -127,7 +128,7 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
         fill_code_tables(given.format, {columns.data(), nullptr}, asked, 3, -1.0f, filled);
         std::vector<float> values(kCount);
         sum_code_tables(given.format, tables.data(), given.codes.row(0), kCount, values.data());
-        std::vector<uint8_t> bytes(tables.size());
+        std::vector<uint8_t> bytes(static_cast<size_t>(screen_table_bytes(given.format)), 0);
         const ByteTables rounded = round_code_tables(given.format, tables.data(), bytes.data());
         ASSERT_GT(rounded.step, 0);
         std::vector<uint32_t> within;
@@ -149,14 +150,29 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           EXPECT_GE(rounded.least + (steps + static_cast<double>(parts) * 1.01) * rounded.step, exact);
           if (steps <= most) within.push_back(static_cast<uint32_t>(i));
         }
-#if defined(KITH_X86)
-        if (!cpu_extensions().vbmi || bits != 8) continue;
-        std::vector<uint32_t> found(kCount + 64);
-        found.resize(static_cast<size_t>(
-            screen_codes_vbmi(given.format, bytes.data(), given.codes.row(0), kCount, most, found.data())));
-        std::sort(found.begin(), found.end());
-        EXPECT_EQ(found, within) << parts << " parts";
-#endif
+        if (!has_code_screen(given.format, cpu_extensions())) continue;
+        constexpr int kQueries = 7;  // as many as four together, two, and one
+        std::vector<std::vector<uint32_t>> found(kQueries, std::vector<uint32_t>(kCount + 64));
+        ScreenQuery queries[kQueries];
+        for (int q = 0; q < kQueries; ++q) {
+          const auto others = static_cast<uint16_t>(q * 8192 % 65536);
+          queries[q] = {bytes.data(), q % 2 == 0 ? most : others, found[static_cast<size_t>(q)].data(), 0};
+        }
+        screen_codes(given.format, given.codes.row(0), kCount, queries, kQueries);
+        for (int q = 0; q < kQueries; q += 2) {
+          std::vector<uint32_t>& rows = found[static_cast<size_t>(q)];
+          rows.resize(static_cast<size_t>(queries[q].found));
+          std::sort(rows.begin(), rows.end());
+          EXPECT_EQ(rows, within) << parts << " parts, query " << q;
+        }
+        if (!has_code_sums(given.format)) continue;
+        std::vector<uint16_t> sums(kCount + kColumnVectors);
+        sum_codes(given.format, given.codes.row(0), kCount, bytes.data(), sums.data());
+        std::vector<uint32_t> below;
+        for (uint32_t i = 0; i < kCount; ++i) {
+          if (sums[i] <= most) below.push_back(i);
+        }
+        EXPECT_EQ(below, within) << parts << " parts";
       }
     }
   }

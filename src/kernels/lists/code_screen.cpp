@@ -21,7 +21,8 @@ using U16 = hn::Repartition<uint16_t, U8>;
 using Bytes = hn::Vec<U8>;
 using Words = hn::Vec<U16>;
 constexpr int64_t kBytes = hn::MaxLanes(U8());
-constexpr int64_t kBlock = 16;  // bytes that a shuffle stays within
+constexpr int64_t kBlock = 16;         // bytes that a shuffle stays within
+constexpr int64_t kPrefetched = 4096;  // bytes ahead
 static_assert(kColumnVectors % kBytes == 0);
 
 // Sixteen bytes of vectors that lie 16 * stride apart, one for each block of a register.
@@ -69,30 +70,48 @@ HWY_INLINE void transpose_sixteen(const uint8_t* codes, int64_t stride, int64_t 
   }
 }
 
-void TransposeCodes(int64_t bytes, const uint8_t* codes, int64_t count, uint8_t* columns) {
-  uint8_t padded[kColumnVectors * kBlock] = {};
-  for (int64_t first = 0; first < count; first += kColumnVectors, columns += kColumnVectors * bytes) {
-    const int64_t here = std::min(kColumnVectors, count - first);
-    for (int64_t b = 0; b < bytes; b += kBlock) {
-      const int64_t group = std::min(kBlock, bytes - b);
-      const uint8_t* from = codes + first * bytes + b;
-      int64_t stride = bytes;
-      if (here < kColumnVectors || group < kBlock) {
-        for (int64_t i = 0; i < here; ++i) {
-          std::memcpy(padded + i * kBlock, from + i * bytes, static_cast<size_t>(group));
-        }
-        from = padded;
-        stride = kBlock;
+// Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code.
+void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, uint8_t* columns) {
+  // Codes are read once, from memory: the next ones are on their way.
+  for (int64_t ahead = 0; ahead < kColumnVectors * bytes; ahead += 64) {
+    __builtin_prefetch(codes + kPrefetched + ahead);
+  }
+  uint8_t padded[kColumnVectors * kBlock];
+  for (int64_t b = 0; b < bytes; b += kBlock) {
+    const int64_t group = std::min(kBlock, bytes - b);
+    const uint8_t* from = codes + b;
+    int64_t stride = bytes;
+    if (count < kColumnVectors || group < kBlock) {
+      std::memset(padded, 0, sizeof padded);
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(padded + i * kBlock, from + i * bytes, static_cast<size_t>(group));
       }
-      for (int64_t i = 0; i < kColumnVectors; i += kBytes) {
-        transpose_sixteen(from + i * stride, stride, group, columns + b * kColumnVectors + i);
-      }
+      from = padded;
+      stride = kBlock;
+    }
+    for (int64_t i = 0; i < kColumnVectors; i += kBytes) {
+      transpose_sixteen(from + i * stride, stride, group, columns + b * kColumnVectors + i);
     }
   }
 }
 
-// Sums of 16 bits are of all bytes and of the odd ones, so that adding a part takes no shuffle.
+// Sums of 16 bits in two registers. NEON widens bytes as it adds them: the first half of the vectors, then the second.
+// Elsewhere sums are of all bytes and of the odd ones, so that adding a part takes no shuffle.
 using Sums = Words[2];
+#if HWY_ARCH_ARM_A64
+HWY_INLINE void add_bytes(Bytes looked_up, Sums& sums) {
+  const U16 d;
+  const hn::Half<U8> half;
+  sums[0] = hn::Add(sums[0], hn::PromoteTo(d, hn::LowerHalf(half, looked_up)));
+  sums[1] = hn::Add(sums[1], hn::PromoteTo(d, hn::UpperHalf(half, looked_up)));
+}
+HWY_INLINE Words least_of(const Sums& sums) { return hn::Min(sums[0], sums[1]); }
+HWY_INLINE void store_in_order(const Sums& sums, uint16_t* out) {
+  const U16 d;
+  hn::StoreU(sums[0], d, out);
+  hn::StoreU(sums[1], d, out + kBytes / 2);
+}
+#else
 HWY_INLINE void add_bytes(Bytes looked_up, Sums& sums) {
   const U16 d;
   const Words words = hn::BitCast(d, looked_up);
@@ -100,6 +119,11 @@ HWY_INLINE void add_bytes(Bytes looked_up, Sums& sums) {
   sums[1] = hn::Add(sums[1], hn::ShiftRight<8>(words));
 }
 HWY_INLINE Words even_sums(const Sums& sums) { return hn::Sub(sums[0], hn::ShiftLeft<8>(sums[1])); }
+HWY_INLINE Words least_of(const Sums& sums) { return hn::Min(even_sums(sums), sums[1]); }
+HWY_INLINE void store_in_order(const Sums& sums, uint16_t* out) {
+  hn::StoreInterleaved2(even_sums(sums), sums[1], U16(), out);
+}
+#endif
 
 // Vectors of kRegisters registers and kQueries queries: their sums over all pairs of 4-bit parts.
 template <int kQueries, int kRegisters>
@@ -119,7 +143,11 @@ HWY_INLINE void sum_nibbles(const uint8_t* columns, int64_t bytes, const uint8_t
     for (int r = 0; r < kRegisters; ++r) {
       const Bytes codes = hn::LoadU(d, columns + r * kBytes);
       low[r] = hn::And(codes, nibble);
+#if HWY_ARCH_ARM_A64
+      high[r] = hn::ShiftRight<4>(codes);
+#else
       high[r] = hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(U16(), codes))), nibble);
+#endif
     }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
@@ -136,75 +164,67 @@ HWY_INLINE void sum_nibbles(const uint8_t* columns, int64_t bytes, const uint8_t
 
 // The vectors of a register, from number `first` on, whose sums are not above the query's.
 HWY_INLINE void tell(const Sums& sums, int64_t first, int64_t count, ScreenQuery& query) {
-  const U16 d;
-  const Words most = hn::Set(d, query.most);
-  const Words even = even_sums(sums);
-  const auto passes = hn::Or(hn::Eq(hn::Min(even, most), even), hn::Eq(hn::Min(sums[1], most), sums[1]));
-  if (hn::AllFalse(d, passes)) return;
-  HWY_ALIGN uint16_t evens[kBytes / 2];
-  HWY_ALIGN uint16_t odds[kBytes / 2];
-  hn::Store(even, d, evens);
-  hn::Store(sums[1], d, odds);
+  HWY_ALIGN uint16_t values[kBytes];
+  store_in_order(sums, values);
   uint32_t* const rows = query.rows;
   int64_t found = query.found;
-  for (int64_t i = 0; i < kBytes / 2; ++i) {
-    rows[found] = static_cast<uint32_t>(first + 2 * i);
-    found += (evens[i] <= query.most) & (first + 2 * i < count);
-    rows[found] = static_cast<uint32_t>(first + 2 * i + 1);
-    found += (odds[i] <= query.most) & (first + 2 * i + 1 < count);
+  for (int64_t i = 0; i < kBytes; ++i) {
+    rows[found] = static_cast<uint32_t>(first + i);
+    found += (values[i] <= query.most) & (first + i < count);
   }
   query.found = found;
 }
 
+// One block of 64 vectors, from number `first` on.
 template <int kQueries>
-void screen_nibbles(const uint8_t* columns, int64_t bytes, int64_t count, ScreenQuery* queries) {
+HWY_INLINE void screen_nibbles(const uint8_t* columns, int64_t bytes, int64_t first, int64_t count,
+                               ScreenQuery* queries) {
   // Sums take two registers each: sixteen in all where there are 32 registers, eight where there are 16.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
   constexpr int kMost = 8 / kQueries;
 #else
   constexpr int kMost = 4 / kQueries;
 #endif
-  constexpr int kRegisters =
-      std::clamp<int>(kMost, 1, std::min<int>(4, static_cast<int>(kColumnVectors / kBytes)));
+  constexpr int kRegisters = std::clamp<int>(kMost, 1, std::min<int>(4, static_cast<int>(kColumnVectors / kBytes)));
+  const U16 d;
   const uint8_t* tables[kQueries];
   for (int q = 0; q < kQueries; ++q) tables[q] = queries[q].tables;
-  for (int64_t first = 0; first < count; first += kColumnVectors, columns += kColumnVectors * bytes) {
-    for (int64_t i = 0; i < kColumnVectors; i += kRegisters * kBytes) {
-      Sums sums[kQueries][kRegisters];
-      sum_nibbles<kQueries, kRegisters>(columns + i, bytes, tables, sums);
+  for (int64_t i = 0; i < kColumnVectors; i += kRegisters * kBytes) {
+    Sums sums[kQueries][kRegisters];
+    sum_nibbles<kQueries, kRegisters>(columns + i, bytes, tables, sums);
 #pragma GCC unroll 8
-      for (int q = 0; q < kQueries; ++q) {
+    for (int q = 0; q < kQueries; ++q) {
+      Words least = least_of(sums[q][0]);
 #pragma GCC unroll 4
-        for (int r = 0; r < kRegisters; ++r) tell(sums[q][r], first + i + r * kBytes, count, queries[q]);
-      }
+      for (int r = 1; r < kRegisters; ++r) least = hn::Min(least, least_of(sums[q][r]));
+      // Nearly always none passes.
+      if (HWY_LIKELY(hn::AllFalse(d, hn::Eq(hn::Min(least, hn::Set(d, queries[q].most)), least)))) continue;
+      for (int r = 0; r < kRegisters; ++r) tell(sums[q][r], first + i + r * kBytes, count, queries[q]);
     }
   }
 }
 
-void ScreenNibbles(int64_t bytes, const uint8_t* columns, int64_t count, ScreenQuery* queries, int64_t query_count) {
-  int64_t q = 0;
-  for (; q + 4 <= query_count; q += 4) screen_nibbles<4>(columns, bytes, count, queries + q);
-  if (q + 2 <= query_count) {
-    screen_nibbles<2>(columns, bytes, count, queries + q);
-    q += 2;
+void ScreenNibbles(int64_t bytes, const uint8_t* codes, int64_t count, ScreenQuery* queries, int64_t query_count) {
+  HWY_ALIGN uint8_t block[kColumnVectors * kMostByteParts / 2];
+  for (int64_t first = 0; first < count; first += kColumnVectors) {
+    TransposeBlock(bytes, codes + first * bytes, std::min(kColumnVectors, count - first), block);
+    int64_t q = 0;
+    for (; q + 4 <= query_count; q += 4) screen_nibbles<4>(block, bytes, first, count, queries + q);
+    if (q + 2 <= query_count) {
+      screen_nibbles<2>(block, bytes, first, count, queries + q);
+      q += 2;
+    }
+    if (q < query_count) screen_nibbles<1>(block, bytes, first, count, queries + q);
   }
-  if (q < query_count) screen_nibbles<1>(columns, bytes, count, queries + q);
 }
 
+// The sums of a block.
 void SumNibbles(int64_t bytes, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
-  const U16 d;
   const uint8_t* const one[1] = {tables};
-  HWY_ALIGN uint16_t evens[kBytes / 2];
-  HWY_ALIGN uint16_t odds[kBytes / 2];
   for (int64_t i = 0; i < kColumnVectors; i += kBytes) {
     Sums found[1][1];
     sum_nibbles<1, 1>(block + i, bytes, one, found);
-    hn::Store(even_sums(found[0][0]), d, evens);
-    hn::Store(found[0][0][1], d, odds);
-    for (int64_t j = 0; j < kBytes / 2; ++j) {
-      sums[i + 2 * j] = evens[j];
-      sums[i + 2 * j + 1] = odds[j];
-    }
+    store_in_order(found[0][0], sums + i);
   }
 }
 
@@ -215,60 +235,77 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kith {
 
-HWY_EXPORT(TransposeCodes);
+HWY_EXPORT(TransposeBlock);
 HWY_EXPORT(ScreenNibbles);
 HWY_EXPORT(SumNibbles);
 
-CodeScreen choose_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensions& cpu) {
-  if (format.kind != CodeKind::product || format.parts > kMostByteParts) return CodeScreen::none;
-  if (format.bits == 4) return CodeScreen::columns;
-  if (format.bits != 8) return CodeScreen::none;
+namespace {
+
+// Sums of a transposed block of codes of 4 bits, or of 8 on ARM.
+void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
 #if defined(KITH_ARM)
-  return CodeScreen::columns;
+  if (format.bits == 8) return sum_byte_columns_neon(format.parts, block, tables, sums);
+#endif
+  HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), block, tables, sums);
+}
+
+}  // namespace
+
+bool has_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensions& cpu) {
+  if (format.kind != CodeKind::product || format.parts > kMostByteParts) return false;
+  if (format.bits == 4) return true;
+#if defined(KITH_ARM)
+  return format.bits == 8;
 #else
-  return cpu.vbmi ? CodeScreen::rows : CodeScreen::none;
+  return format.bits == 8 && cpu.vbmi;
 #endif
 }
 
-void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* columns) {
-  HWY_DYNAMIC_DISPATCH(TransposeCodes)(format.bytes(), codes, count, columns);
+bool has_code_sums(const CodeFormat& format) {
+#if defined(KITH_ARM)
+  if (format.bits == 8) return true;
+#endif
+  return format.bits == 4;
 }
 
-void screen_code_columns(const CodeFormat& format, const uint8_t* columns, int64_t count, ScreenQuery* queries,
-                         int64_t query_count) {
-  if (format.bits == 4) {
-    return HWY_DYNAMIC_DISPATCH(ScreenNibbles)(format.bytes(), columns, count, queries, query_count);
+void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
+                  int64_t query_count) {
+#if defined(KITH_X86)
+  if (format.bits == 8) {
+    for (ScreenQuery* query = queries; query < queries + query_count; ++query) {
+      query->found = screen_codes_vbmi(format, query->tables, codes, count, query->most, query->rows);
+    }
+    return;
   }
+#endif
+  const int64_t bytes = format.bytes();
+  if (format.bits == 4) return HWY_DYNAMIC_DISPATCH(ScreenNibbles)(bytes, codes, count, queries, query_count);
+  alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
   uint16_t sums[kColumnVectors];
-  for (ScreenQuery* query = queries; query < queries + query_count; ++query) {
-    const uint8_t* block = columns;
-    int64_t found = query->found;
-    for (int64_t first = 0; first < count; first += kColumnVectors, block += kColumnVectors * format.bytes()) {
-      sum_code_columns(format, block, kColumnVectors, query->tables, sums);
-      const int64_t here = std::min(kColumnVectors, count - first);
+  for (int64_t first = 0; first < count; first += kColumnVectors) {
+    const int64_t here = std::min(kColumnVectors, count - first);
+    HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, here, block);
+    for (ScreenQuery* query = queries; query < queries + query_count; ++query) {
+      sum_block(format, block, query->tables, sums);
       uint16_t least = 0xFFFF;
       for (int64_t i = 0; i < kColumnVectors; ++i) least = std::min(least, sums[i]);
       if (least > query->most) continue;
+      int64_t found = query->found;
       for (int64_t i = 0; i < here; ++i) {
         query->rows[found] = static_cast<uint32_t>(first + i);
         found += sums[i] <= query->most;
       }
+      query->found = found;
     }
-    query->found = found;
   }
 }
 
-void sum_code_columns(const CodeFormat& format, const uint8_t* columns, int64_t count, const uint8_t* tables,
-                      uint16_t* sums) {
+void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums) {
+  const int64_t bytes = format.bytes();
+  alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
   for (int64_t first = 0; first < count; first += kColumnVectors) {
-    if (format.bits == 4) {
-      HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), columns, tables, sums + first);
-    } else {
-#if defined(KITH_ARM)
-      sum_byte_columns_neon(format.parts, columns, tables, sums + first);
-#endif
-    }
-    columns += kColumnVectors * format.bytes();
+    HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, std::min(kColumnVectors, count - first), block);
+    sum_block(format, block, tables, sums + first);
   }
 }
 

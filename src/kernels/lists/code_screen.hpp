@@ -1,15 +1,15 @@
 // Product codes looked up in registers: sums of a query's byte tables (code_tables.hpp) for many vectors at a time. They
 // are lower bounds, in steps; vectors whose sums stay below a limit are told, and nothing is said of their values.
 //
-//   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU                      screen_code_columns
-//   8 bits  a table of 256 bytes is sixteen registers of NEON, four lookups of four each  screen_code_columns
-//           or four registers of AVX-512, where VBMI looks up in two                      screen_codes_vbmi
+//   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU
+//   8 bits  a table of 256 bytes is sixteen registers of NEON, four lookups of four each, or four registers of AVX-512,
+//           where VBMI looks up in two
 //
-// Codes lie vector by vector; shuffles want the same byte of many vectors side by side. A piece of a list is transposed
-// once for all queries, but by VBMI, which does it in registers.
+// Codes lie vector by vector, and shuffles want the same byte of many vectors side by side: 64 vectors at a time are
+// transposed, for all queries.
 //
-// Cost, a vector and query: on a Neoverse V1 about 2 cycles for 32 parts of 4 bits and 6 for 16 of 8 bits; transposing
-// 16 bytes takes one.
+// Cost, a vector and query: on a Neoverse V1 about 3 cycles for 32 parts of 4 bits, half of it for four queries
+// together, and 8 for 16 parts of 8 bits; transposing 16 bytes takes two to three.
 #pragma once
 
 #include "core/cpu_extensions.hpp"
@@ -22,20 +22,8 @@ namespace kith {
 
 inline constexpr int64_t kColumnVectors = 64;  // transposed together
 
-enum class CodeScreen : uint8_t {
-  none,
-  columns,  // screen_code_columns
-  rows,     // screen_codes_vbmi
-};
-// For codes of this format on a CPU with these extensions.
-CodeScreen choose_code_screen(const CodeFormat& format, const CpuExtensions& cpu);
-
-// Of `count` codes as columns: the first byte of 64 vectors, their second byte, ... and so on for the next 64; any bytes
-// behind the last.
-constexpr int64_t code_columns_bytes(const CodeFormat& format, int64_t count) {
-  return round_up(count, kColumnVectors) * format.bytes();
-}
-void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, uint8_t* columns);
+// Whether codes of this format are looked up in registers on a CPU with these extensions.
+bool has_code_screen(const CodeFormat& format, const CpuExtensions& cpu);
 
 // Bytes of a query's tables: 4-bit parts are looked up in pairs, the last one, perhaps, with zeros.
 constexpr int64_t screen_table_bytes(const CodeFormat& format) {
@@ -45,21 +33,20 @@ constexpr int64_t screen_table_bytes(const CodeFormat& format) {
 struct ScreenQuery {
   const uint8_t* tables = nullptr;
   uint16_t most = 0;
-  uint32_t* rows = nullptr;  // those whose bytes add up to `most` or less, ascending; up to 64 more places are written
+  uint32_t* rows = nullptr;  // those whose bytes add up to `most` or less; up to 64 more places are written
   int64_t found = 0;
 };
-void screen_code_columns(const CodeFormat& format, const uint8_t* columns, int64_t count, ScreenQuery* queries,
-                         int64_t query_count);
+void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
+                  int64_t query_count);
 
-// The sums themselves.
-void sum_code_columns(const CodeFormat& format, const uint8_t* columns, int64_t count, const uint8_t* tables,
-                      uint16_t* sums);
+// The sums themselves, in whole blocks of kColumnVectors; where these are to be had.
+bool has_code_sums(const CodeFormat& format);
+void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums);
 
-// Rows whose bytes add up to `most` or less, in any order; up to 64 more places are written. Returns how many.
+// The parts of screen_codes for 8 bits: all of it with VBMI, in any order of the rows; on ARM the sums of a block of 64
+// vectors whose bytes lie column by column.
 int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
                           uint16_t most, uint32_t* rows);
-
-// The part of screen_code_columns and sum_code_columns for 8 bits on ARM: the sums of one block of 64 vectors.
 void sum_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 
 }  // namespace kith
