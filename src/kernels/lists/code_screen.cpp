@@ -21,8 +21,7 @@ using U16 = hn::Repartition<uint16_t, U8>;
 using Bytes = hn::Vec<U8>;
 using Words = hn::Vec<U16>;
 constexpr int64_t kBytes = hn::MaxLanes(U8());
-constexpr int64_t kBlock = 16;         // bytes that a shuffle stays within
-constexpr int64_t kPrefetched = 4096;  // bytes ahead
+constexpr int64_t kBlock = 16;  // bytes that a shuffle stays within
 static_assert(kColumnVectors % kBytes == 0);
 
 // Sixteen bytes of vectors that lie 16 * stride apart, one for each block of a register.
@@ -72,10 +71,6 @@ HWY_INLINE void transpose_sixteen(const uint8_t* codes, int64_t stride, int64_t 
 
 // Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code.
 void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, uint8_t* columns) {
-  // Codes are read once, from memory: the next ones are on their way.
-  for (int64_t ahead = 0; ahead < kColumnVectors * bytes; ahead += 64) {
-    __builtin_prefetch(codes + kPrefetched + ahead);
-  }
   uint8_t padded[kColumnVectors * kBlock];
   for (int64_t b = 0; b < bytes; b += kBlock) {
     const int64_t group = std::min(kBlock, bytes - b);
