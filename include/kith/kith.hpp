@@ -25,6 +25,7 @@
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 #include <kith/scalar_quantizer.hpp>
+#include <kith/smooth_paths.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>

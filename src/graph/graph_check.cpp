@@ -97,6 +97,11 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
   if (wrong < rows) throw_wrong_row(graph, wrong);
 }
 
+void check_row_count(int64_t rows) {
+  if (rows <= INT32_MAX) return;
+  throw Unsupported(fmt::format("a graph of {} rows; up to {} can be walked on at a time", rows, INT32_MAX));
+}
+
 void check_distance(Metric metric, std::string_view use) {
   if (!larger_is_nearer(metric)) return;
   throw InvalidArgument(fmt::format("{} is no distance, and {}; build the graph with cosine or l2", name_of(metric), use));
