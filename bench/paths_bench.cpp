@@ -12,7 +12,7 @@
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "graph/path/boruvka.hpp"
-#include "graph/path/row_blocks.hpp"
+#include "graph/row_blocks.hpp"
 #include "options.hpp"
 
 #include <algorithm>

@@ -24,6 +24,7 @@
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
+#include <kith/row_labels.hpp>
 #include <kith/scalar_quantizer.hpp>
 #include <kith/smooth_paths.hpp>
 #include <kith/vector_file.hpp>

@@ -14,6 +14,7 @@
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_labels.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
@@ -70,6 +71,17 @@ class KnnGraph {
 
   // What follows reads the graph on the host: one on a device is copied for it. Each first makes sure, as validate()
   // does, that ids are rows.
+
+  // How many rows have each row as their neighbour: int64, rows() of them.
+  KITH_EXPORT HostBuffer in_degrees(const Resources& resources = Resources()) const;
+  // Rows that edges join, taken both ways.
+  KITH_EXPORT RowLabels components(const Resources& resources = Resources()) const;
+
+  // Row i holds those whose neighbour it is; its neighbours and those; its neighbours whose neighbour it is. Where an edge
+  // and the one back tell two distances, the nearer one counts.
+  KITH_EXPORT CsrMatrix reversed(const Resources& resources = Resources()) const;
+  KITH_EXPORT CsrMatrix symmetric(const Resources& resources = Resources()) const;
+  KITH_EXPORT CsrMatrix mutual(const Resources& resources = Resources()) const;
 
   // Without the rows themselves and without padding.
   KITH_EXPORT CsrMatrix to_csr(const Resources& resources = Resources()) const;

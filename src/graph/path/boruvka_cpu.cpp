@@ -4,7 +4,7 @@
 // A part's least edge is found by two minima, of the key and then of the two rows among edges with that key: neither
 // depends on who comes first.
 #include "graph/path/boruvka.hpp"
-#include "graph/path/row_blocks.hpp"
+#include "graph/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>

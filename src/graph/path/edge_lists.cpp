@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "graph/graph_check.hpp"
-#include "graph/path/row_blocks.hpp"
+#include "graph/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>

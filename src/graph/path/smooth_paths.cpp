@@ -8,7 +8,7 @@
 #include "graph/path/edge_lists.hpp"
 #include "graph/path/fewest_steps.hpp"
 #include "graph/path/merge_tree.hpp"
-#include "graph/path/row_blocks.hpp"
+#include "graph/row_blocks.hpp"
 
 #include <fmt/format.h>
 

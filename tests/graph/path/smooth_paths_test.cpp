@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "graph/path/boruvka.hpp"
-#include "graph/path/random_graphs.hpp"
+#include "graph/random_graphs.hpp"
 #include "reference/paths.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Graphs for tests of paths: whatever rows, neighbours and distances, with ties and parts as asked.
+// Graphs for tests: whatever rows, neighbours and distances, with ties and parts as asked.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -23,7 +23,7 @@ struct GraphShape {
 };
 
 // Rows have 0 to k neighbours.
-inline KnnGraph random_graph(const GraphShape& shape, uint64_t seed) {
+inline KnnGraph random_graph(const GraphShape& shape, uint64_t seed, Metric metric = Metric::l2) {
   const CounterRng draws(seed, 0);
   const CounterRng lengths(seed, 1);
   Neighbors neighbors(shape.rows, shape.k, on_cpu());
@@ -43,12 +43,13 @@ inline KnnGraph random_graph(const GraphShape& shape, uint64_t seed) {
       row.emplace_back(static_cast<float>(drawn), other);
     }
     std::sort(row.begin(), row.end());
+    if (larger_is_nearer(metric)) std::reverse(row.begin(), row.end());
     for (size_t j = 0; j < row.size(); ++j) {
       out.distances[i * shape.k + static_cast<int64_t>(j)] = row[j].first;
       out.ids[i * shape.k + static_cast<int64_t>(j)] = row[j].second;
     }
   }
-  return {std::move(neighbors), Metric::l2, on_cpu()};
+  return {std::move(neighbors), metric, on_cpu()};
 }
 
 // Row i has the neighbour i + 1, at the distance that `distance` tells.
