@@ -27,6 +27,7 @@
 #include <kith/row_labels.hpp>
 #include <kith/scalar_quantizer.hpp>
 #include <kith/smooth_paths.hpp>
+#include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
