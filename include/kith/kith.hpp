@@ -9,6 +9,8 @@
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>

@@ -88,6 +88,8 @@ class KnnGraph {
   // What umap-learn and cuML take as a precomputed graph: k + 1 columns, the row itself first at distance 0, in the
   // metric's unit. InvalidArgument for inner_product, which is no distance, and where a row has fewer than k others.
   KITH_EXPORT Neighbors to_umap(const Resources& resources = Resources()) const;
+  // The weights, 0 to 1, with which UMAP and scanpy join rows, symmetric; where to_umap() throws, so does this.
+  KITH_EXPORT CsrMatrix connectivities(const Resources& resources = Resources()) const;
 
  private:
   friend class GraphAccess;

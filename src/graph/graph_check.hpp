@@ -15,6 +15,9 @@ namespace kith {
 // Throws InvalidArgument that names the first wrong row. The graph is on the host.
 void check_graph(const KnnGraph& graph, const Resources& resources);
 
+// Throws InvalidArgument that names the first row with fewer than k neighbours, which `user` wants all.
+void check_full(const KnnGraph& graph, std::string_view user);
+
 // Throws Unsupported where rows have more than 31 bits.
 void check_row_count(int64_t rows);
 
