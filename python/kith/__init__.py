@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
-from kith._graph_report import GraphReport, GraphRound
+from kith._graph_report import GraphRecall, GraphReport, GraphRound
 from kith._index import Index, IndexInfo
 from kith._index_files import load, read_faiss, write_faiss
 from kith._info import CudaDevice, Info, info
@@ -64,6 +64,7 @@ __all__ = [
     "CorruptFileError",
     "CudaDevice",
     "DeviceArray",
+    "GraphRecall",
     "GraphReport",
     "GraphRound",
     "Index",

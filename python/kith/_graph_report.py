@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class GraphRecall(NamedTuple):
+    """How many of the true neighbours a graph has: `KnnGraph.measure_recall`."""
+
+    recall: float
+    """Of all k neighbours."""
+    standard_error: float
+    """Of `recall`; 0 where all rows were looked at."""
+    recall_at_10: float
+    """Of the 10 nearest, or of all where k is smaller."""
+    rows: int
+    """How many were looked at."""
 
 
 @dataclass(frozen=True)

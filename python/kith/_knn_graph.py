@@ -11,7 +11,7 @@ from kith import _kith
 from kith._arrays import Array, Vectors, VectorsLike, as_base, to_numpy
 from kith._device_arrays import device_number, on_device
 from kith._files import PathLike, path_bytes
-from kith._graph_report import GraphReport
+from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._options import calling, flag, text, whole_number
 from kith._progress import Progress
@@ -156,6 +156,38 @@ class KnnGraph:
         graph = KnnGraph(ids, distances, self._metric)
         graph._report = self._report
         return graph
+
+    def measure_recall(
+        self,
+        x: VectorsLike,
+        *,
+        rows: SupportsIndex = 1000,
+        seed: SupportsIndex = 0,
+        device: str = "auto",
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+    ) -> GraphRecall:
+        """How many of the true neighbours the graph has, measured on rows that are searched exactly.
+
+        A neighbour counts as found where its distance is not above that of the true k-th, so that ties count.
+
+        Parameters
+        ----------
+        x : array_like, (rows, dimension)
+            The vectors that the graph was built of. Those in a GPU's memory are copied to the host.
+        rows : int, default 1000
+            How many to look at; all where there are fewer.
+        seed : int, default 0
+            By which they are drawn.
+        device, threads, memory_limit
+            As in `knn`, for the search.
+        """
+        count, draw = whole_number(rows, "rows"), whole_number(seed, "seed")
+        if draw < 0:
+            raise ValueError(f"seed = {draw}; it must not be negative")
+        with calling(device, threads, memory_limit) as options:
+            vectors, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
+            return GraphRecall(*self._given().measure_recall(vectors, count, draw, options))
 
     def in_degrees(self) -> npt.NDArray[np.int64]:
         """How many rows have each row as their neighbour."""

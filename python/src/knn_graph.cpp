@@ -1,5 +1,6 @@
 // The k-NN graph of an array, in the caller's arrays or fresh ones; and what the library makes of a graph.
 #include <kith/graph_file.hpp>
+#include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
 
 #include "array.hpp"
@@ -98,6 +99,16 @@ nb::tuple to_umap(const GivenGraph& self, const CallOptions& options) {
       nb::ndarray<nb::numpy, nb::ndim<2>>(view.distances, 2, shape, owner, nullptr, nb::dtype<float>()).cast());
 }
 
+nb::tuple measured_recall(const GivenGraph& self, const VectorArray& x, int64_t rows, uint64_t seed,
+                          const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  const MatrixView view = view_of(x, "x");
+  const GraphRecall found = called(options, [&](const Resources& resources) {
+    return measure_recall(graph, view, {.rows = rows, .seed = seed}, resources);
+  });
+  return nb::make_tuple(found.recall, found.standard_error, found.recall_at_10, found.rows);
+}
+
 // Read-only arrays, which keep what was read or mapped.
 nb::tuple load(const nb::bytes& ids, const nb::bytes& distances, const std::string& metric,
                const CallOptions& options) {
@@ -152,6 +163,10 @@ void bind_knn_graph(nb::module_& module) {
            nb::sig("def connectivities(self, options: CallOptions) -> " KITH_PY_CSR))
       .def("to_umap", &to_umap, nb::arg("options"),
            nb::sig("def to_umap(self, options: CallOptions) -> " KITH_PY_PAIR))
+      .def("measure_recall", &measured_recall, nb::arg("x").noconvert(), nb::arg("rows"), nb::arg("seed"),
+           nb::arg("options"),
+           nb::sig("def measure_recall(self, x: " KITH_PY_VECTORS ", rows: int, seed: int, options: CallOptions) -> "
+                   "tuple[float, float, float, int]"))
       .def("save", &save, nb::arg("ids"), nb::arg("distances"), nb::arg("options"));
 }
 

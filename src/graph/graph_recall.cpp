@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace kith {
@@ -55,8 +56,7 @@ GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const Gra
   const Neighbors found = knn(queries.view(), x, {.k = k + 1, .metric = graph.metric()}, resources);
 
   const int64_t ten = std::min<int64_t>(k, 10);
-  double sum = 0;
-  double squares = 0;
+  std::vector<double> shares;
   double sum_of_ten = 0;
   for (int64_t i = 0; i < result.rows; ++i) {
     // Without the row itself, or without the last where its duplicates stand before it.
@@ -65,18 +65,17 @@ GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const Gra
       if (found.ids(i)[j] != rows[static_cast<size_t>(i)]) others.push_back(found.distances(i)[j]);
     }
     const int64_t row = rows[static_cast<size_t>(i)];
-    const double share = share_found(graph, row, others[static_cast<size_t>(k - 1)], k);
-    sum += share;
-    squares += share * share;
+    shares.push_back(share_found(graph, row, others[static_cast<size_t>(k - 1)], k));
     sum_of_ten += share_found(graph, row, others[static_cast<size_t>(ten - 1)], ten);
   }
   const auto count = static_cast<double>(result.rows);
-  result.recall = sum / count;
+  result.recall = std::accumulate(shares.begin(), shares.end(), 0.0) / count;
   result.recall_at_10 = sum_of_ten / count;
   if (result.rows > 1) {  // of a sample without replacement
-    const double variance = std::max(0.0, squares - sum * sum / count) / (count - 1);
+    double squares = 0;
+    for (const double share : shares) squares += (share - result.recall) * (share - result.recall);
     const double left = 1 - count / static_cast<double>(graph.rows());
-    result.standard_error = std::sqrt(variance / count * left);
+    result.standard_error = std::sqrt(squares / (count - 1) / count * left);
   }
   return result;
 }

@@ -154,6 +154,26 @@ def test_the_report(vectors):
     assert given == kith.GraphReport() and given.method == "given" and given.recall is None
 
 
+def test_measured_recall(vectors):
+    x = vectors(400, 5)
+    graph = kith.knn_graph(x, k=12)
+    assert graph.measure_recall(x) == kith.GraphRecall(1, 0, 1, 400)
+    worse = kith.KnnGraph(graph.ids[:, 3:], graph.distances[:, 3:])  # 9 of the 9 nearest should be there; 6 are
+    measured = worse.measure_recall(x, rows=100, seed=3)
+    assert measured.recall == pytest.approx(6 / 9) and measured.rows == 100 and measured == worse.measure_recall(x, rows=100, seed=3)
+    mixed = kith.KnnGraph(np.where(np.arange(400)[:, None] % 2, graph.ids[:, 3:], graph.ids[:, :9]),
+                          np.where(np.arange(400)[:, None] % 2, graph.distances[:, 3:], graph.distances[:, :9]))  # fmt: skip
+    measured = mixed.measure_recall(x, rows=100)
+    assert 0 < measured.standard_error < 0.03 and abs(measured.recall - 5 / 6) < 4 * measured.standard_error
+    for arguments, says in [({"rows": 0}, "rows = 0"), ({"seed": -1}, "seed = -1")]:
+        with pytest.raises(ValueError, match=says):
+            graph.measure_recall(x, **arguments)
+    with pytest.raises(ValueError, match="300 vectors and a graph of 400 rows"):
+        graph.measure_recall(x[:300])
+    with pytest.raises(ValueError, match="no neighbours"):
+        kith.knn_graph(x[:1], k=2).measure_recall(x[:1])
+
+
 def test_matrices_of_edges(vectors):
     graph = kith.knn_graph(vectors(90, 3), k=5)
     there = graph.to_csr().toarray()
