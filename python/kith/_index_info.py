@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kith._metrics import Metric
+
 
 @dataclass(frozen=True)
 class IndexInfo:
@@ -34,7 +36,7 @@ class IndexInfo:
     """
 
     factory: str
-    metric: str
+    metric: Metric
     trained: bool
     rows: int
     dimension: int
