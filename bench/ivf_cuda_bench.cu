@@ -2,8 +2,8 @@
 // device, in 4,096 lists; squared L2; lists, queries and results on the device; beside the floor of the hardware and
 // what other libraries take.
 //
-//   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16] [--runs N] [--probes N]
-//                  [--far N] [--out FILE]
+//   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16|PQ64] [--runs N] [--probes N]
+//                  [--far N] [--sample N] [--engine mma] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
@@ -124,13 +124,16 @@ struct Settings {
   int64_t runs = 7;
   int64_t probes = 0;
   int64_t far = 1;
+  int64_t sample = 0;
+  ProductEngine engine = ProductEngine::automatic;
   std::string only;
   std::string out;
 };
 
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
-                        {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--only", "--out"});
+                        {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
+                         "--only", "--out"});
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -139,6 +142,8 @@ Settings parse(int argc, char** argv) {
   settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
   settings.probes = options.number("--probes", settings.probes);
   settings.far = options.number("--far", settings.far);
+  settings.sample = options.number("--sample", settings.sample);
+  settings.engine = options.text("--engine") == "mma" ? ProductEngine::mma : ProductEngine::automatic;
   settings.only = options.text("--only");
   settings.out = options.text("--out");
   return settings;
@@ -261,6 +266,7 @@ class Bench {
   void run() {
     if (wanted("PQ8")) codes<16>("PQ8");
     if (wanted("PQ32")) codes<4>("PQ32");
+    if (settings_.only == "PQ64") codes<2>("PQ64");
     if (wanted("f32")) stored<float>("f32", DType::f32);
     if (wanted("f16")) stored<__half>("f16", DType::f16);
   }
@@ -407,6 +413,8 @@ class Bench {
     shape.lists = settings_.lists;
     shape.vectors = settings_.rows;
     shape.multiprocessors = device.multiprocessors;
+    shape.sample_every = static_cast<int>(settings_.sample);
+    task.engine = settings_.engine;
     const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
     const DeviceArray memory(bytes_of(plan.bytes));
     const DeviceArray packed(bytes_of(count * probes, 8));
@@ -458,8 +466,8 @@ class Bench {
     check(cudaMemcpy(&directly, directly_searched(memory.as<std::byte>()), 4, cudaMemcpyDeviceToHost));
     const double candidates = mean_candidates(memory, shape, plan);
     char text[100];
-    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, runs of %d, %.0f MB", candidates, directly,
-                  coarse_->failed(), static_cast<long long>(plan.values), plan.cut.run_rows,
+    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, 1 in %d, %.0f MB", candidates, directly,
+                  coarse_->failed(), static_cast<long long>(plan.values), plan.cut.sample_every,
                   static_cast<double>(plan.bytes) / 1e6);
     table_.line(line + text);
   }

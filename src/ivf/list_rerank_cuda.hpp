@@ -28,6 +28,7 @@ struct ListRerankTask {
   const ErrorBounds* worst = nullptr;  // of each query's estimates
   int64_t room = 0;                    // candidates that are not ruled out; queries with more are left
   const uint32_t* unsure = nullptr;
+  const float* reaches = nullptr;  // of each query that is not unsure, ties included; none: nothing is known
   FailedQueries left;             // written by the one, read by the other
   uint64_t* neighbors = nullptr;  // queries x k, sorted, padded
   int multiprocessors = 0;

@@ -103,6 +103,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   const double wider = reach + fabs(reach) * 0x1p-22;
   const float reach_out = wider < 1e37 ? static_cast<float>(wider) : HUGE_VALF;
   if (thread == 0) task.reaches[query] = reach_out;
+  if (!task.lists_candidates) return;
   if (thread < kMostFirstSlots && slots[thread].limit == 0.0f) {
     slots[thread].limit = value_limit(kind, slots[thread].bounds, reach_out);
   }

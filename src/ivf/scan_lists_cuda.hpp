@@ -1,9 +1,9 @@
 // The scan of inverted lists on matrix units: a list is decoded once for all the queries that visit it.
 //
-// An item is a run of a list's vectors and a group of its queries (probe_pairs_cuda.hpp). The queries, less the list's
-// centre, lie in shared memory as halves; a warp decodes 32 vectors at a time to halves in registers, which are the
-// matrix units' left operand, and multiplies them with eight queries at a time. The columns of a step of 16 are taken
-// in the order in which a lane's four values are neighbours, in both operands, so that decoding reads them at once.
+// An item is a run of a list's vectors and a group of its queries (scan_cut.hpp). The queries, less the list's centre,
+// lie in shared memory as halves (scan_queries_cuda.hpp); vectors are decoded to halves in registers
+// (scan_decoders_cuda.hpp), which are the matrix units' left operand. On Hopper products are those of warpgroups, 64
+// vectors with up to 64 queries at a time, elsewhere those of warps (scan_engines_cuda.hpp).
 //
 //   first pass   writes the estimate (list_bounds_cuda.hpp) of every pair of its items
 //   second pass  writes the vectors that the query's reach does not rule out, with bounds of their distance or key
@@ -13,6 +13,7 @@
 
 #include "ivf/device_lists_cuda.hpp"
 #include "ivf/probe_pairs_cuda.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -59,6 +60,7 @@ struct ScanListsTask {
   uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
   uint32_t* counter = nullptr;   // zeroed before
   int multiprocessors = 0;
+  ProductEngine engine = ProductEngine::automatic;
 };
 
 // The most queries of a group, and with that the shared memory of a block.

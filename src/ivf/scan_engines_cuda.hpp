@@ -1,0 +1,18 @@
+// The kernels that scan lists: one for each kind of matrix product. scan_lists_cuda.hpp chooses.
+#pragma once
+
+#include "ivf/scan_lists_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+namespace kith {
+
+inline constexpr int kNarrowQueries = 128;  // of a group, of vectors of up to 128 columns
+
+// Products of single warps. Any vectors that scan_group_queries() has a number for.
+void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream);
+
+// Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns.
+void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
+
+}  // namespace kith
