@@ -78,10 +78,10 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const double rows_of_list = mean / cut.sample_every;
   // Most lists whole: what the first pass does not keep of one is another item.
   const double kept_rows =
-      std::min((shape.slots == 1 ? 3 : 1.5) * rows_of_list + 64, static_cast<double>(kMostFirstValues) / 2);
+      std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64, static_cast<double>(kMostFirstValues) / 2);
   cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
   // A reach from so many vectors lets few of the other lists' pass.
-  const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 44 * k) / share;
+  const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 40 * k) / share;
   cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);

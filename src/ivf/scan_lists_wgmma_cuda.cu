@@ -100,7 +100,12 @@ class TileEnd {
         first_row_(item.first_row),
         queries_(queries),
         cosine_(task.lists.kind == KeyKind::cosine),
-        hits_(task, item, memory.queries, hits) {}
+        hits_(task, item, memory.queries, hits) {
+    if constexpr (kFirst) {
+      KITH_UNROLL
+      for (int j = 0; j < 2; ++j) eight_[j] = target(2 * (static_cast<int>(threadIdx.x) % 4) + j);
+    }
+  }
 
   __device__ bool cosine() const { return cosine_; }
 
@@ -121,13 +126,11 @@ class TileEnd {
       if constexpr (kFirst) {
         KITH_UNROLL
         for (int j = 0; j < 2; ++j) {
-          if (place + j >= queries_) continue;
-          const ScanQuery& query = memory_.queries[place + j];
-          float* const out = task_.values + static_cast<int64_t>(query.query) * task_.value_stride +
-                             query.value_start + first_row_ + row;
+          const Target to = eight == 0 && first_query == 0 ? eight_[j] : target(place + j);
+          if (to.values == nullptr) continue;
           KITH_UNROLL
           for (int i = 0; i < 2; ++i) {
-            if (row + 8 * i < rows_) out[8 * i] = query.bounds.estimate(sums[4 * eight + 2 * i + j]);
+            if (row + 8 * i < rows_) to.values[row + 8 * i] = fmaf(sums[4 * eight + 2 * i + j], to.scale, to.shift);
           }
         }
       } else {
@@ -150,8 +153,23 @@ class TileEnd {
   }
 
  private:
+  // Where the first pass's estimates of a query go; nowhere past the last query.
+  struct Target {
+    float* values;
+    float scale;
+    float shift;
+  };
+  __device__ Target target(int place) const {
+    if (place >= queries_) return {nullptr, 0, 0};
+    const ScanQuery& query = memory_.queries[place];
+    float* const values =
+        task_.values + static_cast<int64_t>(query.query) * task_.value_stride + query.value_start + first_row_;
+    return {values, query.bounds.scale, query.bounds.shift};
+  }
+
   const ScanListsTask& task_;
   const ScanMemory& memory_;
+  Target eight_[2];  // of the first eight queries: often there are no more
   uint32_t rows_;
   uint32_t first_row_;
   int queries_;
