@@ -4,7 +4,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "ivf/device_lists_cuda.hpp"
-#include "ivf/scan_units_cuda.hpp"
+#include "ivf/scan_units.hpp"
 
 #include <cuda_runtime_api.h>
 

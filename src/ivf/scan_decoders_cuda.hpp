@@ -1,12 +1,12 @@
 // How the scan of lists reads codes: four neighbouring columns of a vector as halves, by one thread, which has a unit of
-// every step of 16 columns (scan_units_cuda.hpp). A codec is one of these, or the general one. hold() is called for a
+// every step of 16 columns (scan_units.hpp). A codec is one of these, or the general one. hold() is called for a
 // vector ahead of its use; four() has no branch where all columns of the steps are there, so that loads go together.
 #pragma once
 
 #include "cuda/ptx.hpp"
 #include "ivf/decode_four_cuda.hpp"
 #include "ivf/device_lists_cuda.hpp"
-#include "ivf/scan_units_cuda.hpp"
+#include "ivf/scan_units.hpp"
 
 #include <cstddef>
 #include <cstdint>

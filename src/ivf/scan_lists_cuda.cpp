@@ -2,7 +2,7 @@
 
 #include "cuda/error.hpp"
 #include "ivf/scan_engines_cuda.hpp"
-#include "ivf/scan_units_cuda.hpp"
+#include "ivf/scan_units.hpp"
 
 namespace kith {
 namespace {

@@ -8,7 +8,7 @@
 #include "cuda/device_core.hpp"
 #include "ivf/decode_four_cuda.hpp"
 #include "ivf/scan_item_cuda.hpp"
-#include "ivf/scan_units_cuda.hpp"
+#include "ivf/scan_units.hpp"
 
 #include <cmath>
 #include <cstddef>
