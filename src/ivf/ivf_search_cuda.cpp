@@ -25,6 +25,7 @@ struct IvfWorkspace : WorkspaceLayout {
     worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
     zeroed = bytes;
     left = take(queries, sizeof(uint32_t));
+    crowded = take(plan.direct ? 0 : queries, sizeof(uint32_t));
     direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
     direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
     if (plan.direct) return;
@@ -40,7 +41,7 @@ struct IvfWorkspace : WorkspaceLayout {
     candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
   }
 
-  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, arrived = 0,
+  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, crowded = 0, arrived = 0,
           direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
           first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0;
 };
@@ -130,7 +131,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     stage = 0;
     mark();
     KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
-    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left
+    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left, crowded
 
     ListRerankTask rerank;
     rerank.lists = task.lists;
@@ -144,6 +145,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.kept = task.kept;
     rerank.unsure = words(at.unsure);
     rerank.left = {counters + 2, words(at.left)};
+    rerank.crowded = {counters + 3, words(at.crowded)};
     rerank.neighbors = task.neighbors + done * shape.k;
     rerank.multiprocessors = shape.multiprocessors;
     const DirectMemory direct{words(at.arrived), part(static_cast<uint64_t*>(nullptr), at.direct_parts),

@@ -22,84 +22,88 @@ struct DecoderInput {
   const std::byte* table;  // in shared memory: the codewords' halves
 };
 
+// Byte `number` of a word.
+__device__ inline uint32_t byte_of(uint32_t word, int number) {
+  return __byte_perm(word, 0, 0x4440u + static_cast<unsigned>(number));
+}
+
 // Codes of 8 bits for sub-vectors of a multiple of four columns, from a table in shared memory. Of a code a thread
 // holds the bytes that it needs, one for each step of 16 columns: they are asked for before the vectors of the tile
-// before are multiplied.
+// before are multiplied. kCodeBytes is that of codes of 128 columns that have a way of their own (8 or 32), or 0.
+template <int kCodeBytes>
 class WordDecoder {
  public:
   static constexpr bool kHasTable = true;
+  static constexpr bool kStaged = false;
+  static constexpr int kStages = 0;
+  static constexpr bool kAlwaysFull = kCodeBytes != 0;
+  static constexpr int kFixedBytes = kCodeBytes;
   struct Held {
     uint2 bytes;
   };
 
   __device__ explicit WordDecoder(const DecoderInput& input)
-      : table_(input.table + threadIdx.x % 4 * 8),
+      : table_(ptx::shared_address(input.table) + threadIdx.x % 4 * 8),
         cols_(static_cast<int>(input.lists.codec.format.cols)),
         fours_(static_cast<int>(input.lists.codec.format.part_cols()) / 4),
-        inverse_((65536 + fours_ - 1) / fours_) {
-    const bool all = cols_ == kNarrowSteps * 16;
-    layout_ = units_apart(input.lists.codec.format) ? Layout::apart
-              : all && fours_ == 4                  ? Layout::eight
-              : all && fours_ == 2                  ? Layout::sixteen
-              : fours_ == 1 && cols_ % 16 == 0      ? Layout::words
-                                                    : Layout::any;
+        apart_(units_apart(input.lists.codec.format)) {
+    ptx::keep_whole(table_);
   }
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
-    if (layout_ == Layout::apart) return {__ldg(reinterpret_cast<const uint2*>(code) + quarter)};
-    if (layout_ == Layout::eight) return {__ldg(reinterpret_cast<const uint2*>(code))};
-    if (layout_ == Layout::sixteen) {
-      const uint4 all = __ldg(reinterpret_cast<const uint4*>(code));
-      const unsigned select = 0x6420u + 0x1111u * (quarter / 2);
-      return {{__byte_perm(all.x, all.y, select), __byte_perm(all.z, all.w, select)}};
-    }
+    if (kCodeBytes == 8) return {__ldg(reinterpret_cast<const uint2*>(code))};
+    if (kCodeBytes == 32 || apart_) return {__ldg(reinterpret_cast<const uint2*>(code) + quarter)};
     Held held{{0, 0}};
+    const int inverse = (65536 + fours_ - 1) / fours_;
+    const bool words = fours_ == 1 && cols_ % 16 == 0;  // a step's four bytes
     KITH_UNROLL
     for (int step = 0; step < kNarrowSteps; ++step) {
       uint32_t byte = 0;
       const int unit = 4 * step + static_cast<int>(quarter);
       if (4 * unit < cols_) {
-        byte = layout_ == Layout::words
-                   ? __ldg(reinterpret_cast<const uint32_t*>(code) + step) >> (8 * quarter) & 255u
-                   : code[unit * inverse_ >> 16];  // right for fewer than 256 units
+        byte = words ? __ldg(reinterpret_cast<const uint32_t*>(code) + step) >> (8 * quarter) & 255u
+                     : code[unit * inverse >> 16];  // right for fewer than 256 units
       }
       (step < 4 ? held.bytes.x : held.bytes.y) |= byte << (8 * (step % 4));
     }
     return held;
   }
 
-  __device__ bool full(int steps) const { return cols_ == steps * 16; }
+  __device__ bool full(int steps) const { return kAlwaysFull || cols_ == steps * 16; }
 
   template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
     if (!kFull && 4 * (4 * step + static_cast<int>(threadIdx.x) % 4) >= cols_) return {0, 0};
-    const uint32_t number = (step < 4 ? held.bytes.x : held.bytes.y) >> (8 * (step % 4)) & 255u;
-    return *reinterpret_cast<const uint2*>(table_ + step * kTableStepBytes + number * 32);
+    const uint32_t number = byte_of(step < 4 ? held.bytes.x : held.bytes.y, step % 4);
+    return ptx::load_constant_8(table_ + number * 32 + static_cast<uint32_t>(step * kTableStepBytes));
   }
 
  private:
-  enum class Layout : uint8_t { apart, eight, sixteen, words, any };
-
-  const std::byte* table_;
+  uint32_t table_;
   int cols_;
   int fours_;
-  int inverse_;
-  Layout layout_;
+  bool apart_;
 };
 
 // The same for sub-vectors of two columns.
 class PairDecoder {
  public:
   static constexpr bool kHasTable = true;
+  static constexpr bool kStaged = false;
+  static constexpr int kStages = 0;
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
   struct Held {
     uint4 bytes;
   };
 
   __device__ explicit PairDecoder(const DecoderInput& input)
-      : table_(input.table + threadIdx.x % 4 * 8),
+      : table_(ptx::shared_address(input.table) + threadIdx.x % 4 * 8),
         parts_(static_cast<int>(input.lists.codec.format.parts)),
-        apart_(units_apart(input.lists.codec.format)) {}
+        apart_(units_apart(input.lists.codec.format)) {
+    ptx::keep_whole(table_);
+  }
 
   __device__ Held hold(const uint8_t* code) const {
     const unsigned quarter = threadIdx.x % 4;
@@ -118,20 +122,16 @@ class PairDecoder {
   template <bool kFull>
   __device__ uint2 four(const Held& held, int step) const {
     const uint32_t word = step < 2 ? held.bytes.x : step < 4 ? held.bytes.y : step < 6 ? held.bytes.z : held.bytes.w;
-    const std::byte* const at = table_ + step * kTableStepBytes;
+    const uint32_t at = table_ + static_cast<uint32_t>(step * kTableStepBytes);
     const int part = 2 * (4 * step + static_cast<int>(threadIdx.x) % 4);
     uint2 halves = {0, 0};
-    if (kFull || part < parts_) {
-      halves.x = *reinterpret_cast<const uint32_t*>(at + (word >> (16 * (step % 2)) & 255u) * 32);
-    }
-    if (kFull || part + 1 < parts_) {
-      halves.y = *reinterpret_cast<const uint32_t*>(at + (word >> (16 * (step % 2) + 8) & 255u) * 32 + 4);
-    }
+    if (kFull || part < parts_) halves.x = ptx::load_constant_4(at + byte_of(word, step % 2 * 2) * 32);
+    if (kFull || part + 1 < parts_) halves.y = ptx::load_constant_4(at + byte_of(word, step % 2 * 2 + 1) * 32 + 4);
     return halves;
   }
 
  private:
-  const std::byte* table_;
+  uint32_t table_;
   int parts_;
   bool apart_;
 };
@@ -141,6 +141,10 @@ template <typename Value>
 class StoredDecoder {
  public:
   static constexpr bool kHasTable = false;
+  static constexpr bool kStaged = false;
+  static constexpr int kStages = 0;
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
@@ -184,10 +188,60 @@ class StoredDecoder {
   bool subtracts_;
 };
 
+// The same from a copy in shared memory, which the copy engine makes while other vectors are multiplied: rows of a
+// multiple of 16 bytes.
+template <typename Value>
+class StagedDecoder {
+ public:
+  static constexpr bool kHasTable = false;
+  static constexpr bool kStaged = true;
+  static constexpr int kStages = sizeof(Value) == 4 ? 1 : 2;
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
+  struct Held {
+    const uint8_t* code;
+  };
+
+  __device__ explicit StagedDecoder(const DecoderInput& input)
+      : origin_(input.origin),
+        scale_(input.scale),
+        cols_(static_cast<int>(input.lists.codec.format.cols)),
+        subtracts_(input.lists.subtracts()) {}
+
+  __device__ Held hold(const uint8_t* code) const { return {code}; }
+  __device__ bool full(int steps) const { return cols_ == steps * 16; }
+
+  template <bool kFull>
+  __device__ uint2 four(const Held& held, int step) const {
+    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
+    if (!kFull && first >= cols_) return {0, 0};
+    FourFloats four;
+    if constexpr (sizeof(Value) == 4) {
+      const float4 loaded = *reinterpret_cast<const float4*>(held.code + first * 4);
+      four = {{loaded.x, loaded.y, loaded.z, loaded.w}};
+    } else {
+      four = floats_of(*reinterpret_cast<const uint2*>(held.code + first * 2));
+    }
+    float4 origin = {0, 0, 0, 0};
+    if (subtracts_) origin = *reinterpret_cast<const float4*>(origin_ + first);
+    return halves_of(four, scale_, origin);
+  }
+
+ private:
+  const float* origin_;
+  float scale_;
+  int cols_;
+  bool subtracts_;
+};
+
 // Any code.
 class AnyDecoder {
  public:
   static constexpr bool kHasTable = false;
+  static constexpr bool kStaged = false;
+  static constexpr int kStages = 0;
+  static constexpr bool kAlwaysFull = false;
+  static constexpr int kFixedBytes = 0;
   struct Held {
     const uint8_t* code;
   };
@@ -225,7 +279,7 @@ template <typename Use>
 void visit_scan_decoder(const CodeFormat& format, const Use& use) {
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
-    return use(DecoderTag<WordDecoder>());
+    return use(DecoderTag<WordDecoder<0>>());
   }
   if (format.kind == CodeKind::stored && format.cols % 4 == 0) {
     if (format.dtype == DType::f32) return use(DecoderTag<StoredDecoder<float>>());
@@ -234,17 +288,10 @@ void visit_scan_decoder(const CodeFormat& format, const Use& use) {
   use(DecoderTag<AnyDecoder>());
 }
 
-// The codes of a thread's kRows vectors of a tile, eight apart, those past the last being the last one's: lane / 4 is
-// the first one's place.
+// The codes of a thread's kRows vectors of a tile, eight apart.
 template <typename Decoder, int kRows>
 struct HeldCodes {
   typename Decoder::Held codes[kRows];
-
-  __device__ HeldCodes(const Decoder& decoder, const uint8_t* first, int64_t code_bytes, int last) {
-    const int row = static_cast<int>(threadIdx.x) % 32 / 4;
-    KITH_UNROLL
-    for (int i = 0; i < kRows; ++i) codes[i] = decoder.hold(first + min(row + 8 * i, last) * code_bytes);
-  }
 
   // As the matrix units want them: rows i and i + 1 of a pair in turn.
   template <bool kFull>

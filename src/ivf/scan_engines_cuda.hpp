@@ -12,7 +12,7 @@ inline constexpr int kNarrowQueries = 128;  // of a group, of vectors of up to 1
 // Products of single warps. Any vectors that scan_group_queries() has a number for.
 void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream);
 
-// Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns.
+// Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
 
 }  // namespace kith

@@ -201,6 +201,16 @@ __device__ inline uint32_t tile_row(const ScanListsTask& task, const ScanItem& i
   return kFirst ? task.cut.first_row_at(number) : number;
 }
 
+// Codes past the last are the last one's.
+template <typename Decoder>
+__device__ HeldCodes<Decoder, 4> hold_tile(const Decoder& decoder, const uint8_t* first, int64_t code_bytes, int last) {
+  const int row = static_cast<int>(threadIdx.x) % 32 / 4;
+  HeldCodes<Decoder, 4> held;
+  KITH_UNROLL
+  for (int i = 0; i < 4; ++i) held.codes[i] = decoder.hold(first + min(row + 8 * i, last) * code_bytes);
+  return held;
+}
+
 template <typename Decoder, bool kFirst>
 __device__ void scan_narrow(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
                             const Decoder& decoder, const WarpOperands& operands, const ScanMemory& memory) {
@@ -210,8 +220,8 @@ __device__ void scan_narrow(const ScanListsTask& task, const ScanItem& item, int
   const uint8_t* const codes = task.lists.codes + list_start * code_bytes;
   const auto hold = [&](int tile) {
     tile = min(tile, (item.rows - 1) / kTileRows);
-    return Held(decoder, codes + tile_row<kFirst>(task, item, tile) * code_bytes, code_bytes,
-                item.rows - 1 - tile * kTileRows);
+    return hold_tile(decoder, codes + tile_row<kFirst>(task, item, tile) * code_bytes, code_bytes,
+                     item.rows - 1 - tile * kTileRows);
   };
   TileEnd<kFirst> end(task, item, queries, memory);
   const bool full = decoder.full(kNarrowSteps);
@@ -247,8 +257,8 @@ __device__ void scan_wide(const ScanListsTask& task, const ScanItem& item, int q
   TileEnd<kFirst> end(task, item, queries, memory);
   for (int tile = static_cast<int>(threadIdx.x) / 32; tile * kTileRows < item.rows; tile += kWarps) {
     const uint32_t row = tile_row<kFirst>(task, item, tile);
-    const HeldCodes<Decoder, 4> held(decoder, codes + row * code_bytes, code_bytes,
-                                     item.rows - 1 - tile * kTileRows);
+    const HeldCodes<Decoder, 4> held =
+        hold_tile(decoder, codes + row * code_bytes, code_bytes, item.rows - 1 - tile * kTileRows);
     end.begin(list_start + row, item.first_row + static_cast<uint32_t>(tile * kTileRows));
     float sums[kWideTiles][2][4];
     KITH_UNROLL

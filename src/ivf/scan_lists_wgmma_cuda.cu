@@ -24,16 +24,18 @@ namespace {
 constexpr int kGroupThreads = 128;
 constexpr int kGroups = 2;
 constexpr int kThreads = kGroups * kGroupThreads;
-constexpr int kBlocks = 2;           // of a multiprocessor
-constexpr int kTileRows = 64;        // of a warpgroup at a time
-constexpr int kWarpRows = 16;        // of these
-constexpr int kChunkSteps = 4;       // of 16 halves in a row of 128 bytes
+constexpr int kBlocks = 2;      // of a multiprocessor
+constexpr int kTileRows = 64;   // of a warpgroup at a time
+constexpr int kWarpRows = 16;   // of these
+constexpr int kChunkSteps = 4;  // of 16 halves in a row of 128 bytes
 constexpr int kRowBytes = 128;
 constexpr int kChunkBytes = kNarrowQueries * kRowBytes;
+constexpr int kStagedBytes = 32 << 10;  // of a warpgroup: one tile of f32, two of f16
+static_assert(kSampleRows == kTileRows, "a tile of the first pass lies together");
 
 // What is loaded of queries is used up when the scan begins and has hits instead.
 struct BlockLayout {
-  int64_t operands, table, origin, hits, queries, limits, item, listed, bytes;
+  int64_t operands, table, origin, hits, queries, limits, item, listed, barriers, bytes;
 
   KITH_HOST_DEVICE BlockLayout(int64_t table_bytes, int steps) {
     constexpr int64_t kLoadedBytes = kNarrowQueries * static_cast<int64_t>(sizeof(LoadedQuery));
@@ -47,7 +49,8 @@ struct BlockLayout {
     limits = queries + kNarrowQueries * static_cast<int64_t>(sizeof(ScanQuery));
     item = limits + kNarrowQueries * 4;
     listed = item + static_cast<int64_t>(sizeof(ScanItem));
-    bytes = listed + 16;
+    barriers = listed + 12;
+    bytes = barriers + 4 * 8;
   }
 };
 
@@ -67,11 +70,17 @@ class WarpgroupOperands {
   }
   __device__ void fence() const { ptx::shared_writes_fence(); }
 
-  // Of one step, from query `first` on, a multiple of eight.
-  __device__ uint64_t descriptor(uint64_t start, int first, int step) const {
-    return ptx::descriptor_after(start, first * kRowBytes + step / kChunkSteps * kChunkBytes + step % kChunkSteps * 32);
+  // Of one step, from query `first` on, a multiple of eight. Only the lower half of a descriptor has the address.
+  __device__ uint64_t descriptor(uint32_t start, int first, int step) const {
+    constexpr uint64_t kUpper = uint64_t{0x40000040} << 32;
+    const int bytes = step / kChunkSteps * kChunkBytes + step % kChunkSteps * 32;
+    return kUpper | (start + static_cast<uint32_t>(first * (kRowBytes / 16)) + static_cast<uint32_t>(bytes / 16));
   }
-  __device__ uint64_t start() const { return ptx::operand_descriptor(data_); }
+  __device__ uint32_t start() const {
+    auto low = static_cast<uint32_t>(ptx::operand_descriptor(data_));
+    ptx::keep_whole(low);
+    return low;
+  }
 
  private:
   std::byte* data_;
@@ -79,12 +88,45 @@ class WarpgroupOperands {
   bool apart_;
 };
 
-// The vectors of a tile, ahead of their use: codes and terms. What is past the last, or left out by a filter, has NaN
-// for a term, which is below nothing.
-template <typename Decoder>
-struct HeldTile {
-  HeldCodes<Decoder, 2> codes;
-  float terms[2];
+// Tiles of stored vectors in shared memory, which the copy engine brings: of one warpgroup. They are asked for and used
+// in the same order, from the first item to the last.
+template <int kStages>
+class StagedTiles {
+ public:
+  static constexpr int kTiles = kStages;
+
+  __device__ StagedTiles(std::byte* memory, uint64_t* barriers)
+      : memory_(memory + threadIdx.x / kGroupThreads * kStagedBytes),
+        barriers_(barriers + threadIdx.x / kGroupThreads * kStages) {}
+
+  // By one thread, before a barrier of the block.
+  __device__ static void init(uint64_t* barriers) {
+    for (int i = 0; i < kGroups * kStages; ++i) ptx::barrier_init(barriers + i, 1);
+    ptx::barrier_init_fence();
+  }
+
+  __device__ void ask(const uint8_t* from, uint32_t bytes) {
+    const uint32_t stage = asked_++ % kStages;
+    if (threadIdx.x % kGroupThreads != 0) return;
+    ptx::barrier_arrive_and_expect(barriers_ + stage, bytes);
+    ptx::copy_bulk(memory_ + stage * (kStagedBytes / kStages), from, bytes, barriers_ + stage);
+  }
+  __device__ const uint8_t* wait() const {
+    const uint32_t stage = used_ % kStages;
+    ptx::barrier_wait(barriers_ + stage, used_ / kStages & 1);
+    return reinterpret_cast<const uint8_t*>(memory_ + stage * (kStagedBytes / kStages));
+  }
+  // All of the warpgroup have read the tile.
+  __device__ void done() {
+    ++used_;
+    ptx::turn_wait(1 + static_cast<int>(threadIdx.x) / kGroupThreads, kGroupThreads);
+  }
+
+ private:
+  std::byte* memory_;
+  uint64_t* barriers_;
+  uint32_t asked_ = 0;
+  uint32_t used_ = 0;
 };
 
 // What a thread does with its sums: of its warp's 16 vectors it has lane / 4 and the one 8 further on, of every eight
@@ -99,7 +141,6 @@ class TileEnd {
         rows_(static_cast<uint32_t>(item.rows)),
         first_row_(item.first_row),
         queries_(queries),
-        cosine_(task.lists.kind == KeyKind::cosine),
         hits_(task, item, memory.queries, hits) {
     if constexpr (kFirst) {
       KITH_UNROLL
@@ -107,43 +148,32 @@ class TileEnd {
     }
   }
 
-  __device__ bool cosine() const { return cosine_; }
-
   // `row` is of the item, of the first of this thread's two vectors.
   template <int kQueries>
-  __device__ void tile(float (&sums)[kQueries / 2], const float (&terms)[2], uint32_t row, int first_query) {
+  __device__ void tile(const float (&sums)[kQueries / 2], uint32_t row, int first_query) {
     const int first = first_query + 2 * (static_cast<int>(threadIdx.x) % 4);
-    if (cosine_) {
+    if constexpr (kFirst) {
       KITH_UNROLL
-      for (int i = 0; i < kQueries / 2; ++i) {
-        const PairBounds& bounds = memory_.queries[first + i / 4 * 8 + i % 2].bounds;
-        sums[i] = terms[i % 4 / 2] * fmaf(sums[i], bounds.gain, bounds.offset);
-      }
-    }
-    KITH_UNROLL
-    for (int eight = 0; eight < kQueries / 8; ++eight) {
-      const int place = first + 8 * eight;
-      if constexpr (kFirst) {
+      for (int i = 0; i < kQueries / 2; i += 4) {
         KITH_UNROLL
         for (int j = 0; j < 2; ++j) {
-          const Target to = eight == 0 && first_query == 0 ? eight_[j] : target(place + j);
-          if (to.values == nullptr) continue;
-          KITH_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            if (row + 8 * i < rows_) to.values[row + 8 * i] = fmaf(sums[4 * eight + 2 * i + j], to.scale, to.shift);
-          }
-        }
-      } else {
-        const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + place);
-        const float four[4] = {sums[4 * eight], sums[4 * eight + 1], sums[4 * eight + 2], sums[4 * eight + 3]};
-        const bool any = four[0] <= limits.x || four[1] <= limits.y || four[2] <= limits.x || four[3] <= limits.y;
-        if (__any_sync(0xFFFFFFFFu, any)) {
-          hits_.add(four[0] <= limits.x, row, place, four[0]);
-          hits_.add(four[1] <= limits.y, row, place + 1, four[1]);
-          hits_.add(four[2] <= limits.x, row + 8, place, four[2]);
-          hits_.add(four[3] <= limits.y, row + 8, place + 1, four[3]);
+          const Target to = i == 0 && first_query == 0 ? eight_[j] : target(first + 2 * i + j);
+          float* const values = to.values + row;
+          if (to.there && row < rows_) values[0] = fmaf(sums[i + j], to.scale, to.shift);
+          if (to.there && row + 8 < rows_) values[8] = fmaf(sums[i + 2 + j], to.scale, to.shift);
         }
       }
+    } else {
+      uint32_t hits = 0;
+      KITH_UNROLL
+      for (int i = 0; i < kQueries / 2; i += 4) {
+        const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
+        if (sums[i] <= limits.x) hits |= 1u << i;
+        if (sums[i + 1] <= limits.y) hits |= 2u << i;
+        if (sums[i + 2] <= limits.x) hits |= 4u << i;
+        if (sums[i + 3] <= limits.y) hits |= 8u << i;
+      }
+      hits_.add(hits, row, first, sums);
     }
     __syncwarp();  // matrix units want all lanes together
   }
@@ -158,13 +188,14 @@ class TileEnd {
     float* values;
     float scale;
     float shift;
+    bool there;
   };
   __device__ Target target(int place) const {
-    if (place >= queries_) return {nullptr, 0, 0};
+    if (place >= queries_) return {task_.values, 0, 0, false};
     const ScanQuery& query = memory_.queries[place];
     float* const values =
         task_.values + static_cast<int64_t>(query.query) * task_.value_stride + query.value_start + first_row_;
-    return {values, query.bounds.scale, query.bounds.shift};
+    return {values, query.bounds.scale, query.bounds.shift, true};
   }
 
   const ScanListsTask& task_;
@@ -173,20 +204,17 @@ class TileEnd {
   uint32_t rows_;
   uint32_t first_row_;
   int queries_;
-  bool cosine_;
   WarpHits hits_;
 };
 
-// 64 vectors with kQueries of the queries.
+// 64 vectors with kQueries of the queries. Sums start from the vectors' terms, which spares their addition.
 template <int kQueries, int kSteps, bool kFirst>
 __device__ inline void multiply_tile(const uint32_t (&vectors)[kSteps][1][4], const float (&terms)[2], uint32_t row,
-                                     const WarpgroupOperands& operands, uint64_t start, int first_query,
+                                     const WarpgroupOperands& operands, uint32_t start, int first_query,
                                      TileEnd<kFirst>& end) {
   float sums[kQueries / 2];
-  // Sums start from the terms, which spares their addition, except cosine's, which are factors.
-  const float from[2] = {end.cosine() ? 0.0f : terms[0], end.cosine() ? 0.0f : terms[1]};
   KITH_UNROLL
-  for (int i = 0; i < kQueries / 2; ++i) sums[i] = from[i % 4 / 2];
+  for (int i = 0; i < kQueries / 2; ++i) sums[i] = terms[i % 4 / 2];
   ptx::warpgroup_fence();
   KITH_UNROLL
   for (int step = 0; step < kSteps; ++step) {
@@ -195,72 +223,139 @@ __device__ inline void multiply_tile(const uint32_t (&vectors)[kSteps][1][4], co
   ptx::warpgroup_commit();
   ptx::warpgroup_wait<0>();
   ptx::keep_sums(sums);
-  end.template tile<kQueries>(sums, terms, row, first_query);
+  end.template tile<kQueries>(sums, row, first_query);
 }
 
-template <typename Decoder, int kSteps, bool kFirst>
-__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
-                                 const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
-                                 uint2* hits) {
-  const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
-  const int64_t list_start = task.lists.offsets[item.list];
-  const uint8_t* const codes = task.lists.codes + list_start * code_bytes;
-  const int warp_row = static_cast<int>(threadIdx.x) % kGroupThreads / 32 * kWarpRows;
-  const int lane_row = warp_row + static_cast<int>(threadIdx.x) % 32 / 4;
-  const auto hold = [&](int tile) {
-    tile = min(tile, (item.rows - 1) / kTileRows);
-    const uint32_t number = item.first_row + static_cast<uint32_t>(tile * kTileRows);
-    const uint32_t start = kFirst ? task.cut.first_row_at(number) : number;
-    const int last = item.rows - 1 - tile * kTileRows;  // of the tile's
-    const int begin = min(warp_row, last);
-    HeldTile<Decoder> held{HeldCodes<Decoder, 2>(decoder, codes + (start + static_cast<uint32_t>(begin)) * code_bytes,
-                                                 code_bytes, last - begin),
-                           {NAN, NAN}};
+// Of a tile, ahead of its use.
+template <typename Decoder>
+struct HeldTile {
+  HeldCodes<Decoder, 2> codes;
+  float terms[2];  // NaN for what is past the last vector, or left out by a filter: it is below nothing
+};
+
+// The tiles of an item that this warpgroup has, every other one. Offsets are of 32 bits, from where the item begins.
+template <typename Decoder, bool kFirst>
+class ItemTiles {
+ public:
+  __device__ ItemTiles(const ScanListsTask& task, const ScanItem& item, const Decoder& decoder, int64_t code_bytes)
+      : decoder_(decoder),
+        rows_(item.rows),
+        apart_(static_cast<uint32_t>(kTileRows * (kFirst ? task.cut.sample_every : 1))),
+        code_bytes_(static_cast<uint32_t>(Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes)),
+        lane_row_(static_cast<int>(threadIdx.x) % kGroupThreads / 32 * kWarpRows +
+                  static_cast<int>(threadIdx.x) % 32 / 4) {
+    const int64_t position =
+        task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row);
+    codes_ = task.lists.codes + position * code_bytes;
+    terms_ = task.prepared.terms == nullptr ? nullptr : task.prepared.terms + position;
+    kept_ = task.kept;
+    numbers_ = task.lists.rows + position;
+  }
+
+  __device__ int lane_row() const { return lane_row_; }
+  __device__ bool has(int tile) const { return tile * kTileRows < rows_; }
+  __device__ const uint8_t* codes(int tile) const { return codes_ + static_cast<uint32_t>(tile) * apart_ * code_bytes_; }
+  __device__ uint32_t bytes(int tile) const {
+    return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
+  }
+
+  // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
+  __device__ void hold(int tile, HeldTile<Decoder>& held) const {
+    tile = min(tile, (rows_ - 1) / kTileRows);
+    const int last = rows_ - 1 - tile * kTileRows;
+    const uint32_t start = static_cast<uint32_t>(tile) * apart_;
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const int row = lane_row + 8 * i;
-      const int64_t position = list_start + start + row;
-      if (row > last) continue;
-      if (task.kept != nullptr && !is_kept(task.kept, task.lists.rows[position])) continue;
-      held.terms[i] = task.prepared.terms == nullptr ? 0.0f : __ldg(task.prepared.terms + position);
+      const int row = lane_row_ + 8 * i;
+      const uint32_t at = start + static_cast<uint32_t>(min(row, last));
+      if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(codes_ + at * code_bytes_);
+      float term = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
+      if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) term = NAN;
+      held.terms[i] = row <= last ? term : NAN;
     }
-    return held;
-  };
+  }
+
+ private:
+  const Decoder& decoder_;
+  const uint8_t* codes_;
+  const float* terms_;
+  const uint64_t* kept_;
+  const uint32_t* numbers_;
+  int rows_;
+  uint32_t apart_;  // tiles, in vectors
+  uint32_t code_bytes_;
+  int lane_row_;
+};
+
+template <typename Decoder, int kSteps, bool kFirst, typename Staged>
+__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
+                                 const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
+                                 uint2* hits, Staged& staged) {
+  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
+  constexpr int kMost = kFirst ? 16 : 64;
+  const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
+  const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
   TileEnd<kFirst> end(task, item, queries, memory, hits);
   const bool full = decoder.full(kSteps);
-  const uint64_t start = operands.start();
+  const uint32_t start = operands.start();
   int tile = static_cast<int>(threadIdx.x) / kGroupThreads;
-  HeldTile<Decoder> held = hold(tile);
-  for (; tile * kTileRows < item.rows; tile += kGroups) {
+  if (!tiles.has(tile)) return end.finish();
+  if constexpr (Decoder::kStaged) {
+    KITH_UNROLL
+    for (int ahead = 0; ahead < Staged::kTiles; ++ahead) {
+      const int next = tile + ahead * kGroups;
+      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+    }
+  }
+  HeldTile<Decoder> held;
+  tiles.hold(tile, held);
+  for (; tiles.has(tile); tile += kGroups) {
     uint32_t vectors[kSteps][1][4];
-    if (full) {
+    if constexpr (Decoder::kStaged) {
+      const uint8_t* const rows = staged.wait() + tiles.lane_row() * code_bytes;
+      KITH_UNROLL
+      for (int i = 0; i < 2; ++i) held.codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
+    }
+    if (Decoder::kAlwaysFull || full) {
       held.codes.template decode_all<true>(decoder, vectors);
     } else {
       held.codes.template decode_all<false>(decoder, vectors);
     }
+    if constexpr (Decoder::kStaged) {
+      staged.done();
+      const int next = tile + Staged::kTiles * kGroups;
+      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+    }
     const float terms[2] = {held.terms[0], held.terms[1]};
-    held = hold(tile + kGroups);
+    tiles.hold(tile + kGroups, held);
     __syncwarp();
-    const auto row = static_cast<uint32_t>(tile * kTileRows + lane_row);
+    const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());
     int at = 0;
     int left = tiles_of_queries;
-    for (; left >= 8; left -= 8, at += 64) {
-      multiply_tile<64, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    for (; left >= kMost / 8; left -= kMost / 8, at += kMost) {
+      multiply_tile<kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
     }
-    if (left >= 4) {
-      multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-      left -= 4;
-      at += 32;
-    }
-    if (left >= 2) {
-      multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-      left -= 2;
-      at += 16;
+    if constexpr (!kFirst) {
+      if (left >= 4) {
+        multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 4;
+        at += 32;
+      }
+      if (left >= 2) {
+        multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 2;
+        at += 16;
+      }
     }
     if (left >= 1) multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
   }
   end.finish();
 }
+
+struct NothingStaged {
+  __device__ NothingStaged(std::byte*, uint64_t*) {}
+  __device__ static void init(uint64_t*) {}
+};
 
 template <typename Decoder, int kSteps, bool kFirst>
 __global__ void __launch_bounds__(kThreads, kBlocks)
@@ -276,6 +371,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                           reinterpret_cast<ScanItem*>(shared + layout.item),
                           reinterpret_cast<int*>(shared + layout.listed)};
   const WarpgroupOperands operands(memory.operands, kSteps, units_apart(task.lists.codec.format));
+  using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
+  auto* const barriers = reinterpret_cast<uint64_t*>(shared + layout.barriers);
+  if (Decoder::kStaged && threadIdx.x == 0) Staged::init(barriers);
+  Staged staged(memory.table, barriers);
   // The table is older than the kernel before.
   if (Decoder::kHasTable) {
     const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
@@ -304,7 +403,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     if (threadIdx.x >= kThreads - 32) take();  // the next one, while the others begin
     if (queries > 0) {
       scan_item<Decoder, kSteps, kFirst>(task, item, queries, code_bytes, decoder, operands, memory,
-                                         reinterpret_cast<uint2*>(shared + layout.hits));
+                                         reinterpret_cast<uint2*>(shared + layout.hits), staged);
     }
     __syncthreads();  // all have read what the next item replaces
   }
@@ -313,7 +412,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <typename Decoder, int kSteps, bool kFirst>
 void launch(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
-  const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes : 0;
+  const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes
+                              : Decoder::kStaged ? int64_t{kGroups} * kStagedBytes
+                                                 : 0;
   const auto kernel = scan_lists_wgmma_kernel<Decoder, kSteps, kFirst>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   launch_chained({kBlocks * task.multiprocessors, kThreads, BlockLayout(table_bytes, kSteps).bytes, stream},
@@ -323,13 +424,20 @@ void launch(const ScanListsTask& task, cudaStream_t stream) {
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
-  visit_scan_decoder(format, [&](auto tag) {
-    using Decoder = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<Decoder, WordDecoder>) {
-      if (table_steps(format) <= 5) return launch<Decoder, 5, kFirst>(task, stream);
-    }
-    launch<Decoder, kNarrowSteps, kFirst>(task, stream);
-  });
+  const bool all = format.cols == kNarrowSteps * 16;
+  if (has_half_table(format)) {
+    if (format.part_cols() == 2) return launch<PairDecoder, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 4) return launch<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 16) return launch<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
+    if (table_steps(format) <= 5) return launch<WordDecoder<0>, 5, kFirst>(task, stream);
+    return launch<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
+  }
+  // The copy engine wants multiples of 16 bytes.
+  if (format.kind == CodeKind::stored && format.bytes() % 16 == 0) {
+    if (format.dtype == DType::f32) return launch<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
+    if (format.dtype == DType::f16) return launch<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
+  }
+  launch<AnyDecoder, kNarrowSteps, kFirst>(task, stream);
 }
 
 }  // namespace

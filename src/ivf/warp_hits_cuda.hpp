@@ -30,6 +30,19 @@ static __device__ __noinline__ void write_hits(const ScanListsTask& task, const 
   __syncwarp();
 }
 
+// values[i]: registers have no addresses.
+template <int kCount>
+__device__ inline float pick(const float (&values)[kCount], int i) {
+  if constexpr (kCount == 1) {
+    return values[0];
+  } else {
+    float half[kCount / 2];
+    KITH_UNROLL
+    for (int j = 0; j < kCount / 2; ++j) half[j] = (i & (kCount / 2)) != 0 ? values[j + kCount / 2] : values[j];
+    return pick(half, i);
+  }
+}
+
 class WarpHits {
  public:
   __device__ WarpHits(const ScanListsTask& task, const ScanItem& item, const ScanQuery* queries, uint2* memory)
@@ -39,17 +52,26 @@ class WarpHits {
         list_(item.list),
         first_position_(static_cast<uint32_t>(task.lists.offsets[item.list]) + item.first_row) {}
 
-  // All lanes call it; those with a hit give their row of the item, place and value.
-  __device__ void add(bool hit, uint32_t row, int place, float value) {
-    const unsigned who = __ballot_sync(0xFFFFFFFFu, hit);
-    if (who == 0) return;
-    const int more = __popc(who);
-    if (count_ + more > kWarpHits) flush();
-    if (hit) {
-      const unsigned below = who & ((1u << threadIdx.x % 32) - 1);
-      entries_[count_ + __popc(below)] = {row << kHitPlaceBits | static_cast<uint32_t>(place), __float_as_uint(value)};
+  // All lanes call it. `hits` has a bit for each of a lane's values that is one; values are as matrix units leave them:
+  // of every four the last two are of row `row` + 8 of the item, every other one of the next place, and the next four
+  // of the place eight further on.
+  template <int kCount>
+  __device__ void add(uint32_t hits, uint32_t row, int place, const float (&values)[kCount]) {
+    unsigned who = __ballot_sync(0xFFFFFFFFu, hits != 0);
+    while (who != 0) {
+      const int more = __popc(who);
+      if (count_ + more > kWarpHits) flush();
+      if (hits != 0) {
+        const int i = __ffs(static_cast<int>(hits)) - 1;
+        const uint32_t of_row = row + static_cast<uint32_t>(4 * (i & 2));
+        const auto of_place = static_cast<uint32_t>(place + 2 * (i & ~3) + (i & 1));
+        const unsigned below = who & ((1u << threadIdx.x % 32) - 1);
+        entries_[count_ + __popc(below)] = {of_row << kHitPlaceBits | of_place, __float_as_uint(pick(values, i))};
+        hits &= hits - 1;
+      }
+      count_ += more;
+      who = __ballot_sync(0xFFFFFFFFu, hits != 0);
     }
-    count_ += more;
   }
 
   __device__ void flush() {

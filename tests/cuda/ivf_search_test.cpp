@@ -334,8 +334,8 @@ TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
     for (const KeyKind kind : kKinds) {
       for (const int64_t slots : {1, 4, 40}) {
         SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind) << ", " << slots);
-        const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(60, 700), 77);
-        const Queries queries = make_queries(lists, 70, slots, 78);
+        const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(45, 700), 77);
+        const Queries queries = make_queries(lists, 40, slots, 78);
         EXPECT_LE(expect_same(lists, queries, 30), kind == KeyKind::l2 || kind == KeyKind::squared_l2 ? 0u : 3u);
       }
     }
@@ -443,6 +443,21 @@ TEST_F(CudaIvfSearchSmall, RowsThatAFilterKeeps) {
         expect_same(lists, make_queries(lists, 15, 8, 30), 12, kept);
       }
     }
+  }
+}
+
+// So many queries that a warp re-ranks each; with equal codes some have too many candidates for that, and some for a
+// block.
+TEST_F(CudaIvfSearchSmall, MoreThanAThousandQueries) {
+  for (const KeyKind kind : kKinds) {
+    for (const CodeFormat& format : {product(32, 8, 8), stored(24, DType::f32), stored(24, DType::f16), scalar(20, 8)}) {
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 150), 61);
+      for (const int64_t k : {1, 20, 170}) expect_same(lists, make_queries(lists, 1100, 5, 62), k);
+    }
+    Lists equal = make_lists(product(16, 4, 8), kind, false, {900, 300, 2500, 40}, 63);
+    for (size_t i = 0; i < equal.codes.size(); ++i) equal.codes[i] = static_cast<uint8_t>(equal.codes[i] % 2);
+    expect_same(equal, make_queries(equal, 1030, 2, 64), 30);
   }
 }
 
