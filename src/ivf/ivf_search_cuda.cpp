@@ -9,7 +9,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kLargestProductK = kMostListCandidates / 3;
+constexpr int64_t kLargestProductK = kMostListCandidates / 2;
 constexpr int64_t kMostPairs = int64_t{1} << 30;  // of a batch
 
 struct IvfWorkspace : WorkspaceLayout {
