@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "ivf/scan_engines_cuda.hpp"
 
 #include <algorithm>
 

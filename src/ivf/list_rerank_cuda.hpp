@@ -6,7 +6,7 @@
 // are too many for that too, or whose bounds say nothing, are left (list_direct_cuda.hpp).
 #pragma once
 
-#include "ivf/scan_lists_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 #include "kernels/rerank/rerank_task.hpp"
 
 #include <cuda_runtime_api.h>

@@ -6,7 +6,7 @@
 // comparisons. One read of the values.
 #pragma once
 
-#include "ivf/scan_lists_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 

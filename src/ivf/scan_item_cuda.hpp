@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
-#include "ivf/scan_lists_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 
 #include <cstdint>
 
