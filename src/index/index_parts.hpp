@@ -21,6 +21,13 @@ struct CodecParts {
   std::vector<float> values;
 };
 
+// A quantizer by itself: its code, and the parameters that the code does not show.
+struct QuantizerParts {
+  CodecParts codec;
+  bool check_finite = true;
+  uint64_t seed = 0;
+};
+
 struct ListParts {
   int64_t lists = 1;
   PartMatrix centres;     // lists x cols, f32; none for a single list without one
