@@ -2,11 +2,12 @@
 // made on the device batch by batch, so that a billion rows need no place to lie.
 //
 //   build_cuda_bench [--factory S] [--rows N] [--cols N] [--train N] [--batch N] [--queries N] [--probes N] [--k N]
-//                    [--truth N] [--graph N] [--apart 0|1]
+//                    [--truth N] [--graph N] [--apart 0|1] [--starts N]
 //
 // --truth: so many queries are searched exactly too, among all rows, made again, and recall is told.
 // --graph: so many of the rows are searched for their neighbours, as the k-NN graph of all would be made.
 // --apart: the steps of coding a batch, by themselves.
+// --starts: so many centres are trained from a k-means++ and from a random start, and what comes of it is told.
 // Without --factory the table of builds: 4,096 lists of PQ8 and PQ32 from 10M x 128. Times are wall clock, of calls that
 // return when all is done; the making of rows is not counted.
 #include <kith/kith.hpp>
@@ -21,8 +22,6 @@
 #include "ivf/code_rows_cuda.hpp"
 #include "ivf/gpu_model_cuda.hpp"
 #include "ivf/list_labels_cuda.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -57,12 +56,13 @@ struct Settings {
   int64_t truth = 0;
   int64_t graph = 0;
   bool apart = false;
+  int64_t starts = 0;
 };
 
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
                         {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k",
-                         "--truth", "--graph", "--apart"});
+                         "--truth", "--graph", "--apart", "--starts"});
   Settings s;
   s.factory = options.text("--factory");
   s.rows = options.number("--rows", s.rows);
@@ -75,6 +75,7 @@ Settings parse(int argc, char** argv) {
   s.truth = options.number("--truth", s.truth);
   s.graph = options.number("--graph", s.graph);
   s.apart = options.number("--apart", 0) != 0;
+  s.starts = options.number("--starts", s.starts);
   return s;
 }
 
@@ -105,7 +106,9 @@ class Stages {
     std::string all;
     Clock::time_point before = begin_;
     for (const auto& [name, end] : ends_) {
-      all += fmt::format("  {} {:.3f}", name, std::chrono::duration<double>(end - before).count());
+      char text[96];
+      std::snprintf(text, sizeof text, "  %s %.3f", name.c_str(), std::chrono::duration<double>(end - before).count());
+      all += text;
       before = end;
     }
     return all;
@@ -180,6 +183,45 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
   std::printf("%lld x %lld to %lld lists: assign %.1f ms (%.0f TFLOP/s), encode %.1f ms, all with sort %.1f ms\n",
               static_cast<long long>(rows), static_cast<long long>(cols), static_cast<long long>(lists), 1e3 * assign,
               flops / assign * 1e-12, 1e3 * encode, 1e3 * whole);
+}
+
+// Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from theirs.
+void compare_starts(const Settings& s, const Resources& resources) {
+  const mixture::OnDevice data(s.cols);
+  const DeviceArray memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
+  const MatrixView view = on_device(memory, s.train, s.cols);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    data.fill(kBaseSeed, 0, s.train, memory.as<float>());
+    IvfSpec spec;
+    spec.lists = s.starts;
+    spec.init = init;
+    Stages stages;
+    ViewSource source(view);
+    const auto start = Clock::now();
+    const auto model = train_ivf(spec, Metric::sqeuclidean, source, 0, resources.with_progress(stages.sink()));
+    const double took = since(start);
+    data.fill(kBaseSeed, s.train, s.train, memory.as<float>());
+    const Segment segment = download_segment(*code_rows_cuda(0, *model, view, 0, resources), resources);
+    double squares = 0;
+    int64_t longest = 0;
+    for (int64_t list = 0; list < s.starts; ++list) {
+      const auto size = static_cast<double>(segment->size_of(list));
+      squares += size * size;
+      longest = std::max(longest, segment->size_of(list));
+    }
+    const auto rows = static_cast<double>(s.train);
+    const int64_t some = std::min<int64_t>(s.train, 100'000);
+    const Neighbors nearest = knn(view.slice(0, some), model->centres.view(),
+                                  {.k = 1, .metric = Metric::sqeuclidean}, resources.with_device(Device::cuda(0)));
+    double distances = 0;
+    for (int64_t i = 0; i < some; ++i) distances += static_cast<double>(nearest.distances()[i]);
+    std::printf("%s start, %lld rows to %lld lists: %.2f s (%s); imbalance %.3f, longest %lld, mean squared distance "
+                "%.1f\n",
+                std::string(name_of(init)).c_str(), static_cast<long long>(s.train), static_cast<long long>(s.starts),
+                took, stages.text().c_str(), squares * static_cast<double>(s.starts) / (rows * rows),
+                static_cast<long long>(longest), distances / static_cast<double>(some));
+    std::fflush(stdout);
+  }
 }
 
 // The k nearest of all rows for the first queries: rows are made again, batch by batch.
@@ -332,6 +374,10 @@ int main(int argc, char** argv) try {
       code.bits = 8;
       take_apart(data, std::min<int64_t>(settings.rows, 1 << 20), settings.cols, lists, code, resources);
     }
+    return 0;
+  }
+  if (settings.starts > 0) {
+    compare_starts(settings, resources);
     return 0;
   }
   if (!settings.factory.empty()) {

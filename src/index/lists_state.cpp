@@ -5,6 +5,7 @@
 #include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
 #include "index/host_rows.hpp"
+#include "quantize/transform_cuda.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
@@ -119,11 +120,15 @@ void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& searc
 
 void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
                                const NeighborsView& out, const Resources& resources) const {
-  const int64_t least = std::min(search.k, kept);  // that every query finds
   const bool on_host = queries.space().host_readable();
-  const bool enough = search.probes == model_->lists() || (search.kept == nullptr && fewest_in(search.probes) >= least);
-  if (!on_host && queries.dtype() == DType::f32 && enough && model_->has_centres()) {
-    return lists.search(queries, search, params_.check_finite, out, resources);
+  const bool all = search.probes == model_->lists();
+  const int64_t wanted = std::min(search.k, kept);  // that every query finds
+  const bool enough = all || (search.kept == nullptr && fewest_in(search.probes) >= wanted);
+  const int64_t least = enough ? 0 : wanted;
+  if (!on_host && queries.dtype() == DType::f32) {
+    // The ranking of lists looks at values, where there are any to rank.
+    if (params_.check_finite && !model_->has_centres()) refuse_not_finite_cuda("query", queries, resources);
+    return lists.search(queries, search, least, params_.check_finite, out, resources);
   }
   const HostRows rows(queries, resources);
   const HostNeighbors found(out, resources);
@@ -131,19 +136,9 @@ void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries,
   for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t first) {
     const NeighborsView& to = found.view();
     const NeighborsView part{to.ids + first * to.k, to.distances + first * to.k, some.rows(), to.k, to.space};
-    lists.search(some, search, false, part, resources);
-    if (!enough) fill_up(some, search, least, part, resources);
+    lists.search(some, search, least, false, part, resources);
   });
   found.deliver(resources);
-}
-
-void ListsState::fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
-                         const Resources& resources) const {
-  for (int64_t query = 0; least > 0 && query < out.queries; ++query) {
-    if (out.ids[query * out.k + least - 1] >= 0) continue;
-    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
-    search_on_cpu(queries.slice(query, 1), search, one, resources);
-  }
 }
 
 int64_t ListsState::fewest_in(int64_t probes) const {

@@ -51,9 +51,6 @@ class ListsState final : public IndexState {
                      const Resources& resources) const;
   void search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
                      const NeighborsView& out, const Resources& resources) const;
-  // Searches those again, with more lists, that have found fewer than `least`.
-  void fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
-               const Resources& resources) const;
   // Calls on_gpu(lists) where a GPU is to search, on_cpu() elsewhere; and there too where the choice was Kith's, data lies
   // on the host and the GPU has no room.
   template <typename OnCpu, typename OnGpu>

@@ -28,10 +28,11 @@ class GpuLists {
  public:
   virtual ~GpuLists() = default;
 
-  // As search_ivf(), but every query has exactly its `probes` lists. Queries are f32, on the host or on that device,
-  // and so is `out`, of search.k neighbours; what it gets are rows. Returns when it is done.
-  virtual void search(const MatrixView& queries, const IvfSearch& search, bool check_finite, const NeighborsView& out,
-                      const Resources& resources) const = 0;
+  // As search_ivf(). `least`: min(k, kept vectors), of which a query's lists must hold so many; 0 where it is known that
+  // all do, which saves a look at them. Queries are f32, on the host or on that device, and so is `out`, of search.k
+  // neighbours; what it gets are rows. Returns when it is done.
+  virtual void search(const MatrixView& queries, const IvfSearch& search, int64_t least, bool check_finite,
+                      const NeighborsView& out, const Resources& resources) const = 0;
 
   // All vectors in range in the queries' lists, as range_search_ivf() has them, query by query. Queries as above.
   virtual void range_search(const MatrixView& queries, const IvfRange& range, bool check_finite, RangeHits& hits,
