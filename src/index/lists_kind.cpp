@@ -2,6 +2,8 @@
 // merges blocks, so that n single adds cost n log n copies and leave log n segments.
 #include "index/lists_kind.hpp"
 
+#include <kith/error.hpp>
+
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
 
@@ -15,6 +17,27 @@ MemorySpace place_of(const std::vector<SharedSegment>& segments) {
   const auto same = [&](const SharedSegment& segment) { return segment->space() == segments.front()->space(); };
   const bool one = !segments.empty() && std::all_of(segments.begin(), segments.end(), same);
   return one ? segments.front()->space() : MemorySpace();
+}
+
+// The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory, far
+// faster than it codes, and searches few segments sooner: there few are left.
+std::vector<SharedSegment> grown(std::vector<SharedSegment> segments, SharedSegment added, const Resources& resources) {
+  constexpr int64_t kTimesOnHost = 2;
+  constexpr int64_t kTimesOnGpu = 64;
+  const bool here = added->space().host_readable();
+  const size_t stay = blocks_that_stay(
+      segments.size(), added->size(), [&](size_t b) { return segments[b]->size(); }, here ? kTimesOnHost : kTimesOnGpu);
+  std::vector<SharedSegment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
+  joined.push_back(added);
+  try {
+    SharedSegment merged = merge_copies(joined, resources);
+    segments.resize(stay);
+    segments.push_back(std::move(merged));
+  } catch (const OutOfMemory&) {
+    if (here) throw;
+    segments.push_back(std::move(added));  // no room for both: it stays by itself
+  }
+  return segments;
 }
 
 const ListsState& lists(const IndexState& state) { return static_cast<const ListsState&>(state); }
@@ -39,15 +62,11 @@ class ListsKind final : public IndexKind {
                                           const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    std::vector<SharedSegment> segments = state.segments();
-    const size_t stay = blocks_that_stay(segments.size(), rows.rows(), [&](size_t b) { return segments[b]->size(); });
-    std::vector<SharedSegment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
-    joined.push_back(make_segment(*state.model(), rows, first_row, resources));
-    segments.resize(stay);
-    segments.push_back(merge_copies(joined, resources));
+    const std::vector<SharedSegment> segments =
+        grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
     IndexContent content = state.content().with_rows(first_row + rows.rows());
     content.space = place_of(segments);
-    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+    return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,

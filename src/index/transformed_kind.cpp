@@ -22,7 +22,7 @@ using Chain = std::shared_ptr<const TransformChain>;
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
                      const std::function<void(const MatrixView&, int64_t)>& use) {
   constexpr int64_t kPieceBytes = 256 << 20;
-  constexpr int64_t kDevicePieceBytes = int64_t{2} << 30;
+  constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
   constexpr int64_t kShare = 8;  // of what is left: what comes behind needs most of it
   const bool here = rows.space().host_readable();
   const int64_t cols = chain.out();

@@ -1,6 +1,7 @@
 // A model's centres and code on a GPU. Memory: the centres, a copy of them laid out for products, the code's values.
 #pragma once
 
+#include "cluster/data_sample.hpp"
 #include "ivf/gpu_centres_cuda.hpp"
 #include "ivf/gpu_model.hpp"
 #include "ivf/ivf_model.hpp"
@@ -19,10 +20,13 @@ class GpuModelCuda final : public GpuModel {
   int64_t bytes() const override { return codec_.bytes() + (centres_ ? centres_->bytes() : 0); }
   const GpuCentres* centres() const { return centres_ ? &*centres_ : nullptr; }  // null: one list without a centre
   const DeviceCodec& codec() const { return codec_; }
+  // Rows are where their centres are: in which origin and scale products with the centres are made.
+  const DataSample& sample() const { return sample_; }
 
  private:
   DeviceCodec codec_;
   std::optional<GpuCentres> centres_;
+  DataSample sample_;
 };
 
 // The one that the model keeps for that device, made by the first call.

@@ -24,7 +24,7 @@ constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
 constexpr int64_t kManyPoints = 1 << 24;        // of all centres together, unless that is too few for each
 constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer iterations
-constexpr int64_t kRandomStartLists = 1 << 16;  // more of them start from random rows
+constexpr int64_t kRandomStartLists = 1 << 14;  // more of them start from random rows
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
@@ -101,8 +101,12 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
 }
 
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
-                                          const Resources& resources) {
+                                          const Resources& given) {
   const DefaultFloatMode mode;
+  // Where the rows lie, so that what is drawn from them is worked on there too.
+  const MemorySpace space = rows.space();
+  const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
+  const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;
   check_ivf_metric(metric);
   if (spec.lists < kOneList)
     throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));

@@ -5,37 +5,8 @@
 #include "ivf/residuals_cuda.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
 namespace kith {
-namespace {
-
-// Rows are where their centres are: these say in which origin and scale products are made.
-DataSample sample_of(const MatrixView& centres) {
-  DataSample sample;
-  const int64_t cols = centres.cols();
-  std::vector<double> sums(static_cast<size_t>(cols), 0.0);
-  for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(centres.row(i));
-    for (int64_t c = 0; c < cols; ++c) sums[static_cast<size_t>(c)] += row[c];
-  }
-  for (const double sum : sums) {
-    const auto mean = static_cast<float>(sum / static_cast<double>(centres.rows()));
-    sample.origin.push_back(std::isfinite(mean) ? mean : 0.0f);
-  }
-  for (int64_t i = 0; i < centres.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(centres.row(i));
-    for (int64_t c = 0; c < cols; ++c) {
-      const float apart = std::fabs(row[c] - sample.origin[static_cast<size_t>(c)]);
-      if (std::isfinite(apart)) sample.largest = std::max(sample.largest, apart);
-    }
-  }
-  return sample;
-}
-
-}  // namespace
-
 ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t most, DType dtype,
                        std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : there_(there), context_(std::move(context)), resources_(resources.with_progress({})) {
@@ -58,7 +29,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   const CentreSearchPlan plan = plan_centre_search(shape, gpu, budget);
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
   keys_ = DeviceBuffer(most * 4, "the rows' lists", context_, resources);
-  search_.emplace(shape, plan, sample_of(model.centres.view()), memory_.data(), context_, resources_);
+  search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
   search_->set_centres(there.centres()->data(), model.lists());
 }
 

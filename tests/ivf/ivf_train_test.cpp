@@ -38,6 +38,8 @@ TEST(IvfTrain, ManyListsHaveFewerRowsEachFewerIterationsAndARandomStart) {
   EXPECT_EQ(centre_training({}, 1024).rows, 1024 * 256);
   EXPECT_EQ(centre_training({}, 1024).iterations, 20);
   EXPECT_EQ(centre_training({}, 1024).init, KMeansInit::kmeans_plus_plus);
+  EXPECT_EQ(centre_training({}, 16384).init, KMeansInit::kmeans_plus_plus);
+  EXPECT_EQ(centre_training({}, 16385).init, KMeansInit::random);
   EXPECT_EQ(centre_training({}, 65536).rows, int64_t{1} << 24);
   EXPECT_EQ(centre_training({}, 262144).rows, int64_t{1} << 24);
   EXPECT_EQ(centre_training({}, 262144).iterations, 10);
