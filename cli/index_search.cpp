@@ -7,6 +7,7 @@
 #include "index_files.hpp"
 #include "output_paths.hpp"
 #include "process_memory.hpp"
+#include "rate_text.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
 
@@ -83,10 +84,10 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   Report report;
   report.text = fmt::format(
       "{} queries, {} of {} vectors, k = {}{}, metric {}\n"
-      "device {}, {} threads: {:.3f} s, {:.4g} queries/s\n"
+      "device {}, {} threads: {:.3f} s, {} queries/s\n"
       "wrote {}\n",
       queries.rows(), info.factory, info.rows, options.params.k, probes, name_of(info.metric), device, threads,
-      search_seconds, rate, written);
+      search_seconds, rate_text(rate), written);
   for (const std::string& line : log) report.text += line + "\n";
 
   JsonObject result;

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, cast, overload
 
 import numpy as np
 
@@ -18,12 +18,17 @@ from kith._arrays import Array, Vectors, VectorsLike, as_base, as_queries, as_ve
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
 from kith._ids import IdsLike, as_ids
+from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
 from kith._search import Found, Given, Neighbors, Output, search_with
+from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Held for a few instructions, never while something is added; no child of a fork finds it taken.
 _narrowing_lock = threading.Lock()
@@ -64,7 +69,7 @@ class IndexInfo:
     """
 
     factory: str
-    metric: str
+    metric: Metric
     trained: bool
     rows: int
     dimension: int
@@ -139,7 +144,7 @@ class Index:
     def __init__(
         self,
         factory: str = "Flat",
-        metric: str = "l2",
+        metric: Metric = "l2",
         device: str = "auto",
         check_finite: bool = True,
         prepare: bool = True,
@@ -334,6 +339,42 @@ class Index:
             rows = self._offset().restored(self._index.reconstruct(names, options))
         return rows[0] if single else rows
 
+    @overload
+    def search(
+        self,
+        queries: NumpyLike,
+        k: SupportsIndex = 10,
+        *,
+        probes: SupportsIndex | None = None,
+        refine: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        out: Output | None = None,
+        **settings: Unpack[Settings],
+    ) -> Neighbors[Ids, Floats]: ...
+    @overload
+    def search(
+        self,
+        queries: Tensor,
+        k: SupportsIndex = 10,
+        *,
+        probes: SupportsIndex | None = None,
+        refine: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        out: Output | None = None,
+        **settings: Unpack[Settings],
+    ) -> Neighbors[Tensor, Tensor]: ...
+    @overload
+    def search(  # type: ignore[overload-cannot-match,unused-ignore]
+        self,
+        queries: VectorsLike,
+        k: SupportsIndex = 10,
+        *,
+        probes: SupportsIndex | None = None,
+        refine: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        out: Output | None = None,
+        **settings: Unpack[Settings],
+    ) -> Neighbors: ...
     def search(
         self,
         queries: VectorsLike,
@@ -389,6 +430,36 @@ class Index:
                 if self._still(narrowing):
                     return found
 
+    @overload
+    def range_search(
+        self,
+        queries: NumpyLike,
+        radius: SupportsFloat,
+        *,
+        probes: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        **settings: Unpack[Settings],
+    ) -> RangeNeighbors[Ids, Floats]: ...
+    @overload
+    def range_search(
+        self,
+        queries: Tensor,
+        radius: SupportsFloat,
+        *,
+        probes: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        **settings: Unpack[Settings],
+    ) -> RangeNeighbors[Tensor, Tensor]: ...
+    @overload
+    def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
+        self,
+        queries: VectorsLike,
+        radius: SupportsFloat,
+        *,
+        probes: SupportsIndex | None = None,
+        filter: FilterLike | None = None,
+        **settings: Unpack[Settings],
+    ) -> RangeNeighbors: ...
     def range_search(
         self,
         queries: VectorsLike,
@@ -523,9 +594,9 @@ class Index:
         return str(self._index.info()["dtype"]) if self.dimension > 0 else None
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric's name."""
-        return self._index.metric
+        return cast(Metric, self._index.metric)
 
     @property
     def device(self) -> str:
@@ -567,7 +638,7 @@ def _count(value: SupportsIndex | None, name: str) -> int:
 
 
 def _untrained(
-    kind: type[Index], factory: str, metric: str, device: str, check_finite: bool, prepare: bool, rows: int, seed: int
+    kind: type[Index], factory: str, metric: Metric, device: str, check_finite: bool, prepare: bool, rows: int, seed: int
 ) -> Index:
     return kind(factory, metric, device, check_finite, prepare, expected_rows=rows, seed=seed)
 

@@ -241,6 +241,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   if (state == nullptr || state->content().rows == 0) {
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
+  warn_of_short_base(queries.rows(), state->content().rows, params.k, resources);
   const IdFilter filter(params.filter, version->ids, resources);
   SearchParams of_rows = params;
   of_rows.filter = filter.of_rows();

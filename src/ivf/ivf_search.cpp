@@ -196,8 +196,16 @@ class BatchSearch {
     for (const ProbePart part : {ProbePart::first, ProbePart::rest}) {
       const ListVisits visits = invert_probes(probes_, part, vectors_.model().lists(), resources_);
       const std::vector<ListTask> tasks = cut(visits);
-      parallel_for(static_cast<int64_t>(tasks.size()), meter, resources_, [&](int64_t task, int slot) {
-        scans[static_cast<size_t>(slot)]->run(tasks[static_cast<size_t>(task)]);
+      const auto count = static_cast<int64_t>(tasks.size());
+      std::vector<int64_t> groups = {0};
+      const int64_t most = std::max<int64_t>(1, count / (2 * resources_.threads()));  // all threads have some
+      while (groups.back() < count) {
+        const int64_t first = groups.back();
+        groups.push_back(first + ListScan::together(plan_.scan, tasks.data() + first, std::min(most, count - first)));
+      }
+      parallel_for(static_cast<int64_t>(groups.size()) - 1, meter, resources_, [&](int64_t group, int slot) {
+        const int64_t first = groups[static_cast<size_t>(group)];
+        scans[static_cast<size_t>(slot)]->run(tasks.data() + first, groups[static_cast<size_t>(group) + 1] - first);
       });
     }
     parallel_for(queries(), meter, resources_,
@@ -241,8 +249,9 @@ class BatchSearch {
         const int64_t end = segment.offsets()[visit.list + 1];
         for (int64_t first = segment.offsets()[visit.list]; first < end; first += most) {
           for (int64_t q = 0; q < visit.count; q += plan_.scan.query_block) {
-            tasks.push_back({visit.list, s, first, std::min(first + most, end), visits.queries.data() + visit.first + q,
-                             std::min(plan_.scan.query_block, visit.count - q)});
+            tasks.push_back({s, first, std::min(first + most, end),
+                             {visits.queries.data() + visit.first + q, std::min(plan_.scan.query_block, visit.count - q),
+                              visit.list}});
           }
         }
       }
