@@ -13,7 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
-#include "mixture_cuda.hpp"
+#include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 
 #include "core/host_array.hpp"

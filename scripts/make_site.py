@@ -12,9 +12,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urldefrag
 
-import markdown
-from markdown.extensions.toc import TocExtension
-from pygments.formatters import HtmlFormatter
+import markdown  # type: ignore[import-untyped]
+from markdown.extensions.toc import TocExtension  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 
 import kith
 import kith.sklearn

@@ -6,8 +6,10 @@
 
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
+#include "ivf/renumbered_segment.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace kith {
 namespace {
@@ -38,6 +40,17 @@ std::vector<SharedSegment> grown(std::vector<SharedSegment> segments, SharedSegm
     segments.push_back(std::move(added));  // no room for both: it stays by itself
   }
   return segments;
+}
+
+void refuse_other_model(const IvfModel& a, const IvfModel& b) {
+  if (&a == &b) return;
+  const MatrixView x = a.centres.view();
+  const MatrixView y = b.centres.view();
+  const auto bytes = static_cast<size_t>(x.rows() * x.cols()) * sizeof(float);
+  const bool same_centres = x.rows() == y.rows() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+  if (!same_centres) throw_not_alike("the centres of their lists differ");
+  if (a.residual != b.residual) throw_not_alike("the codes of one are of vectors less their centres");
+  if (!same_code(*a.codec, *b.codec)) throw_not_alike("their codes differ");
 }
 
 const ListsState& lists(const IndexState& state) { return static_cast<const ListsState&>(state); }
@@ -82,13 +95,30 @@ class ListsKind final : public IndexKind {
     return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
   }
 
+  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
+                                           const Resources& resources) const override {
+    const ListsState& state = lists(*before);
+    const auto* const more = dynamic_cast<const ListsState*>(&other);
+    if (more == nullptr) throw_not_alike("the other index has no lists of codes");
+    refuse_other_model(*state.model(), *more->model());
+    std::vector<SharedSegment> segments = state.segments();
+    const int64_t rows = state.content().rows;
+    for (const SharedSegment& segment : more->segments()) {
+      auto numbered = std::make_shared<SegmentCopies>(renumbered(*segment->on_host(resources), rows, resources));
+      segments = grown(std::move(segments), std::move(numbered), resources);
+    }
+    IndexContent content = state.content().with_rows(rows + more->content().rows);
+    content.space = place_of(segments);
+    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+  }
+
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
     ListParts& own = *parts.lists;
     auto model = std::make_shared<IvfModel>();
     model->metric = params_.metric;
     if (own.centres.rows() > 0) model->centres = std::move(own.centres).take("the lists' centres", resources);
     model->residual = own.residual;
-    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values));
+    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values), resources);
     model->validate();
     std::vector<SharedSegment> segments;
     const int64_t rows = own.rows.size();

@@ -6,6 +6,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "ivf/list_assignment.hpp"
+#include "ivf/streamed_training.hpp"
 #include "ivf/training_sample.hpp"
 #include "kernels/distance/canonical.hpp"
 
@@ -31,8 +32,6 @@ bool spherical(Metric metric) { return metric == Metric::inner_product || metric
 MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
                            const Resources& resources) {
   const CentreTraining training = centre_training(spec, lists);
-  TrainingSample sample(rows, training.rows, CounterRng(seed, kCentreStream), resources);
-  if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
   KMeansParams params;
   params.clusters = lists;
   params.iterations = training.iterations;
@@ -40,6 +39,13 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
   params.seed = seed;
   params.spherical = spherical(metric);
   params.compute_labels = false;
+  const CounterRng rng(seed, kCentreStream);
+  const bool here = rows.space().host_readable();
+  if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, resources)) {
+    return train_centres_streamed(params, metric, rows, training.rows, rng, resources);
+  }
+  TrainingSample sample(rows, training.rows, rng, resources);
+  if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
   KMeans kmeans(params);
   kmeans.fit(sample.view(), {}, resources);
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
@@ -53,8 +59,7 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
 }  // namespace
 
 int64_t IvfModel::bytes() const {
-  return array_bytes<float>(centres.rows() * centres.cols()) +
-         array_bytes<float>(static_cast<int64_t>(codec->values().size())) + words->bytes();
+  return array_bytes<float>(centres.rows() * centres.cols()) + codec->bytes() + words->bytes();
 }
 
 void check_ivf_metric(Metric metric) {
@@ -127,9 +132,15 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
     model->residual = spec.residual && spec.code.kind != CodeKind::stored;
   }
-  MatrixBuffer sample = TrainingSample(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows,
-                                       CounterRng(seed, kCodeStream), resources)
-                            .on_host(resources);
+  const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
+  const CounterRng rng(seed, kCodeStream);
+  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
+    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
+    model->validate();
+    return model;
+  }
+  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
   if (model->residual) {
     const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
     assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
