@@ -173,7 +173,7 @@ def test_compressed_index(kind, factory, vectors):
     true = index.search(queries, k=6, probes=8)
     filtered = index.search(queries, k=6, probes=8, filter=keep)
     within = index.range_search(queries, 3.0, probes=8)
-    index.to("cuda")
+    index = index.to("cuda")
     given = kind.give(queries)
     for _ in range(2):
         same(kind, index.search(given, k=6, probes=8), true)
