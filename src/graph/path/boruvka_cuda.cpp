@@ -66,7 +66,7 @@ class BoruvkaCuda : public BoruvkaBackend {
     copy(level.parent, parent_);
     copy(level.depth, arrays_.depth[from]);
     const int64_t joined = flag();
-    if (joined == parts) tree_.levels.pop_back();  // nothing was joined: the last round
+    if (joined == 0) tree_.levels.pop_back();  // nothing was joined: the last round
     return joined;
   }
 

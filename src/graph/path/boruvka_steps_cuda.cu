@@ -123,10 +123,11 @@ __global__ void __launch_bounds__(kThreads) break_circles_kernel(BoruvkaArrays a
   const int64_t part = thread_number();
   if (part >= parts) return;
   const uint32_t next = arrays.next[part];
-  const bool stays = next == part || (arrays.next[next] == part && part < next);
+  const bool done = next == part;
+  const bool stays = done || (arrays.next[next] == part && part < next);
   arrays.above[0][part] = stays ? static_cast<uint32_t>(part) : next;
   arrays.depth[0][part] = stays ? 0 : 1;
-  arrays.stays[part] = stays ? 1 : 0;
+  arrays.stays[part] = stays && !done ? 1 : 0;
 }
 
 __global__ void __launch_bounds__(kThreads) shorten_kernel(BoruvkaArrays arrays, int from, int64_t parts) {
@@ -143,13 +144,14 @@ __global__ void __launch_bounds__(kThreads) parents_kernel(BoruvkaArrays arrays,
                                                            int64_t parts) {
   const int64_t part = thread_number();
   if (part >= parts) return;
-  parent[part] = arrays.number[arrays.above[from][part]];
+  parent[part] = arrays.next[part] == part ? kNone : arrays.number[arrays.above[from][part]];
   if (part == parts - 1) *arrays.flag = arrays.number[part] + arrays.stays[part];
 }
 
 __global__ void __launch_bounds__(kThreads) relabel_kernel(uint32_t* part, const uint32_t* parent, int64_t rows) {
   const int64_t row = thread_number();
-  if (row < rows) part[row] = parent[part[row]];
+  if (row >= rows || part[row] == kNone) return;
+  part[row] = parent[part[row]];
 }
 
 __global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* levels, int64_t level_count,
@@ -162,6 +164,7 @@ __global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* 
   uint32_t largest = a == b ? ordered_key(0.0f) : 0;
   for (int64_t level = 0; level < level_count && a != b; ++level) {
     largest = max(largest, max(levels[level].key[a], levels[level].key[b]));
+    if (largest == kNone) break;  // one of them is done
     a = levels[level].parent[a];
     b = levels[level].parent[b];
   }

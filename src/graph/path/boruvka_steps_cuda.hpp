@@ -24,7 +24,7 @@ struct DeviceEdges {
 
 // What a round works on.
 struct BoruvkaArrays {
-  uint32_t* part = nullptr;    // of each row
+  uint32_t* part = nullptr;    // of each row, or kNoPart
   uint8_t* active = nullptr;   // of each row: whether it names a row of another part
   uint64_t* pair = nullptr;    // of each part, as all that follows: the rows of its least edge, the smaller one above
   uint32_t* near = nullptr;    // as in MergeLevel
@@ -32,7 +32,7 @@ struct BoruvkaArrays {
   uint32_t* next = nullptr;    // the part that its edge leads to
   uint32_t* above[2] = {};     // by doubling: a part farther on its way, and how far
   uint32_t* depth[2] = {};
-  uint32_t* stays = nullptr;   // 1 or 0
+  uint32_t* stays = nullptr;   // 1, or 0 also where nothing leaves it
   uint32_t* number = nullptr;  // of the parts that stay, in their order
   void* scan = nullptr;        // memory for that
   size_t scan_bytes = 0;
