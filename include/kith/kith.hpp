@@ -2,12 +2,16 @@
 #pragma once
 
 #include <kith/column_file.hpp>
+#include <kith/csr_matrix.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/graph_recall.hpp>
+#include <kith/graph_report.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
@@ -22,7 +26,10 @@
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
+#include <kith/row_labels.hpp>
 #include <kith/scalar_quantizer.hpp>
+#include <kith/smooth_paths.hpp>
+#include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>

@@ -20,7 +20,8 @@ Compressed, with lists of which a search looks at some::
     index = kith.load("base.kith")
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good found neighbours are: `recall`; what they
+look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -40,19 +41,26 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
-from kith._index import Index, IndexInfo
+from kith._graph_report import GraphRecall, GraphReport, GraphRound
+from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
+from kith._index_info import IndexInfo
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
+from kith._metrics import Metric
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
+from kith._recall import recall
 from kith._search import Neighbors
+from kith._show import show
+from kith._smooth_paths import SmoothPath, SmoothPaths
+from kith._spanning_tree import SpanningTree
 from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
@@ -61,11 +69,15 @@ __all__ = [
     "CorruptFileError",
     "CudaDevice",
     "DeviceArray",
+    "GraphRecall",
+    "GraphReport",
+    "GraphRound",
     "Index",
     "IndexInfo",
     "Info",
     "KMeans",
     "KnnGraph",
+    "Metric",
     "Neighbors",
     "OPQ",
     "PCA",
@@ -74,6 +86,9 @@ __all__ = [
     "RandomRotation",
     "RangeNeighbors",
     "ScalarQuantizer",
+    "SmoothPath",
+    "SmoothPaths",
+    "SpanningTree",
     "Transform",
     "__version__",
     "info",
@@ -84,6 +99,8 @@ __all__ = [
     "range_search",
     "read_faiss",
     "read_vectors",
+    "recall",
+    "show",
     "write_faiss",
     "write_vectors",
 ]

@@ -3,22 +3,61 @@
 from __future__ import annotations
 
 import os
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_base
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
-from kith._options import calling, flag, text, whole_number
+from kith._metrics import Metric, metric_name
+from kith._options import calling, flag, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
+from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@overload
+def knn(
+    queries: HostLike,
+    base: VectorsLike | PathLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors[Ids, Floats]: ...
+@overload
+def knn(
+    queries: Tensor,
+    base: VectorsLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors[Tensor, Tensor]: ...
+@overload
+def knn(  # type: ignore[overload-cannot-match,unused-ignore]
+    queries: VectorsLike,
+    base: VectorsLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors: ...
 
 def knn(
     queries: VectorsLike | PathLike,
     base: VectorsLike | PathLike,
     k: SupportsIndex = 10,
-    metric: str = "l2",
+    metric: Metric = "l2",
     *,
     filter: FilterLike | None = None,
     device: str = "auto",
@@ -52,7 +91,8 @@ def knn(
     metric : str, default "l2"
         ``"l2"`` (root of the sum of squared differences), ``"sqeuclidean"`` (that sum), ``"inner_product"`` (largest
         first), ``"cosine"`` (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` (sum of (x - y)^2 / (x + y);
-        no negative values) or ``"hamming"`` (differing bits of uint8 rows).
+        no negative values) or ``"hamming"`` (differing bits of uint8 rows). Other libraries' names are understood:
+        ``"euclidean"``, ``"manhattan"``, ``"cityblock"``, ``"chebyshev"``, ``"ip"``, ``"dot"``, ``"l2sq"``.
     filter : array_like, optional
         The rows that may be found; by default all. A bool for each row (True keeps it), packed bits as uint8, eight
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
@@ -96,6 +136,8 @@ def knn(
     -----
     PrecisionWarning
         Rounding the base to float32 may change which rows are nearest.
+    RuntimeWarning
+        The base has fewer than `k` rows: perhaps queries and base were swapped.
 
     Notes
     -----
@@ -110,7 +152,7 @@ def knn(
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
     number = whole_number(k, "k")
-    name = text(metric, "metric")
+    name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
     rows = as_filter(filter)
     arrays = (queries, base, *(out if isinstance(out, tuple) else ()))

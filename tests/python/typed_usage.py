@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import kith
-from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
+from kith.sklearn import KMeans, KNeighborsClassifier, KNeighborsRegressor, KNeighborsTransformer, NearestNeighbors
 
 
 def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -82,12 +82,14 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
 def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     ids: npt.NDArray[np.int64]
     offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)
-    nearest: np.float32 = distances[offsets[0]]
+    nearest: np.float32 = distances[int(offsets[0])]
     index = kith.Index(metric="linf")
     index.add(base)
     found: kith.RangeNeighbors = index.range_search(base, np.float32(2), filter=[1, 2, 3])
     index.search(base, filter=np.packbits(keep, bitorder="little"))
-    print(nearest, found.offsets[-1])
+    print(nearest, found.offsets[-1], found.to_csr(columns=3), kith.recall(index.search(base), kith.knn(base, base)))
+    for some, _ in kith.range_search(base, base, 1.0, metric="euclidean", without_self=True).by_query():
+        ids = some
     return ids
 
 
@@ -95,6 +97,15 @@ def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     graph: kith.KnnGraph = kith.knn_graph(base, k=15, metric="hamming", method="exact")
     indices, distances = graph.to_umap()
     print(len(graph), graph.k, graph.metric, graph.ids[0], indices[0], graph.to_csr())
+    paths = kith.SmoothPaths(graph, threads=1)
+    path: kith.SmoothPath = paths.path(0, 1, by="tree")
+    print(path.rows.sum(), path.width + paths.width(0, 1), paths.widths([[0, 1]]).mean(), graph.smoothest_path(0, 1).width)
+    tree = graph.spanning_tree("mutual_reachability", min_samples=3, unconnected="at_inf")
+    print(tree.edges.sum(), tree.weights.sum(), tree.single_linkage().sum(), tree.labels(2).max())
+    report: kith.GraphReport = graph.report
+    print(report.method, report.recall, graph.components()[1].max(), graph.measure_recall(base).standard_error)
+    graph.save("ids.npy", "distances.npy")
+    print(kith.KnnGraph.load("ids.npy", "distances.npy", metric="hamming").in_degrees().max())
     every: npt.NDArray[np.float32] = kith.pairwise_distances(base, metric="cosine", out=np.empty((3, 3), np.float32))
     return every if len(graph) < 4 else distances
 
@@ -102,6 +113,8 @@ def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
 def with_scikit_learn(base: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
     distances, ids = NearestNeighbors(n_neighbors=3, metric="manhattan", n_jobs=2).fit(base).kneighbors(base)
     print(distances, ids, KNeighborsTransformer(15, mode="distance").fit_transform(base))
+    labels = KNeighborsClassifier(5, weights="distance").fit(base, ids[:, 0]).predict(base)
+    print(labels, KNeighborsRegressor(5).fit(base, distances[:, 0]).predict(base))
     return KMeans(n_clusters=8, random_state=0).fit_predict(base)
 
 
@@ -133,6 +146,12 @@ def on_a_gpu(queries: kith.DeviceArray, index: kith.Index) -> tuple[int, ...]:
     found = index.search(queries, k=3, out=(queries, queries))
     print(queries.dtype, queries.device, kith.knn(queries, queries).ids, found)
     return queries.shape
+
+
+def metric_of(index: kith.Index, graph: kith.KnnGraph, x: npt.NDArray[np.float32]) -> kith.Metric:
+    """What an index or a graph says of its metric can be given to the next."""
+    print(kith.knn(x, x, metric=index.metric), kith.show(x, graph, rows=3, labels=["a", "b"]))
+    return graph.metric
 
 
 def about() -> str:
