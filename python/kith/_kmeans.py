@@ -51,7 +51,7 @@ class KMeans:
     clusters : int, default 8
         How many centres.
     iterations : int, default 25
-        The most passes over the vectors. With `batch_size`, passes over as many vectors as there are.
+        The maximum number of passes over the vectors; with `batch_size`, of passes' worth of mini-batches.
     tol : float, default 1e-4
         Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns, as
         scikit-learn does; 0 goes on until nothing moves.
@@ -62,20 +62,20 @@ class KMeans:
     seed : int, default 0
         Of the random numbers; not negative.
     max_points_per_centre : int, default 0
-        Train on a random sample of so many vectors for each centre (FAISS's default is 256); 0 trains on all.
+        Train on a random sample of this many vectors per centre (FAISS's default is 256); 0 trains on all.
     init_points_per_centre : int, optional
-        k-means++ looks at a random sample of so many vectors for each centre; 0 looks at all. By default it looks at all
-        where that is cheap; for many centres all vectors are drawn from in rounds, and it chooses among what was drawn.
+        k-means++ considers a random sample of this many vectors per centre; 0 considers all. By default it considers all
+        where that is cheap; for many centres it draws candidates from all vectors in rounds and chooses among these.
     spherical : bool, default False
         Centres of length 1; a vector belongs to the centre with the largest inner product.
     batch_size : int, default 0
-        Mini-batches of so many vectors drawn at random instead of whole passes; 0 for whole passes.
+        Use mini-batches of this many vectors, drawn at random; 0 for whole passes.
     compute_labels : bool, default True
-        A last pass, so that `labels_` and `inertia_` are those of the final centres. Without it there are no labels,
-        and `inertia_` is that of the last iteration before its centres moved.
+        A final pass computes `labels_` and `inertia_` for the final centres. Without it there are no labels, and `inertia_`
+        is that of the last iteration before its centres moved.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
