@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, SupportsIndex, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from kith._libraries import library_of
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
+from kith._typing import HostLike, NumpyLike, Settings, Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
@@ -257,6 +261,12 @@ class KMeans:
             self._take_results()
         return self
 
+    @overload
+    def predict(self, x: HostLike, **settings: Unpack[Settings]) -> Labels: ...
+    @overload
+    def predict(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
+    @overload
+    def predict(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def predict(
         self,
         x: VectorsLike | PathLike,
@@ -273,6 +283,12 @@ class KMeans:
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._assigned(x, options, wants_distances=False)[0]
 
+    @overload
+    def assign(self, x: HostLike, **settings: Unpack[Settings]) -> tuple[Labels, Floats]: ...
+    @overload
+    def assign(self, x: Tensor, **settings: Unpack[Settings]) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def assign(self, x: VectorsLike, **settings: Unpack[Settings]) -> tuple[Array, Array]: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def assign(
         self,
         x: VectorsLike | PathLike,
@@ -315,6 +331,12 @@ class KMeans:
         assert found is not None
         return library.from_host(found[0], x), None if found[1] is None else library.from_host(found[1], x)
 
+    @overload
+    def transform(self, x: NumpyLike, **settings: Unpack[Settings]) -> Floats: ...
+    @overload
+    def transform(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
+    @overload
+    def transform(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def transform(
         self,
         x: VectorsLike,
