@@ -56,6 +56,7 @@ struct Typed {
   IndexSearchOptions index_search;
   IndexInspectOptions index_inspect;
   IndexConvertOptions index_convert;
+  IndexMergeOptions index_merge;
   GraphBuildOptions graph_build;
   std::string graph_method = "auto";
   GraphEvalOptions graph_eval;
@@ -344,6 +345,7 @@ struct IndexApps {
   const CLI::App* search = nullptr;
   const CLI::App* inspect = nullptr;
   const CLI::App* convert = nullptr;
+  const CLI::App* merge = nullptr;
 };
 
 void add_index_path(CLI::App& command, std::string& path) {
@@ -415,9 +417,13 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
       ->type_name("N");
   command
       ->add_option("--refine", options.params.refine,
-                   "With RFlat or Refine(...): so many times k candidates are compared again; 0: 4")
+                   "With RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4")
       ->check(decimal())
       ->type_name("N");
+  command
+      ->add_option("--refine-from", options.refine_from,
+                   "The original vectors, to compare candidates with again: row i is the vector with id i")
+      ->type_name("FILE");
   command
       ->add_option("--filter", options.filter,
                    "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector "
@@ -431,9 +437,26 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
   return command;
 }
 
+CLI::App* add_index_merge(CLI::App& index, Typed& typed) {
+  IndexMergeOptions& options = typed.index_merge;
+  CLI::App* command = index.add_subcommand("merge", "Put the vectors of another index, trained alike, into one");
+  command->add_option("INDEX", options.index, "File of an index")->required()->type_name("FILE");
+  command->add_option("OTHER", options.other, "File of the index whose vectors come behind")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", options.out, "Where the index goes: .kith, or any other name for FAISS's format")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--shift-ids", options.params.shift_ids,
+                    "Give the other's vectors ids behind those of the first; without it ids must differ");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
 IndexApps add_index(CLI::App& app, Typed& typed) {
   CLI::App* index =
-      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert");
+      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
   index->require_subcommand(1);
   IndexApps apps;
   apps.build = add_index_build(*index, typed);
@@ -451,6 +474,7 @@ IndexApps add_index(CLI::App& app, Typed& typed) {
   add_memory_limit(*convert, typed);
   add_output_options(*convert, typed);
   apps.convert = convert;
+  apps.merge = add_index_merge(*index, typed);
   return apps;
 }
 
@@ -779,6 +803,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (index.add->parsed()) line.command = [typed] { return run_index_add(typed.index_add, typed.run); };
   if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };
   if (index.inspect->parsed()) line.command = [typed] { return run_index_inspect(typed.index_inspect, typed.run); };
+  if (index.merge->parsed()) line.command = [typed] { return run_index_merge(typed.index_merge, typed.run); };
   if (index.convert->parsed()) line.command = [typed] { return run_index_convert(typed.index_convert, typed.run); };
   if (graph.build->parsed()) line.command = [typed] { return run_graph_build(typed.graph_build, typed.run); };
   if (graph.eval->parsed()) line.command = [typed] { return run_graph_eval(typed.graph_eval, typed.run); };

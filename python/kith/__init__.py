@@ -42,8 +42,9 @@ from typing import TYPE_CHECKING
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
-from kith._index import Index, IndexInfo
+from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
+from kith._index_info import IndexInfo
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version

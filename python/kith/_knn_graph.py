@@ -383,6 +383,14 @@ class KnnGraph:
             np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances, np.float32), self._metric
         )
 
+    def _given_there(self, options: _kith.CallOptions) -> _kith.GivenGraph:
+        """For the library, where it lies."""
+        if not on_device(self._ids) or str(self._ids.dtype).rpartition(".")[2] != "int64":
+            return self._given()
+        library = library_of(self._ids)
+        arrays = [library.export(x, options.stream, name) for x, name in ((self._ids, "ids"), (self._distances, "distances"))]
+        return _kith.GivenGraph(arrays[0], arrays[1], self._metric)
+
     def _stays_on_device(self) -> bool:
         """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
         return on_device(self._ids) and library_of(self._ids).computes

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/name_table.hpp"
+#include "io/container/section.hpp"
 
 #include <fmt/format.h>
 
@@ -173,6 +174,9 @@ std::string about_index(const IndexParts& parts) {
   text.line("rows", parts.rows);
   text.line("next_id", parts.next_id);
   text.line("probes", parts.probes);
+  if (!parts.prepare) text.line("prepare", 0);
+  if (parts.expected_rows != 0) text.line("expected_rows", parts.expected_rows);
+  if (parts.seed != 0) text.line("seed", parts.seed);
   write_transforms(text, parts.transforms);
   if (parts.lists) {
     text.line("lists", parts.lists->lists);
@@ -184,6 +188,11 @@ std::string about_index(const IndexParts& parts) {
     text.line("refine_factor", parts.refine->factor);
   }
   return text.take();
+}
+
+uint32_t about_version(const IndexParts& parts) {
+  const bool plain = parts.prepare && parts.expected_rows == 0 && parts.seed == 0;
+  return plain ? kFirstContainerVersion : kContainerVersion;
 }
 
 CodeFormat parse_about_codec(std::string_view text) {
@@ -211,6 +220,9 @@ IndexParts parse_about_index(std::string_view text) {
   parts.rows = reader.number("rows");
   parts.next_id = reader.number("next_id");
   parts.probes = reader.number("probes");
+  if (reader.is_next("prepare")) parts.prepare = reader.number("prepare") != 0;
+  if (reader.is_next("expected_rows")) parts.expected_rows = reader.number("expected_rows");
+  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
   parts.transforms = read_transforms(reader);
   if (reader.is_next("lists")) {
     ListParts& lists = parts.lists.emplace();

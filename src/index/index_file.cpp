@@ -105,6 +105,7 @@ class PartsReader {
   }
 
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
+  uint32_t version() const { return file_.version(); }
   const Resources& resources() const { return resources_; }
 
   std::string about() {
@@ -232,6 +233,10 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
 
 void read_index(PartsReader& reader, IndexParts& parts) {
   parts = parse_about_index(reader.about());
+  if (reader.version() != about_version(parts)) {
+    throw AboutProblem(fmt::format("what it says is of version {}, and the file of version {}", about_version(parts),
+                                   reader.version()));
+  }
   read_transforms(reader, parts.transforms);
   if (parts.lists) {
     read_lists(reader, parts);
@@ -254,7 +259,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources) {
   check_parts(parts, resources);
   const std::string about = about_index(parts);
-  ContainerWriter writer("index");
+  ContainerWriter writer("index", about_version(parts));
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
   add_transforms(writer, parts.transforms);
   if (parts.lists) {

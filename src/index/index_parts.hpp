@@ -43,6 +43,9 @@ struct IndexParts {
   std::string factory;
   Metric metric = Metric::l2;
   bool check_finite = true;
+  bool prepare = true;
+  int64_t expected_rows = 0;
+  uint64_t seed = 0;
   int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add

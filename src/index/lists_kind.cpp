@@ -4,13 +4,31 @@
 
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
+#include "ivf/renumbered_segment.hpp"
+
+#include <cstring>
 
 namespace kith {
 namespace {
 
-// A segment of all, where they are more than one.
-Segment merged(const std::vector<Segment>& segments, const Resources& resources) {
-  return segments.size() == 1 ? segments[0] : merge_segments(segments, resources);
+// Puts a segment of later rows behind the others, merged with the small ones before it.
+void append(std::vector<Segment>& segments, Segment last, const Resources& resources) {
+  const size_t stay = blocks_that_stay(segments.size(), last->size(), [&](size_t b) { return segments[b]->size(); });
+  std::vector<Segment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
+  joined.push_back(std::move(last));
+  segments.resize(stay);
+  segments.push_back(joined.size() == 1 ? joined[0] : merge_segments(joined, resources));
+}
+
+void refuse_other_model(const IvfModel& a, const IvfModel& b) {
+  if (&a == &b) return;
+  const MatrixView x = a.centres.view();
+  const MatrixView y = b.centres.view();
+  const auto bytes = static_cast<size_t>(x.rows() * x.cols()) * sizeof(float);
+  const bool same_centres = x.rows() == y.rows() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+  if (!same_centres) throw_not_alike("the centres of their lists differ");
+  if (a.residual != b.residual) throw_not_alike("the codes of one are of vectors less their centres");
+  if (!same_code(*a.codec, *b.codec)) throw_not_alike("their codes differ");
 }
 
 const ListsState& lists(const IndexState& state) { return static_cast<const ListsState&>(state); }
@@ -36,11 +54,7 @@ class ListsKind final : public IndexKind {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
     std::vector<Segment> segments = state.segments();
-    const size_t stay = blocks_that_stay(segments.size(), rows.rows(), [&](size_t b) { return segments[b]->size(); });
-    std::vector<Segment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
-    joined.push_back(build_segment(*state.model(), rows, first_row, resources));
-    segments.resize(stay);
-    segments.push_back(merged(joined, resources));
+    append(segments, build_segment(*state.model(), rows, first_row, resources), resources);
     return std::make_shared<ListsState>(state.content().with_rows(first_row + rows.rows()), params_, state.model(),
                                         std::move(segments), state.probes());
   }
@@ -57,13 +71,29 @@ class ListsKind final : public IndexKind {
                                         std::move(segments), state.probes());
   }
 
+  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
+                                           const Resources& resources) const override {
+    const ListsState& state = lists(*before);
+    const auto* const more = dynamic_cast<const ListsState*>(&other);
+    if (more == nullptr) throw_not_alike("the other index has no lists of codes");
+    refuse_other_model(*state.model(), *more->model());
+    std::vector<Segment> segments = state.segments();
+    int64_t rows = state.content().rows;
+    for (const Segment& segment : more->segments()) {
+      append(segments, renumbered(*segment, rows, resources), resources);
+    }
+    rows += more->content().rows;
+    return std::make_shared<ListsState>(state.content().with_rows(rows), params_, state.model(), std::move(segments),
+                                        state.probes());
+  }
+
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
     ListParts& own = *parts.lists;
     auto model = std::make_shared<IvfModel>();
     model->metric = params_.metric;
     if (own.centres.rows() > 0) model->centres = std::move(own.centres).take("the lists' centres", resources);
     model->residual = own.residual;
-    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values));
+    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values), resources);
     model->validate();
     std::vector<Segment> segments;
     const int64_t rows = own.rows.size();

@@ -19,11 +19,12 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kShare = 4;  // of what is left, for queries as f32 and what is found
+
 // Calls use(queries as f32, first) for all of them, as many at a time as fit well.
 void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
                        const std::function<void(const MatrixView&, int64_t)>& use) {
   constexpr int64_t kTogether = 65536;
-  constexpr int64_t kShare = 4;  // of what is left
   const bool widens = queries.dtype() != DType::f32;
   const int64_t each = bytes_each + (widens ? array_bytes<float>(queries.cols()) : 0);
   const int64_t fit = resources.host_memory()->available() / kShare / std::max<int64_t>(each, 1);
@@ -166,6 +167,18 @@ RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSe
     part = CollectedHits();
   }
   return found;
+}
+
+int64_t ListsState::smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                                        const Resources& resources) const {
+  const int64_t rows = content().rows;
+  const bool filtered = params.filter.form() != RowFilter::Form::none;
+  const bool widens = queries.dtype != DType::f32;
+  const int64_t each = array_bytes<uint64_t>(params.k) + (widens ? array_bytes<float>(queries.cols) : 0);
+  const int64_t behind =
+      smallest_search_bytes(*model_, rows, {params.k, probes_for(params.probes)}, filtered, queries.rows, resources);
+  return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, rows) : 0) + behind +
+         std::max(behind / (kShare - 1) + 1, each);
 }
 
 void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {

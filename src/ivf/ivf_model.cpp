@@ -8,6 +8,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "ivf/list_assignment.hpp"
+#include "ivf/streamed_training.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
@@ -47,14 +48,18 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
                            const Resources& resources) {
   const int64_t most =
       lists > INT64_MAX / spec.most_points_per_centre ? rows.rows() : lists * spec.most_points_per_centre;
-  MatrixBuffer sample = draw(rows, most, CounterRng(seed, kCentreStream), resources);
-  if (metric == Metric::cosine) make_unit_length(sample.mutable_view());
   KMeansParams params;
   params.clusters = lists;
   params.iterations = spec.iterations;
   params.seed = seed;
   params.spherical = spherical(metric);
   params.compute_labels = false;
+  const CounterRng rng(seed, kCentreStream);
+  if (!sample_fits(std::min(rows.rows(), most), rows.info().cols, resources)) {
+    return train_centres_streamed(params, metric, rows, most, rng, resources);
+  }
+  MatrixBuffer sample = draw(rows, most, rng, resources);
+  if (metric == Metric::cosine) make_unit_length(sample.mutable_view());
   KMeans kmeans(params);
   kmeans.fit(sample.view(), {}, resources);
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
@@ -68,8 +73,7 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
 }  // namespace
 
 int64_t IvfModel::bytes() const {
-  return array_bytes<float>(centres.rows() * centres.cols()) +
-         array_bytes<float>(static_cast<int64_t>(codec->values().size())) + words->bytes();
+  return array_bytes<float>(centres.rows() * centres.cols()) + codec->bytes() + words->bytes();
 }
 
 void check_ivf_metric(Metric metric) {
@@ -127,8 +131,15 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
     model->residual = spec.residual && spec.code.kind != CodeKind::stored;
   }
-  MatrixBuffer sample =
-      draw(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows, CounterRng(seed, kCodeStream), resources);
+  const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
+  const CounterRng rng(seed, kCodeStream);
+  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
+    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
+    model->validate();
+    return model;
+  }
+  MatrixBuffer sample = draw(rows, most, rng, resources);
   if (model->residual) {
     const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
     assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);

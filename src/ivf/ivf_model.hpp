@@ -62,7 +62,8 @@ inline constexpr int64_t kFewPointsPerCentre = 39;
 int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 
 // The centres by k-means over a sample of the rows, spherical for inner_product and cosine; then the code, of another
-// use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32.
+// use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32, or, where the limit has no room
+// for that, a piece of it at a time (streamed_training.hpp): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
 

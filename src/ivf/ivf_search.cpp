@@ -375,19 +375,25 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   }
 }
 
+// The smallest plan, with what the model keeps of its codewords.
+int64_t least_bytes(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
+  PlanBudget nothing = budget_left(resources);
+  nothing.host = 0;
+  const CodeWords::Wanted wanted = ListProductShape::choose(model, queries, nothing.cpu).wanted_words(model, queries);
+  const int64_t words = wanted.columns || wanted.rounded ? CodeWords::bytes_for(model.codec->format(), wanted) : 0;
+  try {
+    return words + plan_search(model, wish, queries, nothing).host_bytes;
+  } catch (const OutOfMemory& error) {
+    return words + error.bytes_needed();
+  }
+}
+
 // Makes what the model keeps of its codewords for such searches.
 CodeWords::Wanted keep_words(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
-  PlanBudget budget = budget_left(resources);
+  const PlanBudget budget = budget_left(resources);
   const CodeWords::Wanted wanted = ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
   if (!wanted.columns && !wanted.rounded) return wanted;
-  const auto needed = [&] {
-    budget.host = 0;
-    try {
-      return plan_search(model, wish, queries, budget).host_bytes;
-    } catch (const OutOfMemory& error) {
-      return error.bytes_needed() + CodeWords::bytes_for(model.codec->format(), wanted);
-    }
-  };
+  const auto needed = [&] { return least_bytes(model, wish, queries, resources); };
   naming_host_limit(needed, resources, [&] { model.words->get(*model.codec, wanted, resources); });
   return wanted;
 }
@@ -441,6 +447,15 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
                    NearestUser user(batch, k, search.k, neighbors, planned);
                    batch.run(user, meter);
                  });
+}
+
+int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                              int64_t queries, const Resources& resources) {
+  const int64_t k = std::min(search.k, rows);
+  const Wish wish{k, std::min(search.probes, model.lists()), k};
+  const int64_t sizes = filtered ? array_bytes<int64_t>(model.lists()) : 0;
+  // A limit may have them searched a few at a time, which is planned otherwise.
+  return sizes + std::max(least_bytes(model, wish, queries, resources), least_bytes(model, wish, 1, resources));
 }
 
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,

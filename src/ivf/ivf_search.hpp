@@ -35,6 +35,10 @@ struct IvfSearch {
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, uint64_t* neighbors, const Resources& resources);
 
+// What search_ivf takes at least for so many queries of `rows` vectors, for an error that names the limit.
+int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                              int64_t queries, const Resources& resources);
+
 struct IvfRange {
   float most = 0;  // vectors with keys up to it are in range (exact/metric_unit.hpp)
   int64_t probes = 1;

@@ -16,13 +16,26 @@ KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
   return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
 }
 
-// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All threads of the block.
+// Who works on a query together.
+struct BlockThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int threads() { return static_cast<int>(blockDim.x); }
+  __device__ static void sync() { __syncthreads(); }
+};
+struct WarpThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int threads() { return 32; }
+  __device__ static void sync() { __syncwarp(); }
+};
+
+// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All of the threads.
+template <typename Threads = BlockThreads>
 __device__ inline double load_query(const DeviceListsView& lists, const float* values, double* query) {
   const auto cols = static_cast<int>(lists.codec.format.cols);
-  for (int col = static_cast<int>(threadIdx.x); col < padded_cols(cols); col += static_cast<int>(blockDim.x)) {
+  for (int col = Threads::thread(); col < padded_cols(cols); col += Threads::threads()) {
     query[col] = col < cols ? static_cast<double>(values[col]) : 0.0;
   }
-  __syncthreads();
+  Threads::sync();
   if (lists.kind != KeyKind::cosine) return 1;
   // Four threads after the canonical order, in every warp.
   double lanes[kRowThreadLanes] = {};
@@ -33,9 +46,9 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
   }
   const double square = __shfl_sync(0xFFFFFFFFu, join_row_threads(lanes, row_threads()), 0);
   const double inverse = canonical_inverse_norm(square);
-  __syncthreads();
-  for (int col = static_cast<int>(threadIdx.x); col < cols; col += static_cast<int>(blockDim.x)) query[col] *= inverse;
-  __syncthreads();
+  Threads::sync();
+  for (int col = Threads::thread(); col < cols; col += Threads::threads()) query[col] *= inverse;
+  Threads::sync();
   return inverse;
 }
 

@@ -157,11 +157,16 @@ std::optional<int> device_of_rows(const MatrixView& rows, const MatrixView& out)
 
 Transform::Transform(TransformParts parts, const Resources& resources) : parts_(std::move(parts)) {
   check_parts(parts_);
+  counted_ = CountedBytes(bytes(), "a transform", resources);
   if (parts_.kind == Kind::linear) orthonormal_ = is_orthonormal(parts_, resources.with_progress({}));
 }
 
 std::shared_ptr<const Transform> Transform::from_parts(TransformParts parts, const Resources& resources) {
   return std::shared_ptr<const Transform>(new Transform(std::move(parts), resources));
+}
+
+int64_t Transform::bytes() const {
+  return array_bytes<float>(static_cast<int64_t>(parts_.matrix.size() + parts_.offset.size()));
 }
 
 void Transform::check_reversible() const {

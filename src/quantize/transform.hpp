@@ -16,6 +16,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/counted_bytes.hpp"
 #include "quantize/transform_parts.hpp"
 
 #include <cstdint>
@@ -32,6 +33,7 @@ class Transform {
   static std::shared_ptr<const Transform> from_parts(TransformParts parts, const Resources& resources);
 
   const TransformParts& parts() const { return parts_; }
+  int64_t bytes() const;  // of host memory, which counts against the limit
   int64_t in() const { return parts_.in; }
   int64_t out() const { return parts_.out; }
 
@@ -51,6 +53,7 @@ class Transform {
   Transform(TransformParts parts, const Resources& resources);
 
   TransformParts parts_;
+  CountedBytes counted_;
   bool orthonormal_ = true;
 };
 

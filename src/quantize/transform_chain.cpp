@@ -145,4 +145,14 @@ void TransformChain::reverse(const MatrixView& rows, const MutableMatrixView& ou
   run_steps(steps, rows, out, resources);
 }
 
+bool same_transforms(const TransformChain& a, const TransformChain& b) {
+  const auto same = [](const std::shared_ptr<const Transform>& x, const std::shared_ptr<const Transform>& y) {
+    if (x == y) return true;
+    const TransformParts& p = x->parts();
+    const TransformParts& q = y->parts();
+    return p.kind == q.kind && p.in == q.in && p.out == q.out && p.matrix == q.matrix && p.offset == q.offset;
+  };
+  return std::equal(a.steps().begin(), a.steps().end(), b.steps().begin(), b.steps().end(), same);
+}
+
 }  // namespace kith

@@ -38,4 +38,7 @@ class TransformChain {
   std::vector<std::shared_ptr<const Transform>> steps_;
 };
 
+// Whether both do the same to a vector, step by step.
+bool same_transforms(const TransformChain& a, const TransformChain& b);
+
 }  // namespace kith

@@ -113,9 +113,15 @@ TEST(IndexFile, EveryFlippedBitIsFound) {
 TEST(IndexFile, AnotherVersionIsNamed) {
   const testing::TemporaryDirectory directory;
   std::string bytes = content(golden("flat"));
-  bytes[8] = 2;
+  bytes[8] = 3;
   const std::string path = directory.write("later.kith", bytes);
-  expect_refusal<Unsupported>([&] { load_parts(path, resources()); }, "version 2; this Kith reads version 1");
+  expect_refusal<Unsupported>([&] { load_parts(path, resources()); }, "version 3; this Kith reads versions 1 to 2");
+}
+
+// What version 1 can say is written as version 1, so that these files stay as they are.
+TEST(IndexFile, ParametersNeedVersion2) {
+  EXPECT_EQ(content(golden("flat"))[8], 1);
+  EXPECT_EQ(content(golden("parameters"))[8], 2);
 }
 
 TEST(IndexFile, TooSmallALimitIsOutOfMemory) {

@@ -229,6 +229,17 @@ def test_a_graph_as_a_sparse_matrix(kind, vectors):
     assert (matrix != kith.knn_graph(x, k=5, device="cpu").to_csr()).nnz == 0
 
 
+def test_smooth_paths(kind, vectors):
+    x = vectors(3000, 6)
+    graph, true = kith.knn_graph(kind.give(x), k=6), kith.SmoothPaths(kith.knn_graph(x, k=6, device="cpu"))
+    pairs = np.random.default_rng(1).integers(0, 3000, (20_000, 2))
+    for paths in (kith.SmoothPaths(graph), kith.SmoothPaths(graph, device="cpu"), kith.SmoothPaths(graph.to_host(), device="cuda:0")):
+        assert paths.parts == true.parts and (paths.widths(pairs) == true.widths(pairs)).all()
+        for a, b in pairs[:20]:
+            for by in ("steps", "tree"):
+                assert paths.path(a, b, by).rows.tolist() == true.path(a, b, by).rows.tolist()
+
+
 def test_a_graph_on_a_stream_of_torch(vectors):
     """Made late on a stream of its own, and used on it without waiting."""
     kind, x = Torch(), vectors(9000, 16)

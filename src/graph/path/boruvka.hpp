@@ -24,6 +24,9 @@ class BoruvkaBackend {
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources);
 
+// The rounds. The backend has so many rows.
+MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resources);
+// On the CPU.
 MergeTree boruvka(const EdgeLists& edges, const Resources& resources);
 
 }  // namespace kith

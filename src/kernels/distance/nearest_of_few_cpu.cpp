@@ -62,15 +62,22 @@ HWY_INLINE void multiply(const FewRowsTask& task, const float* rows, int64_t fir
 #pragma GCC unroll 8
     for (int r = 0; r < kGroup; ++r) sums[r][v] = term;
   }
-  for (int64_t c = 0; c < task.cols; ++c) {
+  const float* row[kGroup];
+#pragma GCC unroll 8
+  for (int r = 0; r < kGroup; ++r) row[r] = rows + r * task.padded;
+  const int64_t cols = task.cols;
+  for (int64_t c = 0; c < cols; ++c) {
     Vec few[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) few[v] = hn::LoadU(d, tables[v] + c * kFewRowsTile);
 #pragma GCC unroll 8
     for (int r = 0; r < kGroup; ++r) {
-      const Vec value = hn::Set(d, rows[r * task.padded + c]);
+      const Vec value = hn::Set(d, row[r][c]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, few[v], sums[r][v]);
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and sums have no register left
+#endif
     }
   }
 #pragma GCC unroll 8

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "exact/exact_check.hpp"
 #include "graph/path/boruvka.hpp"
 #include "graph/random_graphs.hpp"
 #include "reference/paths.hpp"

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/pairwise_distances.hpp>
 
+#include "exact/exact_check.hpp"
 #include "graph/random_graphs.hpp"
 #include "reference/paths.hpp"
 
