@@ -6,7 +6,7 @@
 
 #include "index/part_data.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/transform_parts.hpp"
+#include "transform/transform_parts.hpp"
 
 #include <cstdint>
 #include <optional>
