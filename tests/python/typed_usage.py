@@ -72,10 +72,12 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
     removed: int = index.remove(found.ids[0])
     index.save(folder / "x.kith")
     again: kith.Index = kith.load(folder / "x.kith", device="cpu").to("auto")
+    again.merge(index, shift_ids=True, progress=False)
+    refined: kith.Neighbors = again.search(base, k=3, refine=2, refine_from=folder / "x.fbin")
     kith.write_faiss(again, folder / "x.faiss")
     info: kith.IndexInfo = kith.read_faiss(folder / "x.faiss").info()
     name: str = again.factory + str(again.dtype)
-    print(kept, one, name, again.trained, info.imbalance, info.parts["lists"])
+    print(kept, one, name, refined.ids, again.trained, info.imbalance, info.parts["lists"])
     return [removed, info.rows, info.lists, info.host_bytes]
 
 
