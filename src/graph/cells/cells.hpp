@@ -1,0 +1,56 @@
+// A k-NN graph by cells (section 6.5 of "Billion-scale similarity search with GPUs", without compression): rows are cut
+// into k-means cells, a row is compared with all rows of the cells nearest to it, and every compared pair is offered to
+// both its rows. Probes come in waves, nearest first, until the recall that is wanted is reached.
+//
+// What comes out is defined without its arithmetic: the first of each row, by (key, row), among the rows of its probed
+// cells and the rows whose probed cells hold it. The error bounds of the products decide every compared pair.
+//
+// Cost: rows x (cells + probes x rows of a cell) distances.
+#pragma once
+
+#include <kith/graph_report.hpp>
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/control_rows.hpp"
+#include "graph/pairs/pair_rows.hpp"
+#include "graph/working_lists.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kith {
+
+struct CellsWish {
+  Metric metric = Metric::l2;
+  int64_t k = 15;
+  int64_t cells = 1;
+  int64_t probes = 1;             // at most
+  std::optional<double> recall;   // stops the waves; none: all probes are made
+  uint64_t seed = 0;
+};
+
+// What a build by rounds leaves beside its lists.
+struct BuildOutcome {
+  std::vector<GraphRound> rounds;
+  std::optional<RecallEstimate> recall;
+  bool reached = true;
+  int64_t probes = 0;  // made, by cells
+};
+
+// The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
+constexpr int64_t wave_end(int64_t first, int64_t probes) {
+  const int64_t end = first == 0 ? 1 : first + (first < 16 ? 3 : first / 5);
+  return end < probes ? end : probes;
+}
+
+// Fills empty lists. `control` estimates the recall; none: nothing is estimated.
+BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
+                            WorkingLists& lists, const Resources& resources);
+
+// What it takes on the host beside the lists and the rows.
+int64_t cells_bytes(const PairRows& rows, const CellsWish& wish, int64_t list_length, int threads);
+
+}  // namespace kith
