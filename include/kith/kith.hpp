@@ -2,12 +2,14 @@
 #pragma once
 
 #include <kith/column_file.hpp>
+#include <kith/csr_matrix.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
+#include <kith/graph_report.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>

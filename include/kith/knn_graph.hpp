@@ -3,17 +3,21 @@
 // Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are
 // its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors. Vectors, and the arrays
 // that the second function fills, may lie in host memory or, each for itself, in that of the CUDA device that searches,
-// as in knn(), on resources.stream. A KnnGraph is on the host.
+// as in knn(), on resources.stream. The KnnGraph that the first function returns is on the host.
 #pragma once
 
+#include <kith/csr_matrix.hpp>
 #include <kith/export.hpp>
+#include <kith/graph_report.hpp>
 #include <kith/host_buffer.hpp>
+#include <kith/memory_space.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 namespace kith {
@@ -36,45 +40,36 @@ struct KnnGraphParams {
   KITH_EXPORT void validate() const;
 };
 
-// A sparse rows x rows matrix of distances: those of row i are entries offsets[i] .. offsets[i + 1] - 1.
-class CsrMatrix {
- public:
-  CsrMatrix() = default;
-  CsrMatrix(int64_t rows, int64_t entries, const Resources& resources)
-      : offsets_((rows + 1) * 8, "the matrix's offsets", resources),
-        columns_(entries * 8, "the matrix's columns", resources),
-        values_(entries * 4, "the matrix's values", resources),
-        rows_(rows) {}
-
-  int64_t rows() const { return rows_; }
-  int64_t size() const { return offsets()[rows_]; }
-  int64_t* offsets() const { return offsets_.as<int64_t>(); }
-  int64_t* columns() const { return columns_.as<int64_t>(); }  // ascending within a row
-  float* values() const { return values_.as<float>(); }
-
- private:
-  HostBuffer offsets_;
-  HostBuffer columns_;
-  HostBuffer values_;
-  int64_t rows_ = 0;
-};
-
+// A handle to neighbours that nobody changes: copies share them. They lie on the host, in Kith's memory, the caller's or
+// a mapped file, or in the memory of a CUDA device. 12 bytes per row and neighbour.
 class KnnGraph {
  public:
   KnnGraph() = default;
   // Of neighbours that were found elsewhere, which validate() looks at.
   KITH_EXPORT KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources = Resources());
+  // The same of memory that `owner` keeps; rows and k are the view's. On a device it is not looked at.
+  KITH_EXPORT KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
+                       const Resources& resources = Resources());
 
-  int64_t rows() const { return neighbors_.queries(); }
-  int64_t k() const { return neighbors_.k(); }
+  int64_t rows() const { return rows_; }
+  int64_t k() const { return k_; }
   Metric metric() const { return metric_; }
-  const int64_t* ids(int64_t row = 0) const { return neighbors_.ids(row); }
-  const float* distances(int64_t row = 0) const { return neighbors_.distances(row); }
-  const Neighbors& neighbors() const { return neighbors_; }
+  MemorySpace space() const { return space_; }
+  // Row-major, rows x k, in space().
+  const int64_t* ids(int64_t row = 0) const { return ids_ + row * k_; }
+  const float* distances(int64_t row = 0) const { return distances_ + row * k_; }
+  // How it was made.
+  KITH_EXPORT const GraphReport& report() const;
 
-  // Throws InvalidArgument, naming the row, unless every id is another row of the graph, none is there twice, and -1
-  // stands at the end of a row alone.
+  // Throws InvalidArgument, naming the first row that breaks a rule: every id is another row of the graph, none is there
+  // twice, -1 stands at the end of a row alone, and distances are numbers, nearest first.
   KITH_EXPORT void validate(const Resources& resources = Resources()) const;
+
+  // The same graph in host memory, or in that of a CUDA device: a copy, unless it lies there.
+  KITH_EXPORT KnnGraph to(MemorySpace space, const Resources& resources = Resources()) const;
+
+  // What follows reads the graph on the host: one on a device is copied for it. Each first makes sure, as validate()
+  // does, that ids are rows.
 
   // Without the rows themselves and without padding.
   KITH_EXPORT CsrMatrix to_csr(const Resources& resources = Resources()) const;
@@ -83,17 +78,23 @@ class KnnGraph {
   KITH_EXPORT Neighbors to_umap(const Resources& resources = Resources()) const;
 
  private:
-  friend KITH_EXPORT KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
+  friend class GraphAccess;
 
-  Neighbors neighbors_;
+  const int64_t* ids_ = nullptr;
+  const float* distances_ = nullptr;
+  int64_t rows_ = 0;
+  int64_t k_ = 0;
+  MemorySpace space_;
   Metric metric_ = Metric::l2;
+  std::shared_ptr<const void> owner_;
+  std::shared_ptr<const GraphReport> report_;
 };
 
 KITH_EXPORT KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params = {},
                                const Resources& resources = Resources());
 
 // The neighbours of every row into the caller's rows x k arrays.
-KITH_EXPORT void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                           const Resources& resources = Resources());
+KITH_EXPORT GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                                  const Resources& resources = Resources());
 
 }  // namespace kith

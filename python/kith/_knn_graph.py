@@ -77,10 +77,10 @@ class KnnGraph:
         """Check that the ids can be neighbours: ValueError, which names the row, unless they can.
 
         An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end
-        of a row alone. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
+        of a row alone. Distances are numbers, the nearest first. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
         `to_umap` read it. For the check ids in a GPU's memory are copied to the host.
         """
-        _check(np.asarray(library_of(self._ids).to_host(self._ids), np.int64))
+        self._check(*self._on_host())
 
     @property
     def ids(self) -> Array:
@@ -132,7 +132,7 @@ class KnnGraph:
         except ImportError:
             raise ImportError("to_csr makes a sparse matrix of scipy, which is missing: pip install scipy") from None
         ids, distances = self._on_host()
-        _check(ids)  # scipy would read and write wherever they point
+        self._check(ids, distances)  # scipy would read and write wherever they point
         order = np.argsort(ids, axis=1)
         ids = np.take_along_axis(ids, order, axis=1)
         there = ids >= 0
@@ -176,6 +176,9 @@ class KnnGraph:
     def _on_host(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         library = library_of(self._ids)
         return np.asarray(library.to_host(self._ids), np.int64), library.to_host(self._distances)
+
+    def _check(self, ids: npt.NDArray[np.int64], distances: npt.NDArray[np.float32]) -> None:
+        _kith.check_graph(np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances), self._metric)
 
     def __repr__(self) -> str:
         return f"kith.KnnGraph(rows={len(self)}, k={self.k}, metric={self.metric!r})"
@@ -247,10 +250,6 @@ def knn_graph(
 
         found = fresh_neighbors(step, x, rows, number, options)
     return KnnGraph._found(found.ids, found.distances, name)
-
-
-def _check(ids: npt.NDArray[np.int64]) -> None:
-    _kith.check_graph_ids(np.ascontiguousarray(ids).view(np.int64))
 
 
 def _kept(x: Array, name: str, dtype: str) -> Array:

@@ -26,6 +26,7 @@ using IdArray = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>
 using ConstIdArray = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstIdList = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstByteList = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstDistanceArray = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using DistanceArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // How the stub writes these types; nanobind's own words leave an array's dtype open, which a strict checker refuses.

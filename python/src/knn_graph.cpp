@@ -7,7 +7,6 @@
 #include "neighbors_output.hpp"
 
 #include "exact/knn_checks.hpp"
-#include "graph/graph_check.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -38,12 +37,15 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
   });
 }
 
-// As KnnGraph::validate does, of arrays that Python holds.
-void check_ids(const ConstIdArray& ids) {
-  const auto rows = static_cast<int64_t>(ids.shape(0));
-  const auto k = static_cast<int64_t>(ids.shape(1));
+// The package's arrays as a graph, for one call.
+NeighborsView neighbors_of(const ConstIdArray& ids, const ConstDistanceArray& distances) {
+  return {const_cast<int64_t*>(ids.data()), const_cast<float*>(distances.data()), static_cast<int64_t>(ids.shape(0)),
+          static_cast<int64_t>(ids.shape(1)), MemorySpace::host()};
+}
+
+void check(const ConstIdArray& ids, const ConstDistanceArray& distances, const std::string& metric) {
   Call call;
-  call.run([&] { check_graph_ids(ids.data(), rows, k, call.resources()); });
+  call.run([&] { KnnGraph(neighbors_of(ids, distances), nullptr, parse_metric(metric), call.resources()); });
 }
 
 }  // namespace
@@ -54,9 +56,10 @@ void bind_knn_graph(nb::module_& module) {
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
                      "options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
              "Returns (ids, distances), or None after filling out.");
-  module.def("check_graph_ids", &check_ids, nb::arg("ids").noconvert(),
-             nb::sig("def check_graph_ids(ids: numpy.typing.NDArray[numpy.int64]) -> None"),
-             "ValueError unless every id is another row, none is there twice, and -1 stands at the end alone.");
+  module.def("check_graph", &check, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),
+             nb::sig("def check_graph(ids: numpy.typing.NDArray[numpy.int64], distances: " KITH_PY_DISTANCES
+                     ", metric: str) -> None"),
+             "ValueError, naming the row, unless the neighbours are other rows, each once, nearest first.");
 }
 
 }  // namespace kith::python

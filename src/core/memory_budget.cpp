@@ -9,9 +9,10 @@
 namespace kith {
 
 void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
+  if (whole_) whole_->reserve(bytes, purpose);  // whose limit it is
   int64_t used = used_.load(std::memory_order_relaxed);
   do {
-    if (bytes > limit_ - used) {
+    if (!whole_ && bytes > limit_ - used) {
       throw OutOfMemory(
           fmt::format("not enough memory for {}: {} needed, {} left of the {} memory limit of {}; raise the limit or "
                       "reduce the size of the problem",
@@ -19,6 +20,9 @@ void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
           bytes);
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  int64_t peak = peak_.load(std::memory_order_relaxed);
+  while (used + bytes > peak && !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
+  }
 }
 
 }  // namespace kith

@@ -1,10 +1,15 @@
 // One memory limit shared by everything that was given the same Resources: reservations add up, and one that would
 // pass the limit is refused with the bytes it needs. Counts only; the memory itself is taken by the buffers.
+//
+// A budget may be a part of another: what is taken from it is taken from the whole, whose limit holds, and its own peak
+// tells what one call has used of it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 namespace kith {
 
@@ -12,19 +17,28 @@ class MemoryBudget {
  public:
   // `name` says which limit an error speaks of: "host" or "device".
   MemoryBudget(std::string_view name, int64_t limit) : name_(name), limit_(limit) {}
+  explicit MemoryBudget(std::shared_ptr<MemoryBudget> whole)
+      : name_(whole->name_), limit_(whole->limit_), whole_(std::move(whole)) {}
 
   // Throws OutOfMemory, and changes nothing, when `bytes` do not fit.
   void reserve(int64_t bytes, std::string_view purpose);
-  void release(int64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void release(int64_t bytes) noexcept {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (whole_) whole_->release(bytes);
+  }
 
   int64_t limit() const { return limit_; }
-  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  int64_t used() const { return whole_ ? whole_->used() : used_.load(std::memory_order_relaxed); }
   int64_t available() const { return limit_ - used(); }
+  // The most that was ever taken at a time, from this part alone.
+  int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
 
  private:
   std::string_view name_;
   int64_t limit_;
+  std::shared_ptr<MemoryBudget> whole_;
   std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> peak_{0};
 };
 
 }  // namespace kith

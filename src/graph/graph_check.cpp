@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <vector>
 
 namespace kith {
@@ -17,42 +18,67 @@ namespace {
 constexpr int64_t kRowsPerTask = 1024;
 constexpr int64_t kNobody = -1;
 
-// One row's ids; `sorted` is memory for a copy of them.
-bool is_sound(const int64_t* ids, int64_t row, int64_t rows, int64_t k, std::vector<int64_t>& sorted) {
-  const int64_t* const end = std::find(ids, ids + k, kNobody);
-  if (std::any_of(end, ids + k, [](int64_t id) { return id != kNobody; })) return false;
-  if (std::any_of(ids, end, [&](int64_t id) { return id < 0 || id >= rows || id == row; })) return false;
+bool is_farther(float a, float b, Metric metric) { return larger_is_nearer(metric) ? a < b : a > b; }
+
+// `sorted` is memory for a copy of a row's ids.
+bool is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& sorted) {
+  const int64_t* const ids = graph.ids(row);
+  const float* const distances = graph.distances(row);
+  const int64_t* const end = std::find(ids, ids + graph.k(), kNobody);
+  if (std::any_of(end, ids + graph.k(), [](int64_t id) { return id != kNobody; })) return false;
+  if (std::any_of(ids, end, [&](int64_t id) { return id < 0 || id >= graph.rows() || id == row; })) return false;
+  for (int64_t j = 0; j < end - ids; ++j) {
+    if (std::isnan(distances[j]) || (j > 0 && is_farther(distances[j - 1], distances[j], graph.metric()))) return false;
+  }
   sorted.assign(ids, end);
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-[[noreturn]] void throw_wrong_row(const int64_t* ids, int64_t row, int64_t rows, int64_t k) {
-  for (int64_t j = 0; j < k; ++j) {
-    const int64_t id = ids[j];
-    if (id < kNobody || id >= rows) {
-      throw InvalidArgument(fmt::format(
-          "row {} has the neighbour {} in column {}; the graph has {} rows, so that ids are 0 to {}, or -1 for nobody",
-          row, id, j, rows, rows - 1));
-    }
-    if (id == row) {
-      throw InvalidArgument(fmt::format(
-          "row {} is its own neighbour in column {}; a graph holds other rows alone: leave it out", row, j));
-    }
-    if (j > 0 && id != kNobody && ids[j - 1] == kNobody) {
-      throw InvalidArgument(
-          fmt::format("row {} has the neighbour {} in column {}, behind a -1; -1 stands at the end", row, id, j));
-    }
-    if (id != kNobody && std::find(ids, ids + j, id) != ids + j) {
-      throw InvalidArgument(fmt::format("row {} has the neighbour {} twice, the second time in column {}", row, id, j));
-    }
+void check_id(const KnnGraph& graph, int64_t row, int64_t j) {
+  const int64_t* const ids = graph.ids(row);
+  const int64_t id = ids[j];
+  if (id < kNobody || id >= graph.rows()) {
+    throw InvalidArgument(fmt::format(
+        "row {} has the neighbour {} in column {}; the graph has {} rows, so that ids are 0 to {}, or -1 for nobody",
+        row, id, j, graph.rows(), graph.rows() - 1));
   }
+  if (id == row) {
+    throw InvalidArgument(fmt::format(
+        "row {} is its own neighbour in column {}; a graph holds other rows alone: leave it out", row, j));
+  }
+  if (j > 0 && id != kNobody && ids[j - 1] == kNobody) {
+    throw InvalidArgument(
+        fmt::format("row {} has the neighbour {} in column {}, behind a -1; -1 stands at the end", row, id, j));
+  }
+  if (id != kNobody && std::find(ids, ids + j, id) != ids + j) {
+    throw InvalidArgument(fmt::format("row {} has the neighbour {} twice, the second time in column {}", row, id, j));
+  }
+}
+
+void check_distance_at(const KnnGraph& graph, int64_t row, int64_t j) {
+  const float* const distances = graph.distances(row);
+  if (graph.ids(row)[j] == kNobody) return;
+  if (std::isnan(distances[j])) {
+    throw InvalidArgument(fmt::format("row {} has the distance nan in column {}; distances are numbers", row, j));
+  }
+  if (j > 0 && is_farther(distances[j - 1], distances[j], graph.metric())) {
+    throw InvalidArgument(fmt::format(
+        "row {} has the distance {} in column {} behind {}; the nearest comes first ({}): sort each row", row,
+        distances[j], j, distances[j - 1], name_of(graph.metric())));
+  }
+}
+
+[[noreturn]] void throw_wrong_row(const KnnGraph& graph, int64_t row) {
+  for (int64_t j = 0; j < graph.k(); ++j) check_id(graph, row, j);
+  for (int64_t j = 0; j < graph.k(); ++j) check_distance_at(graph, row, j);
   throw InvalidState("a graph's row was taken for wrong");
 }
 
 }  // namespace
 
-void check_graph_ids(const int64_t* ids, int64_t rows, int64_t k, const Resources& resources) {
+void check_graph(const KnnGraph& graph, const Resources& resources) {
+  const int64_t rows = graph.rows();
   std::atomic<int64_t> first_wrong{rows};
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("check", rows, quiet);
@@ -60,7 +86,7 @@ void check_graph_ids(const int64_t* ids, int64_t rows, int64_t k, const Resource
     std::vector<int64_t> sorted;
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
     for (int64_t row = task * kRowsPerTask; row < end; ++row) {
-      if (is_sound(ids + row * k, row, rows, k, sorted)) continue;
+      if (is_sound(graph, row, sorted)) continue;
       int64_t before = first_wrong.load();
       while (row < before && !first_wrong.compare_exchange_weak(before, row)) {
       }
@@ -68,7 +94,12 @@ void check_graph_ids(const int64_t* ids, int64_t rows, int64_t k, const Resource
     }
   });
   const int64_t wrong = first_wrong.load();
-  if (wrong < rows) throw_wrong_row(ids + wrong * k, wrong, rows, k);
+  if (wrong < rows) throw_wrong_row(graph, wrong);
+}
+
+void check_distance(Metric metric, std::string_view use) {
+  if (!larger_is_nearer(metric)) return;
+  throw InvalidArgument(fmt::format("{} is no distance, and {}; build the graph with cosine or l2", name_of(metric), use));
 }
 
 }  // namespace kith

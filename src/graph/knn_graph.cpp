@@ -1,100 +1,81 @@
 #include <kith/knn_graph.hpp>
 
 #include <kith/error.hpp>
-#include <kith/knn.hpp>
 
-#include "core/name_table.hpp"
-#include "exact/knn_checks.hpp"
-#include "exact/search_limit.hpp"
-#include "graph/exact_graph.hpp"
+#include "core/host_array.hpp"
+#include "cuda/device_memory.hpp"
+#include "graph/graph_access.hpp"
 #include "graph/graph_check.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace kith {
 namespace {
 
-constexpr NameTable<GraphMethod, 2> kMethods{{{{GraphMethod::automatic, "auto"}, {GraphMethod::exact, "exact"}}}};
+// Bytes of a graph's arrays, as rows that copy_to_device() takes.
+template <typename T>
+MatrixView bytes_of_rows(const T* values, const KnnGraph& graph) {
+  const int64_t row = array_bytes<T>(graph.k());
+  return {values, DType::u8, {graph.rows(), row, row}, graph.space()};
+}
 
 }  // namespace
 
-std::string_view name_of(GraphMethod method) { return kMethods.name(method); }
-GraphMethod parse_graph_method(std::string_view name) { return kMethods.parse(name, "graph method"); }
-
-void KnnGraphParams::validate() const {
-  KnnParams{k, metric}.validate();
-  if (name_of(method) == "?") throw InvalidArgument(fmt::format("graph method {} is none", static_cast<int>(method)));
+KnnGraph GraphAccess::make(Neighbors neighbors, Metric metric, GraphReport report) {
+  const auto kept = std::make_shared<Neighbors>(std::move(neighbors));
+  return make(kept->view(), kept, metric, std::move(report));
 }
 
-KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
-  params.validate();
-  check_graph_size(x.rows(), params.k);
-  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-  const SearchWish wish{.k = params.k, .without_self = true};
-  return naming_the_limit({shape, wish, RowFilter(), neighbors_bytes(x.rows(), params.k)}, resources, [&] {
-    KnnGraph graph;  // what a search finds need not be validated
-    graph.neighbors_ = Neighbors(x.rows(), params.k, resources);
-    graph.metric_ = params.metric;
-    knn_graph(x, graph.neighbors_.view(), params, resources);
-    return graph;
-  });
-}
-
-void knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-               const Resources& resources) {
-  params.validate();
-  exact_graph(x, out, params, resources);
+KnnGraph GraphAccess::make(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
+                           GraphReport report) {
+  KnnGraph graph;
+  graph.ids_ = neighbors.ids;
+  graph.distances_ = neighbors.distances;
+  graph.rows_ = neighbors.queries;
+  graph.k_ = neighbors.k;
+  graph.space_ = neighbors.space;
+  graph.metric_ = metric;
+  graph.owner_ = std::move(owner);
+  graph.report_ = std::make_shared<const GraphReport>(std::move(report));
+  return graph;
 }
 
 KnnGraph::KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources)
-    : neighbors_(std::move(neighbors)), metric_(metric) {
+    : KnnGraph(GraphAccess::make(std::move(neighbors), metric, {})) {
   validate(resources);
 }
 
-void KnnGraph::validate(const Resources& resources) const { check_graph_ids(ids(), rows(), k(), resources); }
-
-CsrMatrix KnnGraph::to_csr(const Resources& resources) const {
-  int64_t entries = 0;
-  for (int64_t i = 0; i < rows() * k(); ++i) entries += ids()[i] >= 0;
-  CsrMatrix matrix(rows(), entries, resources);
-  std::vector<std::pair<int64_t, float>> row;
-  int64_t at = 0;
-  matrix.offsets()[0] = 0;
-  for (int64_t i = 0; i < rows(); ++i) {
-    row.clear();
-    for (int64_t j = 0; j < k() && ids(i)[j] >= 0; ++j) row.emplace_back(ids(i)[j], distances(i)[j]);
-    std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [column, value] : row) {
-      matrix.columns()[at] = column;
-      matrix.values()[at] = value;
-      ++at;
-    }
-    matrix.offsets()[i + 1] = at;
-  }
-  return matrix;
+KnnGraph::KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
+                   const Resources& resources)
+    : KnnGraph(GraphAccess::make(neighbors, std::move(owner), metric, {})) {
+  if (space_.host_readable()) validate(resources);
 }
 
-Neighbors KnnGraph::to_umap(const Resources& resources) const {
-  if (larger_is_nearer(metric_)) {
-    throw InvalidArgument(
-        fmt::format("{} is no distance, and UMAP wants one; build the graph with cosine or l2", name_of(metric_)));
+const GraphReport& KnnGraph::report() const {
+  static const GraphReport none;
+  return report_ ? *report_ : none;
+}
+
+void KnnGraph::validate(const Resources& resources) const {
+  const KnnGraph here = to(MemorySpace::host(), resources);
+  check_graph(here, resources);
+}
+
+KnnGraph KnnGraph::to(MemorySpace space, const Resources& resources) const {
+  if (space == space_ || (space.host_readable() && space_.host_readable())) return *this;
+  if (space.host_readable()) {
+    Neighbors copy(rows_, k_, resources);
+    copy_to_host(ids_, array_bytes<int64_t>(rows_ * k_), space_.device, copy.view().ids);
+    copy_to_host(distances_, array_bytes<float>(rows_ * k_), space_.device, copy.view().distances);
+    return GraphAccess::make(std::move(copy), metric_, report());
   }
-  Neighbors result(rows(), k() + 1, resources);
-  const NeighborsView out = result.view();
-  for (int64_t i = 0; i < rows(); ++i) {
-    if (ids(i)[k() - 1] < 0) {
-      throw InvalidArgument(
-          fmt::format("row {} has fewer than k = {} neighbours; UMAP wants a full graph: lower k", i, k()));
-    }
-    out.ids[i * out.k] = i;
-    out.distances[i * out.k] = 0.0f;
-    std::copy_n(ids(i), k(), out.ids + i * out.k + 1);
-    std::copy_n(distances(i), k(), out.distances + i * out.k + 1);
-  }
-  return result;
+  const int64_t id_bytes = array_bytes<int64_t>(rows_ * k_);
+  const auto memory = allocate_on_device(array_bytes<float>(rows_ * k_) + id_bytes, "the graph", space.device, resources);
+  auto* const ids = reinterpret_cast<int64_t*>(memory.get());
+  auto* const distances = reinterpret_cast<float*>(memory.get() + id_bytes);
+  copy_to_device(bytes_of_rows(ids_, *this), memory.get(), space.device, resources);
+  copy_to_device(bytes_of_rows(distances_, *this), memory.get() + id_bytes, space.device, resources);
+  return GraphAccess::make({ids, distances, rows_, k_, space}, memory, metric_, report());
 }
 
 }  // namespace kith

@@ -3,6 +3,7 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "core/memory_budget.hpp"
+#include "core/peak_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,6 +59,29 @@ TEST(MatrixBuffer, RefusesShapesThatOverflow) {
   EXPECT_THROW(MatrixBuffer(DType::f32, int64_t{1} << 40, int64_t{1} << 40, "m", with_limit(kNoLimit)),
                InvalidArgument);
   EXPECT_THROW(MatrixBuffer(DType::f32, -1, 4, "m", with_limit(kNoLimit)), InvalidArgument);
+}
+
+TEST(PeakMemory, CountsOneCallUnderALimitThatIsShared) {
+  const Resources resources = with_limit(10000);
+  const HostBuffer others(3000, "another call's", resources);
+  HostBuffer kept;
+  {
+    const PeakMemory call(resources);
+    {
+      const HostBuffer a(4000, "a", call.resources());
+      const HostBuffer b(1000, "b", call.resources());
+      EXPECT_EQ(resources.host_memory()->used(), 8000);
+      EXPECT_EQ(call.resources().host_memory()->available(), 2000);
+      EXPECT_THROW(HostBuffer(2001, "too much", call.resources()), OutOfMemory);
+      EXPECT_THROW(HostBuffer(2001, "too much", resources), OutOfMemory);
+    }
+    kept = HostBuffer(2000, "the result", call.resources());
+    EXPECT_EQ(call.host_bytes(), 5000);
+    EXPECT_EQ(call.device_bytes(), 0);
+  }
+  EXPECT_EQ(resources.host_memory()->used(), 5000);
+  kept = HostBuffer();
+  EXPECT_EQ(resources.host_memory()->used(), 3000);
 }
 
 TEST(MemoryBudget, ConcurrentReservationsNeverPassTheLimit) {

@@ -2,6 +2,7 @@
 // signs there.
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
+#include "graph/same_graph.hpp"
 
 #include <kith/knn_graph.hpp>
 
@@ -17,14 +18,14 @@ void expect_graph_parity(const MatrixView& x, const KnnGraphParams& params) {
   SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << ", k " << params.k << ", "
                                   << name_of(params.metric));
   const KnnGraph expected = knn_graph(x, params, on_cpu());
-  expect_same_bytes(expected.neighbors(), knn_graph(x, params, on_cuda()).neighbors());
+  expect_same_bytes(expected, knn_graph(x, params, on_cuda()));
   const DeviceMatrix device(x);
-  expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, on_cuda()).neighbors());
-  expect_same_bytes(expected.neighbors(), knn_graph(device.view(), params, Resources()).neighbors());
+  expect_same_bytes(expected, knn_graph(device.view(), params, on_cuda()));
+  expect_same_bytes(expected, knn_graph(device.view(), params, Resources()));
   for (const MatrixView& rows : {device.view(), x}) {
     const DeviceResult result(x.rows(), params.k);
     knn_graph(rows, result.view, params, on_cuda());
-    expect_same_bytes(expected.neighbors(), result.on_host());
+    expect_same_bytes(expected, result.on_host());
   }
 }
 
@@ -81,7 +82,7 @@ TEST_F(CudaGraph, UnderALimit) {
     options.device_memory_limit = int64_t{4} << 20;
     const DeviceResult result(9000, 10);
     knn_graph(device.view(), result.view, {.k = 10, .metric = metric}, Resources(options));
-    expect_same_bytes(expected.neighbors(), result.on_host());
+    expect_same_bytes(expected, result.on_host());
   }
 }
 
@@ -99,7 +100,7 @@ TEST_F(CudaGraphSmall, OnTheCallersStream) {
     knn_graph(rows, result.view, {.k = 6}, on_cuda().with_stream(stream));
     KITH_CUDA_CHECK(cudaMemsetAsync(late.data(), 0, bytes, stream));
     KITH_CUDA_CHECK(cudaStreamSynchronize(stream));
-    expect_same_bytes(expected.neighbors(), result.on_host());
+    expect_same_bytes(expected, result.on_host());
   }
   KITH_CUDA_CHECK(cudaStreamDestroy(stream));
 }

@@ -3,12 +3,16 @@
 #include <kith/error.hpp>
 
 #include "exact/exact_check.hpp"
+#include "graph/same_graph.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -74,16 +78,19 @@ TEST(KnnGraph, GivesUmapTheRowItselfFirst) {
   EXPECT_THROW(knn_graph(x.view(), {5, Metric::inner_product}, on_cpu()).to_umap(on_cpu()), InvalidArgument);
 }
 
-KnnGraph graph_of(const std::vector<int64_t>& ids, int64_t k) {
+KnnGraph graph_of(const std::vector<int64_t>& ids, int64_t k, std::vector<float> distances = {},
+                  Metric metric = Metric::l2) {
   Neighbors neighbors(static_cast<int64_t>(ids.size()) / k, k, on_cpu());
+  distances.resize(ids.size(), 1.0f);
   std::copy(ids.begin(), ids.end(), neighbors.view().ids);
-  std::fill_n(neighbors.view().distances, ids.size(), 1.0f);
-  return {std::move(neighbors), Metric::l2, on_cpu()};
+  std::copy(distances.begin(), distances.end(), neighbors.view().distances);
+  return {std::move(neighbors), metric, on_cpu()};
 }
 
-std::string refusal_of(const std::vector<int64_t>& ids, int64_t k) {
+std::string refusal_of(const std::vector<int64_t>& ids, int64_t k, std::vector<float> distances = {},
+                       Metric metric = Metric::l2) {
   try {
-    (void)graph_of(ids, k);
+    (void)graph_of(ids, k, std::move(distances), metric);
   } catch (const InvalidArgument& error) {
     return error.what();
   }
@@ -115,6 +122,67 @@ TEST(KnnGraph, RefusesIdsThatAreNoNeighbours) {
   for (const int64_t wrong : {70'000, 31'234, 99'999}) many[static_cast<size_t>(wrong)] = wrong;
   many[0] = 1;
   EXPECT_THAT(refusal_of(many, 1), HasSubstr("row 31234 is its own neighbour"));
+}
+
+TEST(KnnGraph, RefusesDistancesThatAreNoneOrOutOfOrder) {
+  using ::testing::HasSubstr;
+  const float nan = std::nanf("");
+  EXPECT_THAT(refusal_of({1, 0}, 1, {1, nan}), HasSubstr("row 1 has the distance nan in column 0"));
+  const std::vector<int64_t> three{1, 2, /**/ 0, 2, /**/ 0, -1};
+  EXPECT_THAT(refusal_of(three, 2, {1, 2, 3, 2.5f, 1, 0}), HasSubstr("row 1 has the distance 2.5 in column 1 behind 3"));
+  EXPECT_THAT(refusal_of(three, 2, {2, 1, 3, 2, 1, 0}, Metric::inner_product), HasSubstr("no InvalidArgument"));
+  EXPECT_THAT(refusal_of(three, 2, {2, 1, 2, 3, 1, 0}, Metric::inner_product), HasSubstr("row 1 has the distance 3"));
+  EXPECT_THAT(refusal_of(three, 2, {1, 1, 3, 3, 1, nan}), HasSubstr("no InvalidArgument"));  // of nobody
+}
+
+TEST(KnnGraph, IsAHandleToMemoryOfOthers) {
+  const auto arrays = std::make_shared<std::pair<std::vector<int64_t>, std::vector<float>>>();
+  *arrays = {{1, 2, /**/ 0, 2, /**/ 1, 0}, {1, 2, /**/ 1, 3, /**/ 3, 4}};
+  const std::weak_ptr<const void> alive = arrays;
+  KnnGraph graph({arrays->first.data(), arrays->second.data(), 3, 2, {}}, arrays, Metric::l1, on_cpu());
+  const int64_t* const ids = arrays->first.data();
+  EXPECT_EQ(graph.ids(), ids);
+  EXPECT_EQ(graph.report().method, "given");
+  EXPECT_FALSE(graph.report().recall.has_value());
+  arrays->first[3] = 7;  // behind its back
+  EXPECT_THROW(graph.validate(on_cpu()), InvalidArgument);
+  EXPECT_THROW(graph.to_csr(on_cpu()), InvalidArgument);
+  EXPECT_THROW(graph.to_umap(on_cpu()), InvalidArgument);
+}
+
+TEST(KnnGraph, CopiesShareWhatNobodyChanges) {
+  KnnGraph copy;
+  EXPECT_EQ(copy.rows(), 0);
+  EXPECT_EQ(copy.to_csr(on_cpu()).size(), 0);
+  const int64_t* ids = nullptr;
+  {
+    const auto x = make_floats(Shape::gaussian, 30, 3, 1);
+    const KnnGraph graph = knn_graph(x.view(), {4, Metric::l2}, on_cpu());
+    ids = graph.ids();
+    copy = graph.to(MemorySpace::host(), on_cpu());  // where it is
+  }
+  EXPECT_EQ(copy.ids(), ids);
+  copy.validate(on_cpu());
+}
+
+TEST(KnnGraph, TellsHowItWasMade) {
+  const auto x = make_floats(Shape::gaussian, 500, 3, 1);
+  const Resources shared;  // other calls' memory is not this one's
+  const Neighbors other(1000, 1000, shared);
+  const KnnGraph graph = knn_graph(x.view(), {4, Metric::l2}, shared.with_device(Device::cpu()));
+  EXPECT_EQ(graph.report().method, "exact");
+  EXPECT_TRUE(graph.report().reached);
+  EXPECT_EQ(graph.report().recall.value().recall, 1);
+  EXPECT_EQ(graph.report().recall.value().standard_error, 0);
+  EXPECT_GE(graph.report().peak_host_bytes, 500 * 4 * 12);
+  EXPECT_LT(graph.report().peak_host_bytes, 1000 * 1000 * 12);
+  const GraphReport filled = [&] {
+    Neighbors out(500, 4, on_cpu());
+    const GraphReport report = knn_graph(x.view(), out.view(), {4, Metric::l2}, on_cpu());
+    expect_same_bytes(graph, std::move(out));
+    return report;
+  }();
+  EXPECT_EQ(filled.method, "exact");
 }
 
 TEST(KnnGraph, RefusesWhatItCannotDo) {
