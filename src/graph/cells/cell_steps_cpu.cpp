@@ -83,6 +83,7 @@ class CellWorker final : private PairHits {
     scan_->run(*this);
     if (!own_) return settle();
     for (int64_t q = 0; q < count; ++q) {
+      candidates_of(q)->tighten(scratch_);
       const int64_t found = candidates_of(q)->drain(0, scratch_, scorer(q));
       std::sort(scratch_.neighbors, scratch_.neighbors + found);  // the nearest first: fewer enter and leave again
       for (int64_t i = 0; i < found && lists_.offer(queries[q], scratch_.neighbors[i]); ++i) {

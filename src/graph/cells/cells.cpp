@@ -4,12 +4,13 @@
 #include "graph/cells/cell_steps.hpp"
 #include "graph/list_survey.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace kith {
 
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, const Resources& resources) {
+                            WorkingLists& lists, uint32_t* order, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
   const CellPartition cells(rows.view(), {wish.metric, wish.cells, wish.probes, wish.seed}, resources);
@@ -38,6 +39,7 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
     }
   }
   survey_lists(lists, wish.k, wish.metric, Flags::clear, resources);
+  if (order != nullptr) std::copy_n(cells.members(0), lists.rows(), order);
   meter.finish();
   return outcome;
 }

@@ -8,18 +8,17 @@
 // Cost: rows x (cells + probes x rows of a cell) distances.
 #pragma once
 
-#include <kith/graph_report.hpp>
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "graph/build_outcome.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/pairs/pair_rows.hpp"
 #include "graph/working_lists.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace kith {
 
@@ -32,23 +31,16 @@ struct CellsWish {
   uint64_t seed = 0;
 };
 
-// What a build by rounds leaves beside its lists.
-struct BuildOutcome {
-  std::vector<GraphRound> rounds;
-  std::optional<RecallEstimate> recall;
-  bool reached = true;
-  int64_t probes = 0;  // made, by cells
-};
-
 // The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes) {
   const int64_t end = first == 0 ? 1 : first + (first < 16 ? 3 : first / 5);
   return end < probes ? end : probes;
 }
 
-// Fills empty lists. `control` estimates the recall; none: nothing is estimated.
+// Fills empty lists. `control` estimates the recall; none: nothing is estimated. `order`, where it is given, gets the
+// rows cell by cell.
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, const Resources& resources);
+                            WorkingLists& lists, uint32_t* order, const Resources& resources);
 
 // What it takes on the host beside the lists and the rows.
 int64_t cells_bytes(const PairRows& rows, const CellsWish& wish, int64_t list_length, int threads);

@@ -8,6 +8,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -201,11 +202,25 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const float offset = offsets_[query];
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, row_count_ - first);
+    // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
+    static_assert(std::endian::native == std::endian::little);
+    alignas(8) uint8_t sides[kMostRowsPerPanel] = {};
+    const float most = query_most_[query];
+    const float* const row_most = row_most_ + first;
     for (int64_t i = 0; i < count; ++i) {
       const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
-      const bool for_query = query_most_[query] != kLowest && !(least > query_most_[query]);
-      const bool for_row = row_most_[first + i] != kLowest && !(least > row_most_[first + i]);
-      if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
+      sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
+    }
+    for (int64_t eight = 0; eight < count; eight += 8) {
+      uint64_t word;
+      std::memcpy(&word, sides + eight, sizeof word);
+      while (word != 0) {
+        const int64_t i = eight + std::countr_zero(word) / 8;
+        word &= ~(uint64_t{0xFF} << (i - eight) * 8);
+        const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
+        const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
+        if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
+      }
     }
   }
 
