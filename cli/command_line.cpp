@@ -8,6 +8,7 @@
 #include "convert_command.hpp"
 #include "eval_command.hpp"
 #include "exit_codes.hpp"
+#include "graph_commands.hpp"
 #include "index_commands.hpp"
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
@@ -49,6 +50,12 @@ struct Typed {
   IndexSearchOptions index_search;
   IndexInspectOptions index_inspect;
   IndexConvertOptions index_convert;
+  GraphBuildOptions graph_build;
+  std::string graph_method = "auto";
+  GraphEvalOptions graph_eval;
+  GraphInfoOptions graph_info;
+  GraphPathOptions graph_path;
+  std::string path_by = "steps";
   TrainOptions train;
   CodeOptions encode;
   CodeOptions decode;
@@ -120,10 +127,14 @@ void add_memory_limit(CLI::App& command, Typed& typed) {
       ->type_name("SIZE");
 }
 
-void add_metric(CLI::App& command, Typed& typed) {
+void add_metric_name(CLI::App& command, Typed& typed) {
   command
       .add_option("--metric", typed.metric, "l2, sqeuclidean, inner_product, cosine, l1, linf, chi_square or hamming")
       ->type_name("NAME");
+}
+
+void add_metric(CLI::App& command, Typed& typed) {
+  add_metric_name(command, typed);
   command.add_flag("--no-check-finite", typed.no_check_finite, "Accept NaN and infinities instead of refusing them");
 }
 
@@ -417,6 +428,95 @@ IndexApps add_index(CLI::App& app, Typed& typed) {
   return apps;
 }
 
+// The commands under `kith graph`.
+struct GraphApps {
+  const CLI::App* build = nullptr;
+  const CLI::App* eval = nullptr;
+  const CLI::App* info = nullptr;
+  const CLI::App* path = nullptr;
+};
+
+// A graph in files, and the metric, which is not in them.
+void add_graph_paths(CLI::App& command, GraphPaths& paths, Typed& typed) {
+  command.add_option("--ids", paths.ids, "The graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--distances", paths.distances, "The graph's distances: .npy or .fbin (mapped), .fvecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  add_metric_name(command, typed);
+}
+
+CLI::App* add_graph_build(CLI::App& graph, Typed& typed) {
+  GraphBuildOptions& options = typed.graph_build;
+  CLI::App* command = graph.add_subcommand("build", "Find the k nearest other rows of every row of a file");
+  command->add_option("--data", options.data, "Vectors, in any format")->required()->type_name("FILE");
+  command->add_option("--out-ids", options.out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out-distances", options.out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("-k", options.params.k, "Neighbours per row")->check(decimal())->type_name("N");
+  command->add_option("--method", typed.graph_method, "exact, or auto for the fastest")->type_name("NAME");
+  add_metric(*command, typed);
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_graph_eval(CLI::App& graph, Typed& typed) {
+  GraphEvalOptions& options = typed.graph_eval;
+  CLI::App* command = graph.add_subcommand("eval", "Measure a graph's recall on rows that are searched exactly");
+  add_graph_paths(*command, options.graph, typed);
+  command->add_option("--data", options.data, "The vectors that it was built of")->required()->type_name("FILE");
+  command->add_option("--rows", options.params.rows, "Rows to look at")->check(decimal())->type_name("N");
+  command->add_option("--seed", options.params.seed, "Seed by which they are drawn")
+      ->check(decimal())
+      ->check(from_0_on())
+      ->type_name("N");
+  add_run_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_graph_path(CLI::App& graph, Typed& typed) {
+  GraphPathOptions& options = typed.graph_path;
+  CLI::App* command =
+      graph.add_subcommand("path", "Find the path between two rows whose largest step is as small as it can be");
+  add_graph_paths(*command, options.graph, typed);
+  const auto row = [&](const char* name, int64_t& value, const char* help) {
+    command->add_option(name, value, help)->check(decimal())->check(from_0_on())->default_str("")->type_name("ROW");
+  };
+  row("--from", options.from, "Where the path begins");
+  row("--to", options.to, "Where it ends");
+  command
+      ->add_option("--by", typed.path_by, "Of all such paths: steps, one with the fewest; tree, the spanning tree's")
+      ->type_name("NAME");
+  command->add_option("--out", options.out, "Where the path's rows go: a column of ids")->type_name("FILE");
+  command->add_option("--pairs", options.pairs, "In place of one path the widths of many pairs: two columns of ids")
+      ->type_name("FILE");
+  command->add_option("--out-widths", options.out_widths, "Where these widths go: a column of f32")->type_name("FILE");
+  add_threads(*command, typed);
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
+GraphApps add_graph(CLI::App& app, Typed& typed) {
+  CLI::App* graph = app.add_subcommand("graph", "Build, measure and walk on a k-NN graph: build, eval, info, path");
+  graph->require_subcommand(1);
+  GraphApps apps;
+  apps.build = add_graph_build(*graph, typed);
+  apps.eval = add_graph_eval(*graph, typed);
+  CLI::App* info = graph->add_subcommand("info", "Check a graph's files and show what they hold");
+  add_graph_paths(*info, typed.graph_info.graph, typed);
+  add_threads(*info, typed);
+  add_memory_limit(*info, typed);
+  add_output_options(*info, typed);
+  apps.info = info;
+  apps.path = add_graph_path(*graph, typed);
+  return apps;
+}
+
 CLI::App* add_train(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("train", "Train a quantizer on the vectors of a file");
   command->add_option("--data", typed.train.data, "Vectors, in any format; may be larger than memory")
@@ -476,6 +576,13 @@ void interpret(Typed& typed) {
   typed.train.check_finite = typed.knn.params.check_finite;
   typed.index_build.params.metric = typed.knn.params.metric;
   typed.index_build.params.check_finite = typed.knn.params.check_finite;
+  typed.graph_build.params.metric = typed.knn.params.metric;
+  typed.graph_build.params.check_finite = typed.knn.params.check_finite;
+  typed.graph_build.params.method = parse_graph_method(typed.graph_method);
+  typed.graph_eval.graph.metric = typed.knn.params.metric;
+  typed.graph_info.graph.metric = typed.knn.params.metric;
+  typed.graph_path.graph.metric = typed.knn.params.metric;
+  typed.graph_path.by = parse_path_by(typed.path_by);
   if (!typed.convert_dtype.empty()) typed.convert.dtype = parse_dtype(typed.convert_dtype);
   if (!typed.memory_limit.empty()) typed.run.memory_limit = parse_byte_size(typed.memory_limit, "--memory-limit");
   if (!typed.device_memory_limit.empty()) {
@@ -536,6 +643,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* convert = add_convert(app, typed);
   const CLI::App* eval = add_eval(app, typed);
   const IndexApps index = add_index(app, typed);
+  const GraphApps graph = add_graph(app, typed);
   const CLI::App* train = add_train(app, typed);
   const CLI::App* encode = add_encode(app, typed);
   const CLI::App* decode = add_decode(app, typed);
@@ -559,8 +667,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
   // The others copy and count: no GPU need wake for them.
   const bool computes = knn->parsed() || range->parsed() || kmeans->parsed() || index.build->parsed() ||
-                        index.add->parsed() || index.search->parsed() || train->parsed() || encode->parsed() ||
-                        decode->parsed();
+                        index.add->parsed() || index.search->parsed() || graph.build->parsed() ||
+                        graph.eval->parsed() || train->parsed() || encode->parsed() || decode->parsed();
   if (!computes) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
@@ -577,6 +685,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };
   if (index.inspect->parsed()) line.command = [typed] { return run_index_inspect(typed.index_inspect, typed.run); };
   if (index.convert->parsed()) line.command = [typed] { return run_index_convert(typed.index_convert, typed.run); };
+  if (graph.build->parsed()) line.command = [typed] { return run_graph_build(typed.graph_build, typed.run); };
+  if (graph.eval->parsed()) line.command = [typed] { return run_graph_eval(typed.graph_eval, typed.run); };
+  if (graph.info->parsed()) line.command = [typed] { return run_graph_info(typed.graph_info, typed.run); };
+  if (graph.path->parsed()) line.command = [typed] { return run_graph_path(typed.graph_path, typed.run); };
   return line;
 }
 

@@ -45,6 +45,11 @@ JsonObject& JsonObject::object(std::string_view key, JsonObject value) {
   return *this;
 }
 
+JsonObject& JsonObject::numbers(std::string_view key, const std::vector<int64_t>& values) {
+  impl_->set(key, values);
+  return *this;
+}
+
 JsonObject& JsonObject::reals(std::string_view key, const std::vector<double>& values) {
   impl_->set(key, values);
   return *this;

@@ -22,6 +22,7 @@ class JsonObject {
   JsonObject& real(std::string_view key, double value);
   JsonObject& flag(std::string_view key, bool value);
   JsonObject& object(std::string_view key, JsonObject value);
+  JsonObject& numbers(std::string_view key, const std::vector<int64_t>& values);
   JsonObject& reals(std::string_view key, const std::vector<double>& values);
   JsonObject& texts(std::string_view key, const std::vector<std::string>& values);
   JsonObject& list(std::string_view key, std::vector<JsonObject> values);

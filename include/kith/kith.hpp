@@ -9,6 +9,8 @@
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>
@@ -24,7 +26,10 @@
 #include <kith/recall.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
+#include <kith/row_labels.hpp>
 #include <kith/scalar_quantizer.hpp>
+#include <kith/smooth_paths.hpp>
+#include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>

@@ -14,6 +14,7 @@
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
+#include <kith/row_labels.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
@@ -71,11 +72,24 @@ class KnnGraph {
   // What follows reads the graph on the host: one on a device is copied for it. Each first makes sure, as validate()
   // does, that ids are rows.
 
+  // How many rows have each row as their neighbour: int64, rows() of them.
+  KITH_EXPORT HostBuffer in_degrees(const Resources& resources = Resources()) const;
+  // Rows that edges join, taken both ways.
+  KITH_EXPORT RowLabels components(const Resources& resources = Resources()) const;
+
+  // Row i holds those whose neighbour it is; its neighbours and those; its neighbours whose neighbour it is. Where an edge
+  // and the one back tell two distances, the nearer one counts.
+  KITH_EXPORT CsrMatrix reversed(const Resources& resources = Resources()) const;
+  KITH_EXPORT CsrMatrix symmetric(const Resources& resources = Resources()) const;
+  KITH_EXPORT CsrMatrix mutual(const Resources& resources = Resources()) const;
+
   // Without the rows themselves and without padding.
   KITH_EXPORT CsrMatrix to_csr(const Resources& resources = Resources()) const;
   // What umap-learn and cuML take as a precomputed graph: k + 1 columns, the row itself first at distance 0, in the
   // metric's unit. InvalidArgument for inner_product, which is no distance, and where a row has fewer than k others.
   KITH_EXPORT Neighbors to_umap(const Resources& resources = Resources()) const;
+  // The weights, 0 to 1, with which UMAP and scanpy join rows, symmetric; where to_umap() throws, so does this.
+  KITH_EXPORT CsrMatrix connectivities(const Resources& resources = Resources()) const;
 
  private:
   friend class GraphAccess;

@@ -20,7 +20,7 @@ Compressed, with lists of which a search looks at some::
     index = kith.load("base.kith")
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`; paths between them: `SmoothPaths`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
+from kith._graph_report import GraphRecall, GraphReport, GraphRound
 from kith._index import Index, IndexInfo
 from kith._index_files import load, read_faiss, write_faiss
 from kith._info import CudaDevice, Info, info
@@ -53,6 +54,8 @@ from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._search import Neighbors
+from kith._smooth_paths import SmoothPath, SmoothPaths
+from kith._spanning_tree import SpanningTree
 from kith._transform import OPQ, PCA, RandomRotation, Transform
 
 __version__: str = _version()
@@ -61,6 +64,9 @@ __all__ = [
     "CorruptFileError",
     "CudaDevice",
     "DeviceArray",
+    "GraphRecall",
+    "GraphReport",
+    "GraphRound",
     "Index",
     "IndexInfo",
     "Info",
@@ -74,6 +80,9 @@ __all__ = [
     "RandomRotation",
     "RangeNeighbors",
     "ScalarQuantizer",
+    "SmoothPath",
+    "SmoothPaths",
+    "SpanningTree",
     "Transform",
     "__version__",
     "info",

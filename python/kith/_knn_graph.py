@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,16 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Array, Vectors, VectorsLike, as_base, to_numpy
 from kith._device_arrays import device_number, on_device
+from kith._files import PathLike, path_bytes
+from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._options import calling, flag, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
+from kith._spanning_tree import SpanningTree
+
+if TYPE_CHECKING:
+    from kith._smooth_paths import SmoothPath
 
 
 _METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming")
@@ -22,7 +28,8 @@ _METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_s
 class KnnGraph:
     """For every row of a collection its k nearest other rows, nearest first.
 
-    `knn_graph` makes one. One may also be made of neighbours that were found elsewhere.
+    `knn_graph` makes one. One may also be made of neighbours that were found elsewhere, or of files (`KnnGraph.load`). A
+    graph does not change.
 
     Parameters
     ----------
@@ -37,20 +44,21 @@ class KnnGraph:
     Raises
     ------
     ValueError
-        Shapes that differ; ids that `validate` refuses.
+        Shapes that differ; ids or distances that `validate` refuses.
     TypeError
         Ids that are no integers, distances that are no real numbers, arrays of two libraries.
     """
 
     def __init__(self, ids: Array, distances: Array, metric: str = "l2") -> None:
-        self._take(ids, distances, metric)
+        self._take(ids, distances, metric, GraphReport())
         if not on_device(self._ids):
             self.validate()
 
-    def _take(self, ids: Array, distances: Array, metric: str) -> None:
+    def _take(self, ids: Array, distances: Array, metric: str, report: GraphReport) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
         self._metric = text(metric, "metric")
+        self._report = report
         if metric not in _METRICS:
             raise ValueError(f"metric is {metric!r}; it must be one of {', '.join(_METRICS)}")
         if len(self._ids.shape) != 2 or tuple(self._ids.shape) != tuple(self._distances.shape):
@@ -67,29 +75,60 @@ class KnnGraph:
             )
 
     @classmethod
-    def _found(cls, ids: Array, distances: Array, metric: str) -> KnnGraph:
+    def _found(cls, ids: Array, distances: Array, metric: str, report: GraphReport) -> KnnGraph:
         """Of what a search found, which need not be looked at."""
         graph = cls.__new__(cls)
-        graph._take(ids, distances, metric)
+        graph._take(ids, distances, metric, report)
         return graph
 
+    @classmethod
+    def load(cls, ids: PathLike, distances: PathLike, metric: str = "l2") -> KnnGraph:
+        """A graph from two files, of ids and of distances, in any format that `read_vectors` reads.
+
+        int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
+        from the disk when they are touched. All else is read. The metric is not in the files.
+
+        Raises
+        ------
+        OSError, CorruptFileError
+            As `read_vectors`.
+        ValueError
+            What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
+        """
+        with calling("cpu") as options:
+            found = _kith.load_graph(path_bytes(ids), path_bytes(distances), text(metric, "metric"), options)
+        return cls._found(found[0].view(np.int64), found[1], metric, GraphReport())
+
+    def save(self, ids: PathLike, distances: PathLike) -> None:
+        """Write the graph to two files, of ids and of distances, in any format that `write_vectors` writes.
+
+        Either both are new afterwards, or neither. ``.npy`` files can be mapped when they are loaded.
+        """
+        with calling("cpu") as options:
+            self._given().save(path_bytes(ids), path_bytes(distances), options)
+
     def validate(self) -> None:
-        """Check that the ids can be neighbours: ValueError, which names the row, unless they can.
+        """Check that this is a graph: ValueError, which names the first row that is wrong, unless it is.
 
         An id is another row of the graph, from 0 to ``len(graph) - 1``, and stands in a row once; -1 stands at the end
-        of a row alone. Distances are numbers, the nearest first. A graph that you make of arrays on the host is checked at once, and every graph before `to_csr` and
-        `to_umap` read it. For the check ids in a GPU's memory are copied to the host.
+        of a row alone. Distances are numbers, the nearest first. A graph that you make of arrays on the host is checked at
+        once, and every graph before other methods read it, since you may have changed the arrays. For the check a graph in
+        a GPU's memory is copied to the host.
         """
-        self._check(*self._on_host())
+        with calling("cpu") as options:
+            self._given().validate(options)
 
     @property
     def ids(self) -> Array:
-        """(rows, k): the numbers of the neighbouring rows, nearest first; -1 where there are fewer than k."""
+        """(rows, k): the numbers of the neighbouring rows, nearest first; -1 where there are fewer than k.
+
+        Numpy's array is the graph's own memory, read-only.
+        """
         return self._ids
 
     @property
     def distances(self) -> Array:
-        """(rows, k): how far they are, in the metric's unit."""
+        """(rows, k): how far they are, in the metric's unit. Numpy's array is the graph's own memory, read-only."""
         return self._distances
 
     @property
@@ -102,6 +141,11 @@ class KnnGraph:
         """The metric's name."""
         return self._metric
 
+    @property
+    def report(self) -> GraphReport:
+        """How the graph was made, and how good it is."""
+        return self._report
+
     def __len__(self) -> int:
         """How many rows there are."""
         return int(self._ids.shape[0])
@@ -109,7 +153,58 @@ class KnnGraph:
     def to_host(self) -> KnnGraph:
         """The same graph with numpy's arrays: a copy where it lies in a GPU's memory."""
         ids, distances = self._on_host()
-        return KnnGraph(ids, distances, self._metric)
+        graph = KnnGraph(ids, distances, self._metric)
+        graph._report = self._report
+        return graph
+
+    def measure_recall(
+        self,
+        x: VectorsLike,
+        *,
+        rows: SupportsIndex = 1000,
+        seed: SupportsIndex = 0,
+        device: str = "auto",
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+    ) -> GraphRecall:
+        """How many of the true neighbours the graph has, measured on rows that are searched exactly.
+
+        A neighbour counts as found where its distance is not above that of the true k-th, so that ties count.
+
+        Parameters
+        ----------
+        x : array_like, (rows, dimension)
+            The vectors that the graph was built of. Those in a GPU's memory are copied to the host.
+        rows : int, default 1000
+            How many to look at; all where there are fewer.
+        seed : int, default 0
+            By which they are drawn.
+        device, threads, memory_limit
+            As in `knn`, for the search.
+        """
+        count, draw = whole_number(rows, "rows"), whole_number(seed, "seed")
+        if draw < 0:
+            raise ValueError(f"seed = {draw}; it must not be negative")
+        with calling(device, threads, memory_limit) as options:
+            vectors, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
+            return GraphRecall(*self._given().measure_recall(vectors, count, draw, options))
+
+    def in_degrees(self) -> npt.NDArray[np.int64]:
+        """How many rows have each row as their neighbour."""
+        with calling("cpu") as options:
+            return self._given().in_degrees(options).view(np.int64)
+
+    def components(self) -> tuple[int, npt.NDArray[np.int64]]:
+        """The connected components, edges taken both ways, as ``scipy.sparse.csgraph.connected_components`` gives them.
+
+        Returns
+        -------
+        (count, labels)
+            Their number, and the one of each row: 0, 1, 2, ... in the order of their first rows.
+        """
+        with calling("cpu") as options:
+            count, labels = self._given().components(options)
+        return count, labels.view(np.int64)
 
     def to_csr(self) -> Any:
         """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
@@ -125,20 +220,24 @@ class KnnGraph:
         ImportError
             scipy is not installed.
         ValueError
-            Ids that `validate` refuses.
+            What `validate` refuses.
         """
-        try:
-            from scipy.sparse import csr_array  # type: ignore[import-untyped]
-        except ImportError:
-            raise ImportError("to_csr makes a sparse matrix of scipy, which is missing: pip install scipy") from None
-        ids, distances = self._on_host()
-        self._check(ids, distances)  # scipy would read and write wherever they point
-        order = np.argsort(ids, axis=1)
-        ids = np.take_along_axis(ids, order, axis=1)
-        there = ids >= 0
-        offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        distances = np.take_along_axis(distances, order, axis=1)
-        return csr_array((distances[there], ids[there], offsets), shape=(len(self), len(self)))
+        return self._matrix("to_csr")
+
+    def reversed(self) -> Any:
+        """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
+        return self._matrix("reversed")
+
+    def symmetric(self) -> Any:
+        """Edges both ways: row i holds its neighbours and the rows whose neighbour it is. As `to_csr` else.
+
+        Where an edge and the one back tell two distances, the nearer one counts.
+        """
+        return self._matrix("symmetric")
+
+    def mutual(self) -> Any:
+        """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
+        return self._matrix("mutual")
 
     def to_umap(self) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
@@ -154,20 +253,139 @@ class KnnGraph:
         ------
         ValueError
             The metric is ``inner_product``, which is no distance, a row has fewer than k neighbours, or `validate`
-            refuses the ids.
+            refuses the graph.
         """
+        if self._stays_on_device():
+            return self._to_umap_there()
+        with calling("cpu") as options:
+            indices, distances = self._given().to_umap(options)
+        return indices.view(np.int64), distances
+
+    def _to_umap_there(self) -> tuple[Array, Array]:
+        """By the arrays' own library, in the GPU's memory; only the check copies them."""
         if self._metric == "inner_product":
             raise ValueError("inner_product is no distance, and UMAP wants one; build the graph with cosine or l2")
         self.validate()
-        ids, distances = (self._ids, self._distances) if self._stays_on_device() else self._on_host()
-        missing = ids < 0
+        missing = self._ids < 0
+        library = library_of(self._ids)
         if bool(missing.any()):
-            row = int(np.argmax(library_of(missing).to_host(missing).any(axis=1)))
+            row = int(np.argmax(library.to_host(missing).any(axis=1)))
             raise ValueError(f"row {row} has fewer than k = {self.k} neighbours; UMAP wants a full graph: lower k")
-        library = library_of(ids)
-        itself = library.from_host(np.arange(len(self), dtype=np.int64)[:, np.newaxis], ids)
-        nothing = library.from_host(np.zeros((len(self), 1), np.float32), distances)
-        return library.beside(itself, ids), library.beside(nothing, distances)
+        itself = library.from_host(np.arange(len(self), dtype=np.int64)[:, np.newaxis], self._ids)
+        nothing = library.from_host(np.zeros((len(self), 1), np.float32), self._distances)
+        return library.beside(itself, self._ids), library.beside(nothing, self._distances)
+
+    def to_scanpy(self, adata: Any = None) -> dict[str, Any]:
+        """The graph as scanpy keeps one, for ``scanpy.tl.leiden``, ``scanpy.tl.umap`` and the like.
+
+        Parameters
+        ----------
+        adata : anndata.AnnData, optional
+            Where to put it: as ``obsp["distances"]``, ``obsp["connectivities"]`` and ``uns["neighbors"]``, as
+            ``scanpy.pp.neighbors`` does.
+
+        Returns
+        -------
+        dict
+            ``distances`` and ``connectivities``, ``scipy.sparse.csr_matrix`` of float32, and ``neighbors``, scanpy's
+            description of them. Connectivities are UMAP's weights.
+
+        Raises
+        ------
+        ImportError, ValueError
+            As `to_csr` and `to_umap`.
+        """
+        sparse = _scipy_sparse("to_scanpy")
+        shape = (len(self), len(self))
+        with calling("cpu") as options:
+            given = self._given()
+            weights = _as_matrix(sparse.csr_matrix, given.connectivities(options), shape)
+            distances = _as_matrix(sparse.csr_matrix, given.to_csr(options), shape)
+        neighbors = {
+            "connectivities_key": "connectivities",
+            "distances_key": "distances",
+            "params": {"n_neighbors": self.k + 1, "method": "umap", "metric": self._metric},
+        }
+        if adata is not None:
+            adata.obsp["distances"], adata.obsp["connectivities"] = distances, weights
+            adata.uns["neighbors"] = neighbors
+        return {"distances": distances, "connectivities": weights, "neighbors": neighbors}
+
+    def smoothest_path(self, a: SupportsIndex, b: SupportsIndex, by: str = "steps") -> SmoothPath:
+        """The path from row `a` to row `b` whose largest step is as small as it can be: `SmoothPaths.path`.
+
+        Goes through the whole graph. For more than one pair make a `SmoothPaths`, which does that once.
+        """
+        from kith._smooth_paths import SmoothPaths
+
+        return SmoothPaths(self).path(a, b, by)
+
+    def spanning_tree(
+        self,
+        weights: str = "distance",
+        *,
+        min_samples: SupportsIndex | None = None,
+        unconnected: str = "refuse",
+        x: VectorsLike | None = None,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> SpanningTree:
+        """The minimum spanning tree of the graph, edges taken both ways.
+
+        Parameters
+        ----------
+        weights : str, default "distance"
+            How long an edge is: ``"distance"``, or ``"mutual_reachability"``, the largest of that and both rows' core
+            distances, as HDBSCAN weighs.
+        min_samples : int, optional
+            For ``"mutual_reachability"``: a row's core distance is that of its min_samples-th neighbour, from 1 to k, the
+            row itself not counted (scikit-learn's HDBSCAN counts it: there it is one more). 5 if not given, or k where
+            that is smaller.
+        unconnected : str, default "refuse"
+            What to do where no edge joins some parts of the graph: ``"refuse"`` is an error that counts them;
+            ``"at_inf"`` joins them at inf; ``"nearest"`` by the shortest edges between them, found by exact search in `x`.
+        x : array_like, (rows, dimension), optional
+            The vectors, for ``"nearest"``. Those in a GPU's memory are copied to the host.
+        threads, memory_limit, progress
+            As in `knn`.
+
+        Returns
+        -------
+        SpanningTree
+            Its edges, sorted; `SpanningTree.single_linkage` and `SpanningTree.labels` follow from it.
+
+        Raises
+        ------
+        ValueError
+            The metric is ``inner_product``; parts that nothing joins; what `validate` refuses.
+        """
+        samples = 0 if min_samples is None else whole_number(min_samples, "min_samples")
+        if min_samples is not None and samples < 1:
+            raise ValueError(f"min_samples = {samples}; it must be 1 to k = {self.k}")
+        ways = text(weights, "weights"), text(unconnected, "unconnected")
+        with calling("cpu", threads, memory_limit, None, progress) as options:
+            rows = None
+            if x is not None:
+                rows, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
+            return SpanningTree(_kith.SpanningTree(self._given(), rows, ways[0], samples, ways[1], options))
+
+    def single_linkage(self, *, unconnected: str = "refuse", x: VectorsLike | None = None) -> npt.NDArray[np.float64]:
+        """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
+        return self.spanning_tree(unconnected=unconnected, x=x).single_linkage()
+
+    def _matrix(self, kind: str) -> Any:
+        sparse = _scipy_sparse(kind)
+        with calling("cpu") as options:
+            arrays = getattr(self._given(), kind)(options)
+        return _as_matrix(sparse.csr_array, arrays, (len(self), len(self)))
+
+    def _given(self) -> _kith.GivenGraph:
+        """For the library, on the host."""
+        ids, distances = self._on_host()
+        return _kith.GivenGraph(
+            np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances, np.float32), self._metric
+        )
 
     def _stays_on_device(self) -> bool:
         """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
@@ -176,9 +394,6 @@ class KnnGraph:
     def _on_host(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         library = library_of(self._ids)
         return np.asarray(library.to_host(self._ids), np.int64), library.to_host(self._distances)
-
-    def _check(self, ids: npt.NDArray[np.int64], distances: npt.NDArray[np.float32]) -> None:
-        _kith.check_graph(np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances), self._metric)
 
     def __repr__(self) -> str:
         return f"kith.KnnGraph(rows={len(self)}, k={self.k}, metric={self.metric!r})"
@@ -219,8 +434,8 @@ def knn_graph(
     Returns
     -------
     KnnGraph
-        With ``ids`` and ``distances``, (rows, k), of the kind of array that `x` is, where `x` lies, and `KnnGraph.to_csr`
-        and `KnnGraph.to_umap`.
+        With ``ids`` and ``distances``, (rows, k), of the kind of array that `x` is, where `x` lies, a ``report``, and
+        what others take: `KnnGraph.to_csr`, `KnnGraph.to_umap`, `KnnGraph.to_scanpy`.
 
     Raises
     ------
@@ -245,18 +460,39 @@ def knn_graph(
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         rows, _, _ = as_base(x, "x", name, options.stream)
 
+        told: dict[str, Any] = {}
+
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            return _kith.knn_graph(matrix, number, name, way, finite, options, given)
+            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, options, given)
+            told.update(report)
+            return arrays
 
         found = fresh_neighbors(step, x, rows, number, options)
-    return KnnGraph._found(found.ids, found.distances, name)
+    return KnnGraph._found(found.ids, found.distances, name, GraphReport._of(told))
+
+
+def _scipy_sparse(user: str) -> Any:
+    try:
+        import scipy.sparse  # type: ignore[import-untyped]
+    except ImportError:
+        raise ImportError(f"{user} makes a sparse matrix of scipy, which is missing: pip install scipy") from None
+    return scipy.sparse
+
+
+def _as_matrix(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    offsets, columns, values = arrays
+    matrix = kind((values, columns.view(np.int64), offsets.view(np.int64)), shape=shape)
+    matrix.has_sorted_indices = True
+    return matrix
 
 
 def _kept(x: Array, name: str, dtype: str) -> Array:
     library = library_of(x)
     if not library.computes:
         if not library.on_device(x):
-            return _as_numbers(to_numpy(x, name), name, dtype)
+            kept = _as_numbers(to_numpy(x, name), name, dtype).view()
+            kept.flags.writeable = False  # the graph's, which does not change; the caller's own array may
+            return kept
         x = library.export(x, 0, name)
     given = str(x.dtype).rpartition(".")[2]  # torch's are called torch.int64
     if given != dtype and (given, dtype) != ("int32", "int64"):

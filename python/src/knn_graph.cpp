@@ -1,14 +1,18 @@
-// The k-NN graph of an array: the neighbours of its rows, in the caller's arrays or fresh ones.
+// The k-NN graph of an array, in the caller's arrays or fresh ones; and what the library makes of a graph.
+#include <kith/graph_file.hpp>
+#include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
 
 #include "array.hpp"
 #include "call.hpp"
+#include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
 #include "exact/knn_checks.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -16,9 +20,13 @@
 namespace kith::python {
 namespace {
 
-std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int64_t k, const std::string& metric,
-                                                       const std::string& method, bool check_finite,
-                                                       const CallOptions& options, const GivenOutput& out) {
+#define KITH_PY_CSR                                                                \
+  "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], "   \
+  "numpy.typing.NDArray[numpy.float32]]"
+#define KITH_PY_PAIR "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]]"
+
+nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
+                bool check_finite, const CallOptions& options, const GivenOutput& out) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
@@ -30,22 +38,95 @@ std::optional<std::pair<nb::object, nb::object>> graph(const VectorArray& x, int
   Call call(options);
   const SearchShape shape = check_search(RowsInfo(view), RowsInfo(view), params.metric);
   const SearchWish wish{.k = k, .without_self = true};
-  return naming_the_limit(limited(shape, wish, RowFilter(), out), call.resources(), [&] {
+  GraphReport report;
+  const auto found = naming_the_limit(limited(shape, wish, RowFilter(), out), call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
-    call.run([&] { knn_graph(view, output.view(), params, call.resources()); });
+    call.run([&] { report = knn_graph(view, output.view(), params, call.resources()); });
     return output.take();
   });
+  if (!out) report.peak_host_bytes += neighbors_bytes(view.rows(), k);
+  return nb::make_tuple(found, report_dict(report));
 }
 
-// The package's arrays as a graph, for one call.
-NeighborsView neighbors_of(const ConstIdArray& ids, const ConstDistanceArray& distances) {
-  return {const_cast<int64_t*>(ids.data()), const_cast<float*>(distances.data()), static_cast<int64_t>(ids.shape(0)),
-          static_cast<int64_t>(ids.shape(1)), MemorySpace::host()};
+void make_given(GivenGraph* self, const ConstIdArray& ids, const ConstDistanceArray& distances,
+                const std::string& metric) {
+  (void)parse_metric(metric);
+  new (self) GivenGraph{ids, distances, metric};
 }
 
-void check(const ConstIdArray& ids, const ConstDistanceArray& distances, const std::string& metric) {
-  Call call;
-  call.run([&] { KnnGraph(neighbors_of(ids, distances), nullptr, parse_metric(metric), call.resources()); });
+std::string path_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
+
+template <typename Work>
+auto called(const CallOptions& options, const Work& work) {
+  Call call(options);
+  std::optional<decltype(work(call.resources()))> result;
+  call.run([&] { result.emplace(work(call.resources())); });
+  return std::move(*result);
+}
+
+template <CsrMatrix (KnnGraph::*member)(const Resources&) const>
+nb::tuple matrix_of(const GivenGraph& self, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  return csr_arrays(called(options, [&](const Resources& resources) { return (graph.*member)(resources); }));
+}
+
+void validate(const GivenGraph& self, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  Call call(options);
+  call.run([&] { graph.validate(call.resources()); });
+}
+
+nb::object in_degrees(const GivenGraph& self, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  return buffer_array<int64_t>(called(options, [&](const Resources& resources) { return graph.in_degrees(resources); }),
+                               graph.rows());
+}
+
+nb::tuple components(const GivenGraph& self, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  RowLabels found = called(options, [&](const Resources& resources) { return graph.components(resources); });
+  return nb::make_tuple(found.sets, buffer_array<int64_t>(std::move(found.labels), graph.rows()));
+}
+
+nb::tuple to_umap(const GivenGraph& self, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  auto* kept = new Neighbors(called(options, [&](const Resources& resources) { return graph.to_umap(resources); }));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<Neighbors*>(pointer); });
+  const NeighborsView view = kept->view();
+  const size_t shape[] = {static_cast<size_t>(view.queries), static_cast<size_t>(view.k)};
+  return nb::make_tuple(
+      nb::ndarray<nb::numpy, nb::ndim<2>>(view.ids, 2, shape, owner, nullptr, nb::dtype<int64_t>()).cast(),
+      nb::ndarray<nb::numpy, nb::ndim<2>>(view.distances, 2, shape, owner, nullptr, nb::dtype<float>()).cast());
+}
+
+nb::tuple measured_recall(const GivenGraph& self, const VectorArray& x, int64_t rows, uint64_t seed,
+                          const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  const MatrixView view = view_of(x, "x");
+  const GraphRecall found = called(options, [&](const Resources& resources) {
+    return measure_recall(graph, view, {.rows = rows, .seed = seed}, resources);
+  });
+  return nb::make_tuple(found.recall, found.standard_error, found.recall_at_10, found.rows);
+}
+
+// Read-only arrays, which keep what was read or mapped.
+nb::tuple load(const nb::bytes& ids, const nb::bytes& distances, const std::string& metric,
+               const CallOptions& options) {
+  const Metric wanted = parse_metric(metric);
+  auto* kept = new KnnGraph(called(options, [&](const Resources& resources) {
+    return load_graph(path_of(ids), path_of(distances), wanted, resources);
+  }));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<KnnGraph*>(pointer); });
+  const size_t shape[] = {static_cast<size_t>(kept->rows()), static_cast<size_t>(kept->k())};
+  using ReadOnly = nb::ndarray<nb::numpy, nb::ro, nb::ndim<2>>;
+  return nb::make_tuple(ReadOnly(kept->ids(), 2, shape, owner, nullptr, nb::dtype<int64_t>()).cast(),
+                        ReadOnly(kept->distances(), 2, shape, owner, nullptr, nb::dtype<float>()).cast());
+}
+
+void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distances, const CallOptions& options) {
+  const KnnGraph graph = self.graph();
+  Call call(options);
+  call.run([&] { save_graph(graph, path_of(ids), path_of(distances), call.resources()); });
 }
 
 }  // namespace
@@ -54,12 +135,39 @@ void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
              nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
-             "Returns (ids, distances), or None after filling out.");
-  module.def("check_graph", &check, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),
-             nb::sig("def check_graph(ids: numpy.typing.NDArray[numpy.int64], distances: " KITH_PY_DISTANCES
-                     ", metric: str) -> None"),
-             "ValueError, naming the row, unless the neighbours are other rows, each once, nearest first.");
+                     "options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
+                     ", dict[str, typing.Any]]"),
+             "Returns (ids, distances), or None after filling out, and the report.");
+  module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),
+             nb::sig("def load_graph(ids: bytes, distances: bytes, metric: str, options: CallOptions) -> " KITH_PY_PAIR),
+             "Read-only arrays of a graph that is one, mapped where the files lie so.");
+
+  nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph, on the host, that the caller keeps for a call.")
+      .def("__init__", &make_given, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),
+           nb::sig("def __init__(self, ids: numpy.typing.NDArray[numpy.int64], distances: " KITH_PY_DISTANCES
+                   ", metric: str) -> None"))
+      .def("validate", &validate, nb::arg("options"), "ValueError that names the row, unless it is a graph.")
+      .def("in_degrees", &in_degrees, nb::arg("options"),
+           nb::sig("def in_degrees(self, options: CallOptions) -> numpy.typing.NDArray[numpy.int64]"))
+      .def("components", &components, nb::arg("options"),
+           nb::sig("def components(self, options: CallOptions) -> tuple[int, numpy.typing.NDArray[numpy.int64]]"))
+      .def("to_csr", &matrix_of<&KnnGraph::to_csr>, nb::arg("options"),
+           nb::sig("def to_csr(self, options: CallOptions) -> " KITH_PY_CSR), "(offsets, columns, values)")
+      .def("reversed", &matrix_of<&KnnGraph::reversed>, nb::arg("options"),
+           nb::sig("def reversed(self, options: CallOptions) -> " KITH_PY_CSR))
+      .def("symmetric", &matrix_of<&KnnGraph::symmetric>, nb::arg("options"),
+           nb::sig("def symmetric(self, options: CallOptions) -> " KITH_PY_CSR))
+      .def("mutual", &matrix_of<&KnnGraph::mutual>, nb::arg("options"),
+           nb::sig("def mutual(self, options: CallOptions) -> " KITH_PY_CSR))
+      .def("connectivities", &matrix_of<&KnnGraph::connectivities>, nb::arg("options"),
+           nb::sig("def connectivities(self, options: CallOptions) -> " KITH_PY_CSR))
+      .def("to_umap", &to_umap, nb::arg("options"),
+           nb::sig("def to_umap(self, options: CallOptions) -> " KITH_PY_PAIR))
+      .def("measure_recall", &measured_recall, nb::arg("x").noconvert(), nb::arg("rows"), nb::arg("seed"),
+           nb::arg("options"),
+           nb::sig("def measure_recall(self, x: " KITH_PY_VECTORS ", rows: int, seed: int, options: CallOptions) -> "
+                   "tuple[float, float, float, int]"))
+      .def("save", &save, nb::arg("ids"), nb::arg("distances"), nb::arg("options"));
 }
 
 }  // namespace kith::python

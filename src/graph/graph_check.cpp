@@ -97,6 +97,19 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
   if (wrong < rows) throw_wrong_row(graph, wrong);
 }
 
+void check_full(const KnnGraph& graph, std::string_view user) {
+  for (int64_t row = 0; row < graph.rows(); ++row) {
+    if (graph.k() > 0 && graph.ids(row)[graph.k() - 1] >= 0) continue;
+    throw InvalidArgument(fmt::format("row {} has fewer than k = {} neighbours; {} wants a full graph: lower k", row,
+                                      graph.k(), user));
+  }
+}
+
+void check_row_count(int64_t rows) {
+  if (rows <= INT32_MAX) return;
+  throw Unsupported(fmt::format("a graph of {} rows; up to {} can be walked on at a time", rows, INT32_MAX));
+}
+
 void check_distance(Metric metric, std::string_view use) {
   if (!larger_is_nearer(metric)) return;
   throw InvalidArgument(fmt::format("{} is no distance, and {}; build the graph with cosine or l2", name_of(metric), use));

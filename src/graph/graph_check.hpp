@@ -8,11 +8,18 @@
 #include <kith/resources.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 namespace kith {
 
 // Throws InvalidArgument that names the first wrong row. The graph is on the host.
 void check_graph(const KnnGraph& graph, const Resources& resources);
+
+// Throws InvalidArgument that names the first row with fewer than k neighbours, which `user` wants all.
+void check_full(const KnnGraph& graph, std::string_view user);
+
+// Throws Unsupported where rows have more than 31 bits.
+void check_row_count(int64_t rows);
 
 // Throws InvalidArgument, saying what `use` wants, where the metric is no distance.
 void check_distance(Metric metric, std::string_view use);

@@ -50,7 +50,7 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval, index, train, encode, decode"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval, index, graph, train, encode, decode"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidean"], "it is called l2 here"),
         (["range", "--base", "b", "--queries", "q", "--radius", "1e9999", "--out-ids", "i"], "1e9999 is beyond what"),

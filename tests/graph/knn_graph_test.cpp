@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "exact/exact_check.hpp"
+#include "graph/random_graphs.hpp"
 #include "graph/same_graph.hpp"
 
 #include <gmock/gmock.h>
@@ -59,6 +60,59 @@ TEST(KnnGraph, BecomesASparseMatrixOfDistances) {
       ASSERT_EQ(matrix.values()[e], reference::canonical(Metric::l2, x.row(i), x.row(matrix.columns()[e]), 3));
     }
   }
+}
+
+// Entries as a dense matrix; NaN where there is none.
+std::vector<float> dense(const CsrMatrix& matrix) {
+  std::vector<float> values(static_cast<size_t>(matrix.rows() * matrix.rows()), std::nanf(""));
+  for (int64_t i = 0; i < matrix.rows(); ++i) {
+    for (int64_t e = matrix.offsets()[i]; e < matrix.offsets()[i + 1]; ++e) {
+      EXPECT_TRUE(e == matrix.offsets()[i] || matrix.columns()[e - 1] < matrix.columns()[e]);
+      values[static_cast<size_t>(i * matrix.rows() + matrix.columns()[e])] = matrix.values()[e];
+    }
+  }
+  return values;
+}
+
+TEST(KnnGraph, BecomesMatricesOfEdgesTurnedAndBothWays) {
+  for (const GraphShape& shape : {GraphShape{1, 1}, GraphShape{60, 4}, GraphShape{90, 7, 2, 5, true}}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+      const KnnGraph graph = random_graph(shape, 3, metric);
+      const int64_t n = shape.rows;
+      const std::vector<float> there = dense(graph.to_csr(on_cpu()));
+      const std::vector<float> back = dense(graph.reversed(on_cpu()));
+      const std::vector<float> either = dense(graph.symmetric(on_cpu()));
+      const std::vector<float> both = dense(graph.mutual(on_cpu()));
+      const HostBuffer degrees = graph.in_degrees(on_cpu());
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t arrived = 0;
+        for (int64_t j = 0; j < n; ++j) {
+          const auto at = static_cast<size_t>(i * n + j);
+          const float one = there[at];
+          const float other = there[static_cast<size_t>(j * n + i)];
+          const float nearer = metric == Metric::l2 ? std::fmin(one, other) : std::fmax(one, other);
+          ASSERT_TRUE(back[at] == other || (std::isnan(back[at]) && std::isnan(other)));
+          ASSERT_TRUE(either[at] == nearer || (std::isnan(either[at]) && std::isnan(nearer)));
+          const bool in_both = !std::isnan(one) && !std::isnan(other);
+          ASSERT_TRUE(in_both ? both[at] == nearer : std::isnan(both[at]));
+          arrived += !std::isnan(other);
+        }
+        ASSERT_EQ(degrees.as<int64_t>()[i], arrived);
+      }
+    }
+  }
+}
+
+TEST(KnnGraph, FallsIntoComponents) {
+  for (const int64_t parts : {1, 2, 7}) {
+    const KnnGraph graph = random_graph({5'000, 12 * parts, parts}, 1);  // so many join all rows of a part
+    const RowLabels labels = graph.components(on_cpu());
+    ASSERT_EQ(labels.sets, parts);
+    for (int64_t i = 0; i < labels.rows; ++i) ASSERT_EQ(labels.begin()[i], i % parts);
+  }
+  EXPECT_EQ(KnnGraph().components(on_cpu()).sets, 0);
+  const RowLabels alone = random_graph({5, 1, 5}, 1).components(on_cpu());
+  EXPECT_THAT(std::vector<int64_t>(alone.begin(), alone.end()), ::testing::ElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST(KnnGraph, GivesUmapTheRowItselfFirst) {

@@ -314,7 +314,7 @@ def made_up(monkeypatch):
         return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
 
     def knn_graph(x, k, metric, method, finite, options, out):
-        return knn(x, x, k, metric, finite, None, options, out)
+        return knn(x, x, k, metric, finite, None, options, out), {"method": "made up"}
 
     def pairwise_distances(x, y, metric, finite, options, out):
         calls.append((x, y, options, out))
@@ -351,7 +351,7 @@ def test_a_graph_in_kind(made_up, vectors):
     assert graph.ids.array.shape == (9, 4) and (graph.ids.array == 5).all() and (graph.distances.array == 0.5).all()
     assert graph.ids.device == graph.distances.device == 2 and len(graph) == 9 and graph.k == 4
     assert made_up[0][2].stream == 7 and x.streams == graph.ids.streams == graph.distances.streams == [7]
-    assert repr(graph) == "kith.KnnGraph(rows=9, k=4, metric='l1')"
+    assert repr(graph) == "kith.KnnGraph(rows=9, k=4, metric='l1')" and graph.report.method == "made up"
     with pytest.raises(ValueError, match="k = 0"):
         kith.knn_graph(x, k=0)
 

@@ -113,15 +113,162 @@ def test_ids_from_outside_are_checked(ids, error, says):
         kith.KnnGraph(ids, np.ones(np.shape(ids), np.float32))
 
 
-def test_ids_that_were_changed_are_checked_before_they_are_read(vectors):
+def test_arrays_that_were_changed_are_checked_before_they_are_read(vectors):
     graph = kith.KnnGraph(np.array([[1, 2], [0, -1], [1, -1]], np.int8), np.ones((3, 2), int))
     assert graph.ids.dtype == np.int64 and graph.to_csr().toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 1, 0]]
-    graph = kith.knn_graph(vectors(50, 4), k=3)
+    found = kith.knn_graph(vectors(50, 4), k=3)
+    ids, distances = found.ids.copy(), found.distances.copy()
+    graph = kith.KnnGraph(ids, distances)
+    assert np.shares_memory(graph.ids, ids) and np.shares_memory(graph.distances, distances)
     graph.validate()
-    graph.ids[7, 1] = 10**12
-    for read in (graph.validate, graph.to_csr, graph.to_umap, graph.to_host):
+    ids[7, 1] = 10**12
+    reads = (graph.validate, graph.to_csr, graph.to_umap, graph.to_host, graph.to_scanpy, graph.reversed, graph.mutual,
+             graph.symmetric, graph.in_degrees, graph.components, graph.spanning_tree, lambda: graph.smoothest_path(0, 1))  # fmt: skip
+    for read in reads:
         with pytest.raises(ValueError, match="row 7 has the neighbour 1000000000000"):
             read()
+
+
+def test_a_graph_does_not_change(vectors):
+    for graph in (kith.knn_graph(vectors(20, 4), k=3), kith.KnnGraph([[1], [0]], [[2.0], [2.0]])):
+        for array in (graph.ids, graph.distances):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    "distances, says",
+    [([[1.0, np.nan], [1.0, 2.0], [1.0, 2.0]], "row 0 has the distance nan"), ([[1, 2], [3, 2], [1, 2]], "row 1 has the distance 2 in column 1 behind 3")],
+)
+def test_distances_from_outside_are_checked(distances, says):
+    with pytest.raises(ValueError, match=says):
+        kith.KnnGraph([[1, 2], [0, 2], [0, 1]], distances)
+
+
+def test_the_report(vectors):
+    report = kith.knn_graph(vectors(300, 6), k=4).report
+    assert report.method == "exact" and report.recall == report.recall_at_10 == 1 and report.standard_error == 0
+    assert report.reached and report.rounds == () and report.parameters == {}
+    assert report.peak_bytes >= 300 * 4 * 12 and report.peak_device_bytes == 0 and report.seconds > 0
+    given = kith.KnnGraph([[1], [0]], [[2.0], [2.0]]).report
+    assert given == kith.GraphReport() and given.method == "given" and given.recall is None
+
+
+def test_measured_recall(vectors):
+    x = vectors(400, 5)
+    graph = kith.knn_graph(x, k=12)
+    assert graph.measure_recall(x) == kith.GraphRecall(1, 0, 1, 400)
+    worse = kith.KnnGraph(graph.ids[:, 3:], graph.distances[:, 3:])  # 9 of the 9 nearest should be there; 6 are
+    measured = worse.measure_recall(x, rows=100, seed=3)
+    assert measured.recall == pytest.approx(6 / 9) and measured.rows == 100 and measured == worse.measure_recall(x, rows=100, seed=3)
+    mixed = kith.KnnGraph(np.where(np.arange(400)[:, None] % 2, graph.ids[:, 3:], graph.ids[:, :9]),
+                          np.where(np.arange(400)[:, None] % 2, graph.distances[:, 3:], graph.distances[:, :9]))  # fmt: skip
+    measured = mixed.measure_recall(x, rows=100)
+    assert 0 < measured.standard_error < 0.03 and abs(measured.recall - 5 / 6) < 4 * measured.standard_error
+    for arguments, says in [({"rows": 0}, "rows = 0"), ({"seed": -1}, "seed = -1")]:
+        with pytest.raises(ValueError, match=says):
+            graph.measure_recall(x, **arguments)
+    with pytest.raises(ValueError, match="300 vectors and a graph of 400 rows"):
+        graph.measure_recall(x[:300])
+    with pytest.raises(ValueError, match="no neighbours"):
+        kith.knn_graph(x[:1], k=2).measure_recall(x[:1])
+
+
+def test_matrices_of_edges(vectors):
+    graph = kith.knn_graph(vectors(90, 3), k=5)
+    there = graph.to_csr().toarray()
+    assert (graph.reversed().toarray() == there.T).all()
+    assert (graph.symmetric().toarray() == np.maximum(there, there.T)).all()
+    assert (graph.mutual().toarray() == np.where((there > 0) & (there.T > 0), there, 0)).all()
+    assert (graph.in_degrees() == (there > 0).sum(axis=0)).all()
+    assert graph.symmetric().has_canonical_format
+
+
+def test_components(vectors):
+    csgraph = pytest.importorskip("scipy.sparse.csgraph")
+    x = vectors(200, 2)
+    x[100:] += 100
+    graph = kith.knn_graph(x, k=2)
+    count, labels = graph.components()
+    true_count, true_labels = csgraph.connected_components(graph.to_csr(), directed=False)
+    assert count == true_count > 1 and (labels == true_labels).all() and labels.dtype == np.int64
+
+
+def test_files(tmp_path, vectors):
+    graph = kith.knn_graph(vectors(70, 5), k=4, metric="cosine")
+    for ids, distances in [("a.npy", "b.npy"), ("a.ibin", "b.fbin"), ("a.ivecs", "b.fvecs"), ("a.hdf5", "b.hdf5")]:
+        graph.save(tmp_path / ids, tmp_path / distances)
+        back = kith.KnnGraph.load(tmp_path / ids, tmp_path / distances, metric="cosine")
+        assert back.ids.tobytes() == graph.ids.tobytes() and back.distances.tobytes() == graph.distances.tobytes()
+        assert back.metric == "cosine" and back.ids.dtype == np.int64 and back.report.method == "given"
+        assert not back.ids.flags.writeable
+        assert (back.to_csr() != graph.to_csr()).nnz == 0
+    with pytest.raises(ValueError, match="two files"):
+        graph.save(tmp_path / "c.npy", tmp_path / "c.npy")
+    with pytest.raises(OSError):
+        kith.KnnGraph.load(tmp_path / "none.npy", tmp_path / "b.npy")
+    with pytest.raises(ValueError, match="metric"):
+        kith.KnnGraph.load(tmp_path / "a.npy", tmp_path / "b.npy", metric="foo")
+
+
+@pytest.mark.parametrize(
+    "ids, distances, says",
+    [
+        ([[0], [1]], [[1], [1]], "row 0 is its own neighbour"),
+        ([[1], [5]], [[1], [1]], "row 1 has the neighbour 5"),
+        ([[1, 1], [0, -1]], [[1, 1], [1, 1]], "twice"),
+        ([[1], [0]], [[1], [np.nan]], "row 1 has the distance nan"),
+        ([[1], [0]], [[1, 2], [1, 2]], "2 x 1 and .* 2 x 2"),
+    ],
+)
+def test_files_that_are_no_graph(ids, distances, says, tmp_path):
+    kith.write_vectors(tmp_path / "ids.npy", np.array(ids))
+    kith.write_vectors(tmp_path / "distances.npy", np.array(distances, np.float32))
+    with pytest.raises(ValueError, match=says) as error:
+        kith.KnnGraph.load(tmp_path / "ids.npy", tmp_path / "distances.npy")
+    assert "ids.npy" in str(error.value)
+
+
+def connectivities_of(distances, ids):
+    """UMAP's weights, written down once more: https://arxiv.org/abs/1802.03426, section 3.1."""
+    rows, k = ids.shape
+    weights = np.zeros((rows, rows))
+    for i in range(rows):
+        d = distances[i].astype(float)
+        rho = d[d > 0][0] if (d > 0).any() else 0.0
+        low, high, sigma = 0.0, np.inf, 1.0
+        for _ in range(64):
+            total = np.exp(-np.maximum(d - rho, 0) / sigma).sum()
+            if abs(total - np.log2(k + 1)) < 1e-5:
+                break
+            if total > np.log2(k + 1):
+                high, sigma = sigma, (low + sigma) / 2
+            else:
+                low, sigma = sigma, sigma * 2 if high == np.inf else (sigma + high) / 2
+        mean = d.sum() / (k + 1) if rho > 0 else distances.sum() / (rows * (k + 1))
+        weights[i, ids[i]] = np.exp(-np.maximum(d - rho, 0) / max(sigma, 1e-3 * mean))
+    return weights + weights.T - weights * weights.T
+
+
+def test_to_scanpy(vectors):
+    x = np.vstack([vectors(60, 5), vectors(1, 5).repeat(9, axis=0)])  # duplicates too
+    graph = kith.knn_graph(x, k=6)
+
+    class Data:
+        def __init__(self):
+            self.obsp, self.uns = {}, {}
+
+    data = Data()
+    made = graph.to_scanpy(data)
+    np.testing.assert_allclose(made["connectivities"].toarray(), connectivities_of(graph.distances, graph.ids), rtol=1e-4, atol=1e-6)
+    assert (made["distances"] != graph.to_csr()).nnz == 0
+    assert data.obsp["connectivities"] is made["connectivities"] and data.obsp["distances"] is made["distances"]
+    assert data.uns["neighbors"]["params"] == {"n_neighbors": 7, "method": "umap", "metric": "l2"}
+    assert type(made["connectivities"]).__name__ == "csr_matrix"
+    with pytest.raises(ValueError, match="fewer than k"):
+        kith.knn_graph(x[:4], k=6).to_scanpy()
+    with pytest.raises(ValueError, match="no distance"):
+        kith.knn_graph(x, k=6, metric="inner_product").to_scanpy()
 
 
 def test_threads_change_nothing(vectors):

@@ -1,0 +1,103 @@
+// kith graph build: the graph of a file of vectors goes to two files.
+#include <kith/error.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/vector_file.hpp>
+
+#include "file_report.hpp"
+#include "graph_commands.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+#include "whole_vectors.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kith::cli {
+
+std::string report_text(const GraphReport& report) {
+  std::string text = fmt::format("method {}", report.method);
+  if (report.recall) {
+    text += report.method == "exact" ? ", recall 1" : fmt::format(", recall {:.4f}", report.recall->recall);
+    if (report.recall->standard_error > 0) text += fmt::format(" +- {:.4f}", report.recall->standard_error);
+  }
+  if (!report.reached) text += ", which is below what was asked for";
+  return text + "\n";
+}
+
+JsonObject report_json(const GraphReport& report) {
+  JsonObject json;
+  json.text("method", report.method);
+  JsonObject parameters;
+  for (const GraphParameter& parameter : report.parameters) {
+    if (const auto* flag = std::get_if<bool>(&parameter.value)) parameters.flag(parameter.name, *flag);
+    if (const auto* number = std::get_if<int64_t>(&parameter.value)) parameters.number(parameter.name, *number);
+    if (const auto* real = std::get_if<double>(&parameter.value)) parameters.real(parameter.name, *real);
+    if (const auto* text = std::get_if<std::string>(&parameter.value)) parameters.text(parameter.name, *text);
+  }
+  json.object("parameters", std::move(parameters));
+  if (report.recall) {
+    json.real("recall", report.recall->recall).real("recall_at_10", report.recall->recall_at_10);
+    json.real("standard_error", report.recall->standard_error).number("rows_looked_at", report.recall->rows);
+  }
+  json.flag("reached", report.reached);
+  std::vector<JsonObject> rounds;
+  for (const GraphRound& round : report.rounds) {
+    JsonObject& told = rounds.emplace_back();
+    if (round.recall) told.real("recall", *round.recall);
+    told.real("phi", round.phi).number("updates", round.updates).number("comparisons", round.comparisons);
+    told.real("seconds", round.seconds);
+  }
+  json.list("rounds", std::move(rounds)).real("seconds", report.seconds);
+  json.number("peak_host_bytes", report.peak_host_bytes).number("peak_device_bytes", report.peak_device_bytes);
+  return json;
+}
+
+Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
+  options.params.validate();
+  check_outputs(outputs, {{"--data", options.data}});
+  const VectorFile data(options.data);
+  // Made before the work, so that a name that cannot be written costs none.
+  NeighborFiles files(options.out, data.rows(), options.params.k);
+  GraphReport made;
+  int threads = 0;
+  std::string device;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    threads = resources.threads();
+    device = name_of(resources.device());
+    const WholeVectors x(options.data, resources);
+    const KnnGraph graph = knn_graph(x.view(), options.params, resources);
+    made = graph.report();
+    files.append({const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
+    files.commit();
+  });
+
+  Report report;
+  report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}device {}, {} threads: {:.3f} s\n"
+                            "wrote {}, {}\n",
+                            data.rows(), data.cols(), name_of(data.dtype()), options.params.k,
+                            name_of(options.params.metric), report_text(made), device, threads, made.seconds,
+                            options.out.ids, options.out.distances);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.object("data", describe_vectors(data)).number("k", options.params.k);
+  result.text("metric", name_of(options.params.metric)).text("device", device).number("threads", threads);
+  result.object("report", report_json(made));
+  result.text("out_ids", options.out.ids).text("out_distances", options.out.distances);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("build_seconds", made.seconds).real("total_seconds", total.seconds());
+  report.json.text("command", "graph build").object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,61 @@
+// kith graph: the k-NN graph of a file of vectors is built, looked at, measured and walked on. In files it is a pair of
+// ids and distances.
+#pragma once
+
+#include <kith/graph_recall.hpp>
+#include <kith/graph_report.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/smooth_paths.hpp>
+
+#include "json_output.hpp"
+#include "neighbor_files.hpp"
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith::cli {
+
+struct GraphBuildOptions {
+  std::string data;
+  NeighborPaths out;  // both
+  KnnGraphParams params;
+};
+Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);
+
+// A graph's two files.
+struct GraphPaths {
+  std::string ids;
+  std::string distances;
+  Metric metric = Metric::l2;
+};
+
+struct GraphEvalOptions {
+  GraphPaths graph;
+  std::string data;
+  GraphRecallParams params;
+};
+Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run);
+
+struct GraphInfoOptions {
+  GraphPaths graph;
+};
+Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run);
+
+struct GraphPathOptions {
+  GraphPaths graph;
+  int64_t from = -1;  // -1: not given
+  int64_t to = -1;
+  PathBy by = PathBy::steps;
+  std::string out;         // empty: printed alone
+  std::string pairs;       // in place of from and to
+  std::string out_widths;  // where their widths go
+};
+Report run_graph_path(const GraphPathOptions& options, const RunOptions& run);
+
+// How a graph was made, for people and for programs.
+std::string report_text(const GraphReport& report);
+JsonObject report_json(const GraphReport& report);
+
+}  // namespace kith::cli

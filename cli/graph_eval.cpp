@@ -1,0 +1,106 @@
+// kith graph eval and info: how good a graph is, and what it is like.
+#include <kith/error.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/vector_file.hpp>
+
+#include "file_report.hpp"
+#include "graph_commands.hpp"
+#include "stopwatch.hpp"
+#include "whole_vectors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+JsonObject paths_json(const GraphPaths& paths) {
+  JsonObject json;
+  json.text("ids", paths.ids).text("distances", paths.distances).text("metric", name_of(paths.metric));
+  return json;
+}
+
+}  // namespace
+
+Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  options.params.validate();
+  const VectorFile data(options.data);
+  GraphRecall measured;
+  int64_t rows = 0;
+  int64_t k = 0;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    rows = graph.rows();
+    k = graph.k();
+    const WholeVectors x(options.data, resources);
+    measured = measure_recall(graph, x.view(), options.params, resources);
+  });
+  Report report;
+  report.text = fmt::format("{} of {} rows looked at\nrecall@{:<6} {:.6f} +- {:.6f}\nrecall@{:<6} {:.6f}\n", measured.rows,
+                            rows, k, measured.recall, measured.standard_error, std::min<int64_t>(k, 10),
+                            measured.recall_at_10);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.object("graph", paths_json(options.graph)).object("data", describe_vectors(data));
+  result.number("rows", rows).number("k", k).number("rows_looked_at", measured.rows);
+  result.real("recall", measured.recall).real("standard_error", measured.standard_error);
+  result.real("recall_at_10", measured.recall_at_10);
+  JsonObject timings;
+  timings.real("total_seconds", total.seconds());
+  report.json.text("command", "graph eval").object("result", std::move(result)).object("timings", std::move(timings));
+  report.json.texts("log", log);
+  return report;
+}
+
+Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  int64_t rows = 0;
+  int64_t k = 0;
+  int64_t edges = 0;
+  int64_t parts = 0;
+  int64_t most = 0;
+  int64_t alone = 0;  // rows that nobody has as neighbour
+  float nearest = 0;
+  float farthest = 0;
+  (void)with_resources(run, [&](const Resources& resources) {
+    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    rows = graph.rows();
+    k = graph.k();
+    parts = graph.components(resources).sets;
+    const HostBuffer degrees = graph.in_degrees(resources);
+    for (int64_t i = 0; i < rows; ++i) {
+      most = std::max(most, degrees.as<int64_t>()[i]);
+      alone += degrees.as<int64_t>()[i] == 0;
+      for (int64_t j = 0; j < k && graph.ids(i)[j] >= 0; ++j) {
+        const float distance = graph.distances(i)[j];
+        nearest = edges == 0 ? distance : std::min(nearest, distance);
+        farthest = edges == 0 ? distance : std::max(farthest, distance);
+        ++edges;
+      }
+    }
+  });
+  Report report;
+  report.text = fmt::format("graph of {} rows, k = {}, metric {}: {} edges, {} missing\n{} connected component{}\n", rows,
+                            k, name_of(options.graph.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
+  report.text += fmt::format("in-degree: up to {}, 0 for {} rows\n", most, alone);
+  if (edges > 0) report.text += fmt::format("distances: {} to {}\n", nearest, farthest);
+  JsonObject result;
+  result.object("graph", paths_json(options.graph)).number("rows", rows).number("k", k).number("edges", edges);
+  result.number("missing", rows * k - edges).number("components", parts);
+  result.number("largest_in_degree", most).number("rows_without_in_edges", alone);
+  if (edges > 0) {
+    result.real("smallest_distance", static_cast<double>(nearest));
+    result.real("largest_distance", static_cast<double>(farthest));
+  }
+  JsonObject timings;
+  timings.real("total_seconds", total.seconds());
+  report.json.text("command", "graph info").object("result", std::move(result)).object("timings", std::move(timings));
+  return report;
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,32 @@
+// All vectors of a file at once: mapped where that can be, else read.
+#pragma once
+
+#include <kith/file_info.hpp>
+#include <kith/mapped_vectors.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/vector_file.hpp>
+
+#include <optional>
+#include <string>
+
+namespace kith::cli {
+
+class WholeVectors {
+ public:
+  WholeVectors(const std::string& path, const Resources& resources) {
+    const std::string format = file_info(path).format;
+    if (format == "hdf5" || format == "idx") {  // which may be compressed
+      read_ = read_vectors(path, {}, resources);
+    } else {
+      mapped_.emplace(path, resources);
+    }
+  }
+
+  MatrixView view() const { return mapped_ ? mapped_->view() : read_.view(); }
+
+ private:
+  std::optional<MappedVectors> mapped_;
+  MatrixBuffer read_;
+};
+
+}  // namespace kith::cli

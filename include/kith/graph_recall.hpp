@@ -1,0 +1,28 @@
+// How many of the true neighbours a graph has: some rows are searched exactly in the vectors that it was built of.
+//
+// A neighbour counts as found where the graph tells no larger a distance than that of the true k-th, so that ties count.
+// Cost: an exact search of `rows` queries.
+#pragma once
+
+#include <kith/export.hpp>
+#include <kith/graph_report.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstdint>
+
+namespace kith {
+
+struct GraphRecallParams {
+  int64_t rows = 1000;  // to look at, drawn by the seed; all where there are fewer
+  uint64_t seed = 0;
+
+  KITH_EXPORT void validate() const;
+};
+
+// InvalidArgument for a graph without rows, and where x has another number of them. `x` is on the host.
+KITH_EXPORT GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params = {},
+                                       const Resources& resources = Resources());
+
+}  // namespace kith

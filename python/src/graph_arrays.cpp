@@ -1,0 +1,65 @@
+#include "graph_arrays.hpp"
+
+#include "graph/graph_access.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+
+namespace kith::python {
+
+KnnGraph GivenGraph::graph() const {
+  NeighborsView view;
+  view.ids = const_cast<int64_t*>(ids.data());  // which KnnGraph never writes to
+  view.distances = const_cast<float*>(distances.data());
+  view.queries = static_cast<int64_t>(ids.shape(0));
+  view.k = static_cast<int64_t>(ids.shape(1));
+  return GraphAccess::make(view, nullptr, parse_metric(metric), {});
+}
+
+nb::tuple csr_arrays(CsrMatrix matrix) {
+  const int64_t rows = matrix.rows();
+  const int64_t size = matrix.size();
+  auto* kept = new CsrMatrix(std::move(matrix));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<CsrMatrix*>(pointer); });
+  const auto list = [&](void* data, int64_t length, nb::dlpack::dtype dtype) {
+    const size_t shape[] = {static_cast<size_t>(length)};
+    return nb::ndarray<nb::numpy, nb::ndim<1>>(data, 1, shape, owner, nullptr, dtype).cast();
+  };
+  return nb::make_tuple(list(kept->offsets(), rows + 1, nb::dtype<int64_t>()),
+                        list(kept->columns(), size, nb::dtype<int64_t>()),
+                        list(kept->values(), size, nb::dtype<float>()));
+}
+
+nb::dict report_dict(const GraphReport& report) {
+  nb::dict result;
+  result["method"] = report.method;
+  nb::dict parameters;
+  for (const GraphParameter& parameter : report.parameters) {
+    parameters[parameter.name.c_str()] = nb::cast(parameter.value);
+  }
+  result["parameters"] = parameters;
+  const auto estimate = [&](double GraphRecall::* member) {
+    return report.recall ? nb::cast((*report.recall).*member) : nb::none();
+  };
+  result["recall"] = estimate(&GraphRecall::recall);
+  result["recall_at_10"] = estimate(&GraphRecall::recall_at_10);
+  result["standard_error"] = estimate(&GraphRecall::standard_error);
+  result["reached"] = report.reached;
+  nb::list rounds;
+  for (const GraphRound& round : report.rounds) {
+    nb::dict told;
+    told["recall"] = round.recall ? nb::cast(*round.recall) : nb::none();
+    told["phi"] = round.phi;
+    told["updates"] = round.updates;
+    told["comparisons"] = round.comparisons;
+    told["seconds"] = round.seconds;
+    rounds.append(told);
+  }
+  result["rounds"] = rounds;
+  result["seconds"] = report.seconds;
+  result["peak_bytes"] = report.peak_host_bytes;
+  result["peak_device_bytes"] = report.peak_device_bytes;
+  return result;
+}
+
+}  // namespace kith::python

@@ -1,0 +1,83 @@
+#include <kith/graph_recall.hpp>
+
+#include <kith/error.hpp>
+#include <kith/knn.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/random.hpp"
+#include "graph/graph_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// The share of a row's `count` nearest that its list has.
+double share_found(const KnnGraph& graph, int64_t row, float farthest, int64_t count) {
+  int64_t found = 0;
+  for (int64_t j = 0; j < count && graph.ids(row)[j] >= 0; ++j) {
+    const float distance = graph.distances(row)[j];
+    found += larger_is_nearer(graph.metric()) ? distance >= farthest : distance <= farthest;
+  }
+  return static_cast<double>(found) / static_cast<double>(count);
+}
+
+}  // namespace
+
+void GraphRecallParams::validate() const {
+  if (rows < 1) throw InvalidArgument(fmt::format("rows = {}; at least one must be looked at", rows));
+}
+
+GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const GraphRecallParams& params,
+                           const Resources& resources) {
+  params.validate();
+  check_row_count(given.rows());
+  if (x.rows() != given.rows()) {
+    throw InvalidArgument(fmt::format("{} vectors and a graph of {} rows; give the vectors that the graph was built of",
+                                      x.rows(), given.rows()));
+  }
+  const int64_t k = std::min(given.k(), given.rows() - 1);
+  if (k < 1) throw InvalidArgument(fmt::format("a graph of {} rows has no neighbours to find", given.rows()));
+  const KnnGraph graph = given.to(MemorySpace::host(), resources);
+  check_graph(graph, resources);
+
+  GraphRecall result;
+  result.rows = std::min(params.rows, graph.rows());
+  const std::vector<uint32_t> rows = sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
+  MatrixBuffer queries(x.dtype(), result.rows, x.cols(), "rows to look at", resources);
+  ViewSource source(x);
+  gather(source, rows, queries.mutable_view(), resources);
+  const Neighbors found = knn(queries.view(), x, {.k = k + 1, .metric = graph.metric()}, resources);
+
+  const int64_t ten = std::min<int64_t>(k, 10);
+  std::vector<double> shares;
+  double sum_of_ten = 0;
+  for (int64_t i = 0; i < result.rows; ++i) {
+    // Without the row itself, or without the last where its duplicates stand before it.
+    std::vector<float> others;
+    for (int64_t j = 0; j <= k; ++j) {
+      if (found.ids(i)[j] != rows[static_cast<size_t>(i)]) others.push_back(found.distances(i)[j]);
+    }
+    const int64_t row = rows[static_cast<size_t>(i)];
+    shares.push_back(share_found(graph, row, others[static_cast<size_t>(k - 1)], k));
+    sum_of_ten += share_found(graph, row, others[static_cast<size_t>(ten - 1)], ten);
+  }
+  const auto count = static_cast<double>(result.rows);
+  result.recall = std::accumulate(shares.begin(), shares.end(), 0.0) / count;
+  result.recall_at_10 = sum_of_ten / count;
+  if (result.rows > 1) {  // of a sample without replacement
+    double squares = 0;
+    for (const double share : shares) squares += (share - result.recall) * (share - result.recall);
+    const double left = 1 - count / static_cast<double>(graph.rows());
+    result.standard_error = std::sqrt(squares / (count - 1) / count * left);
+  }
+  return result;
+}
+
+}  // namespace kith

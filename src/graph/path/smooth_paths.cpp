@@ -1,0 +1,120 @@
+#include <kith/smooth_paths.hpp>
+
+#include <kith/error.hpp>
+
+#include "core/name_table.hpp"
+#include "graph/graph_check.hpp"
+#include "graph/path/boruvka.hpp"
+#include "graph/path/edge_lists.hpp"
+#include "graph/path/fewest_steps.hpp"
+#include "graph/path/merge_tree.hpp"
+#include "graph/row_blocks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr NameTable<PathBy, 2> kWays{{{{PathBy::steps, "steps"}, {PathBy::tree, "tree"}}}};
+
+float width_of(uint32_t key) {
+  return key == kNoEdge ? std::numeric_limits<float>::infinity() : key_of_ordered(key);
+}
+
+}  // namespace
+
+std::string_view name_of(PathBy by) { return kWays.name(by); }
+PathBy parse_path_by(std::string_view name) { return kWays.parse(name, "way of a path"); }
+
+struct SmoothPaths::Impl {
+  Impl(const KnnGraph& graph, const Resources& resources)
+      : edges(graph, {}, resources), tree(boruvka(edges, resources)) {}
+
+  // The memory of a search that is over, or fresh.
+  std::unique_ptr<FewestSteps> take_search(const Resources& resources) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        std::unique_ptr<FewestSteps> search = std::move(idle.back());
+        idle.pop_back();
+        return search;
+      }
+    }
+    return std::make_unique<FewestSteps>(edges.rows(), resources);
+  }
+  void give_back(std::unique_ptr<FewestSteps> search) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(search));
+  }
+
+  void check_row(int64_t row) const {
+    if (row >= 0 && row < edges.rows()) return;
+    throw InvalidArgument(edges.rows() == 0 ? fmt::format("row {}; the graph has no rows", row)
+                                            : fmt::format("row {}; the graph's are 0 to {}", row, edges.rows() - 1));
+  }
+
+  float width(int64_t a, int64_t b) const {
+    return a == b ? 0.0f : width_of(tree.width(static_cast<uint32_t>(a), static_cast<uint32_t>(b)));
+  }
+
+  EdgeLists edges;
+  MergeTree tree;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<FewestSteps>> idle;  // as many as have run at once
+};
+
+SmoothPaths::SmoothPaths(const KnnGraph& graph, const Resources& resources) {
+  check_distance(graph.metric(), "a path has steps of one");
+  impl_ = std::make_unique<Impl>(graph.to(MemorySpace::host(), resources), resources);
+}
+
+SmoothPaths::~SmoothPaths() = default;
+SmoothPaths::SmoothPaths(SmoothPaths&&) noexcept = default;
+SmoothPaths& SmoothPaths::operator=(SmoothPaths&&) noexcept = default;
+
+int64_t SmoothPaths::rows() const { return impl_->edges.rows(); }
+int64_t SmoothPaths::parts() const { return impl_->tree.parts(); }
+
+float SmoothPaths::width(int64_t a, int64_t b) const {
+  impl_->check_row(a);
+  impl_->check_row(b);
+  return impl_->width(a, b);
+}
+
+void SmoothPaths::widths(const int64_t* pairs, int64_t count, float* out, const Resources& resources) const {
+  for (int64_t i = 0; i < 2 * count; ++i) impl_->check_row(pairs[i]);
+  for_row_blocks("widths", count, resources, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) out[i] = impl_->width(pairs[2 * i], pairs[2 * i + 1]);
+  });
+}
+
+SmoothPath SmoothPaths::path(int64_t a, int64_t b, PathBy by, const Resources& resources) const {
+  if (name_of(by) == "?") throw InvalidArgument(fmt::format("way of a path {} is none", static_cast<int>(by)));
+  SmoothPath result;
+  result.width = width(a, b);
+  std::vector<uint32_t> rows;
+  const auto from = static_cast<uint32_t>(a);
+  const auto to = static_cast<uint32_t>(b);
+  if (a == b) {
+    rows.push_back(from);
+  } else if (const uint32_t width = impl_->tree.width(from, to); width == kNoEdge) {
+    return result;
+  } else if (by == PathBy::tree) {
+    impl_->tree.walk(from, to, [&](uint32_t row) { rows.push_back(row); });
+  } else {
+    std::unique_ptr<FewestSteps> search = impl_->take_search(resources);
+    rows = search->path(impl_->edges, from, to, width, resources);
+    impl_->give_back(std::move(search));
+  }
+  result.size = static_cast<int64_t>(rows.size());
+  result.rows = HostBuffer(array_bytes<int64_t>(result.size), "the path", resources);
+  std::copy(rows.begin(), rows.end(), result.rows.as<int64_t>());
+  return result;
+}
+
+}  // namespace kith

@@ -1,0 +1,116 @@
+"""kith graph: build, eval, info, path."""
+
+import numpy as np
+import pytest
+
+from matrix_files import leftovers, nearest, read_matrix, write_matrix
+
+
+@pytest.fixture
+def data(tmp_path):
+    x = np.random.default_rng(1).standard_normal((800, 6)).astype(np.float32)
+    return x, write_matrix(tmp_path / "x.fbin", x)
+
+
+@pytest.fixture
+def graph(kith, data, tmp_path):
+    """The options that name a graph's files."""
+    ids, distances = tmp_path / "ids.npy", tmp_path / "distances.npy"
+    kith.ok("graph", "build", "--data", data[1], "-k", 7, "--out-ids", ids, "--out-distances", distances)
+    return "--ids", ids, "--distances", distances
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+@pytest.mark.parametrize("endings", [("npy", "npy"), ("ibin", "fbin")])
+def test_build(kith, data, tmp_path, metric, endings):
+    x, file = data
+    ids, distances = tmp_path / f"i.{endings[0]}", tmp_path / f"d.{endings[1]}"
+    arguments = ["graph", "build", "--data", file, "-k", 5, "--metric", metric, "--out-ids", ids, "--out-distances", distances]
+    report = kith.ok(*arguments, "--method", "exact", "--json").json
+    true, values = nearest(x, x, 6, metric)
+    found = read_matrix(ids)
+    assert (found == true[:, 1:]).all()  # no two rows are equal: each is its own nearest
+    np.testing.assert_allclose(read_matrix(distances), values[:, 1:], rtol=1e-5, atol=1e-6)
+    result = report["result"]
+    assert report["command"] == "graph build" and (result["k"], result["metric"]) == (5, metric)
+    assert result["report"]["method"] == "exact" and result["report"]["recall"] == 1 and result["report"]["reached"]
+    assert result["report"]["peak_host_bytes"] >= 800 * 5 * 12 and result["report"]["rounds"] == []
+    text = kith.ok(*arguments).out
+    assert "graph of 800 rows of 6 values (f32), k = 5" in text and "method exact, recall 1" in text
+
+
+def test_eval(kith, data, graph, tmp_path):
+    measured = kith.ok("graph", "eval", *graph, "--data", data[1], "--rows", 200, "--json").json["result"]
+    assert (measured["recall"], measured["recall_at_10"], measured["standard_error"]) == (1, 1, 0)
+    assert (measured["rows"], measured["k"], measured["rows_looked_at"]) == (800, 7, 200)
+    ids, distances = read_matrix(graph[1]), read_matrix(graph[3])
+    worse = np.roll(ids[:, :], -1, axis=1), np.roll(distances, -1, axis=1)
+    worse[0][:, -1], worse[1][:, -1] = -1, np.inf  # the nearest of each is missing
+    less = "--ids", write_matrix(tmp_path / "i.ibin", worse[0].astype(np.int32)), "--distances", write_matrix(tmp_path / "d.fbin", worse[1])
+    measured = kith.ok("graph", "eval", *less, "--data", data[1], "--rows", 800, "--json").json["result"]
+    assert measured["recall"] == pytest.approx(6 / 7) and measured["standard_error"] == 0
+    assert "recall@7" in kith.ok("graph", "eval", *less, "--data", data[1]).out
+
+
+def test_info(kith, graph, tmp_path):
+    result = kith.ok("graph", "info", *graph, "--json").json["result"]
+    ids, distances = read_matrix(graph[1]), read_matrix(graph[3])
+    degrees = np.bincount(ids.ravel(), minlength=800)
+    assert (result["rows"], result["k"], result["edges"], result["missing"]) == (800, 7, 5600, 0)
+    assert (result["largest_in_degree"], result["rows_without_in_edges"]) == (degrees.max(), (degrees == 0).sum())
+    assert result["components"] == 1
+    assert result["smallest_distance"] == pytest.approx(distances.min()) and result["largest_distance"] == pytest.approx(distances.max())
+    assert "800 rows, k = 7, metric l2: 5600 edges, 0 missing\n1 connected component\n" in kith.ok("graph", "info", *graph).out
+
+
+def test_path(kith, graph, tmp_path):
+    result = kith.ok("graph", "path", *graph, "--from", 3, "--to", 700, "--out", tmp_path / "path.npy", "--json").json["result"]
+    path = result["path"]
+    assert path[0] == 3 and path[-1] == 700 and result["joined"]
+    assert read_matrix(tmp_path / "path.npy").ravel().tolist() == path
+    ids, distances = read_matrix(graph[1]), read_matrix(graph[3])
+    steps = np.full((800, 800), np.inf)
+    np.put_along_axis(steps, ids.astype(np.int64), distances.astype(float), axis=1)
+    steps = np.minimum(steps, steps.T)
+    assert max(steps[a, b] for a, b in zip(path, path[1:])) == pytest.approx(result["width"])
+    tree = kith.ok("graph", "path", *graph, "--from", 3, "--to", 700, "--by", "tree", "--json").json["result"]
+    assert tree["width"] == result["width"] and len(tree["path"]) >= len(path)
+    text = kith.ok("graph", "path", *graph, "--from", 3, "--to", 700).out.splitlines()
+    assert text[0].startswith(f"{len(path) - 1} steps, the largest ") and text[1] == " ".join(map(str, path))
+    assert kith.ok("graph", "path", *graph, "--from", 5, "--to", 5, "--json").json["result"]["path"] == [5]
+
+
+def test_widths_of_pairs(kith, graph, tmp_path):
+    pairs = write_matrix(tmp_path / "pairs.ibin", np.array([[3, 700], [5, 5], [700, 3]], np.int32))
+    report = kith.ok("graph", "path", *graph, "--pairs", pairs, "--out-widths", tmp_path / "w.npy", "--json").json
+    widths = read_matrix(tmp_path / "w.npy").ravel()
+    one = kith.ok("graph", "path", *graph, "--from", 3, "--to", 700, "--json").json["result"]["width"]
+    assert widths[0] == widths[2] == pytest.approx(one) and widths[1] == 0
+    assert report["result"]["pairs"] == 3 and report["result"]["joined"] == 3
+
+
+def test_no_path(kith, tmp_path):
+    graph = ("--ids", write_matrix(tmp_path / "i.ibin", np.array([[1], [0], [3], [2]], np.int32)),
+             "--distances", write_matrix(tmp_path / "d.fbin", np.ones((4, 1), np.float32)))  # fmt: skip
+    result = kith.ok("graph", "path", *graph, "--from", 0, "--to", 3, "--json").json["result"]
+    assert result["path"] == [] and not result["joined"] and result["parts"] == 2 and "width" not in result
+    assert "no path joins 0 and 3: the graph has 2 parts" in kith.ok("graph", "path", *graph, "--from", 0, "--to", 3).out
+
+
+def test_refused(kith, data, graph, tmp_path):
+    out = "--out-ids", tmp_path / "i.npy", "--out-distances", tmp_path / "d.npy"
+    assert "exact" in kith.fails(2, "graph", "build", "--data", data[1], "--method", "magic", *out)
+    assert "k" in kith.fails(2, "graph", "build", "--data", data[1], "-k", 0, *out)
+    assert kith.fails(2, "graph", "build", "--data", data[1], "--out-ids", data[1], "--out-distances", tmp_path / "d.npy")
+    assert "--out-distances" in kith.fails(2, "graph", "build", "--data", data[1], "--out-ids", tmp_path / "i.npy")
+    assert "800" in kith.fails(2, "graph", "path", *graph, "--from", 0, "--to", 800)
+    assert "--from and --to" in kith.fails(2, "graph", "path", *graph)
+    assert "go together" in kith.fails(2, "graph", "path", *graph, "--from", 0)
+    assert "inner_product" in kith.fails(2, "graph", "path", *graph, "--from", 0, "--to", 1, "--metric", "inner_product")
+    assert "tree" in kith.fails(2, "graph", "path", *graph, "--from", 0, "--to", 1, "--by", "width")
+    wrong = write_matrix(tmp_path / "wrong.ibin", np.zeros((800, 7), np.int32))
+    assert "row 0 is its own neighbour" in kith.fails(2, "graph", "info", "--ids", wrong, *graph[2:])
+    assert "one of its commands" in kith.fails(2, "graph")
+    few = write_matrix(tmp_path / "few.fbin", data[0][:10])
+    assert "10 vectors and a graph of 800 rows" in kith.fails(2, "graph", "eval", *graph, "--data", few)
+    assert leftovers(tmp_path, data[1], graph[1], graph[3], wrong, few) == []
