@@ -44,14 +44,14 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
   return outcome;
 }
 
-int64_t cells_bytes(const PairRows& rows, const CellsWish& wish, int64_t list_length, int threads) {
-  const int64_t count = rows.view().rows();
+int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
+                    int threads) {
   int64_t widest = 1;
   for (int64_t probe = 0; probe < wish.probes; probe = wave_end(probe, wish.probes)) {
     widest = std::max(widest, wave_end(probe, wish.probes) - probe);
   }
-  return CellPartition::bytes_for(count, rows.cols(), {wish.metric, wish.cells, wish.probes, wish.seed}) +
-         cell_steps_bytes_cpu(count, rows.cols(), rows.format(), list_length, widest, wish.cells, threads);
+  return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +
+         cell_steps_bytes_cpu(rows, cols, format, list_length, widest, wish.cells, threads);
 }
 
 }  // namespace kith

@@ -27,7 +27,7 @@ struct CellsWish {
   int64_t k = 15;
   int64_t cells = 1;
   int64_t probes = 1;             // at most
-  std::optional<double> recall;   // stops the waves; none: all probes are made
+  std::optional<double> recall = {};   // stops the waves; none: all probes are made
   uint64_t seed = 0;
 };
 
@@ -43,6 +43,7 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
                             WorkingLists& lists, uint32_t* order, const Resources& resources);
 
 // What it takes on the host beside the lists and the rows.
-int64_t cells_bytes(const PairRows& rows, const CellsWish& wish, int64_t list_length, int threads);
+int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
+                    int threads);
 
 }  // namespace kith

@@ -24,7 +24,7 @@ struct DescentWish {
   DescentRules rules;
   int64_t iterations = 20;       // at most
   double delta = 0.001;          // stops when fewer than delta n k neighbours entered in a round
-  std::optional<double> recall;  // stops the rounds; none: they end by themselves
+  std::optional<double> recall = {};  // stops the rounds; none: they end by themselves
 };
 
 // Improves lists that hold something. `control` estimates the recall; none: nothing is estimated.

@@ -59,7 +59,7 @@ void draw_distinct(const CounterRng& rng, uint32_t row, int64_t count, int64_t b
 
 }  // namespace
 
-void add_random_rows(const PairRows& rows, int64_t count, int64_t boundary, uint64_t seed, WorkingLists& lists,
+void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources) {
   const int64_t all = lists.rows();
   const CounterRng rng(seed, kStartStream);
@@ -67,7 +67,9 @@ void add_random_rows(const PairRows& rows, int64_t count, int64_t boundary, uint
     const auto number = static_cast<uint32_t>(row);
     const bool before = row < boundary;
     const int64_t others = boundary == 0 ? all - 1 : before ? all - boundary : boundary;
-    draw_distinct(rng, number, std::min(count, others), others, worker.rows);
+    const uint64_t* const list = lists.list(row);
+    const int64_t room = std::count(list, list + lists.length(), kPadding);
+    draw_distinct(rng, number, std::min(room, others), others, worker.rows);
     for (uint32_t& drawn : worker.rows) {
       if (boundary == 0) {
         drawn = other_row(number, drawn);

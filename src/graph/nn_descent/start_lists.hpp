@@ -11,9 +11,9 @@
 
 namespace kith {
 
-// Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), those that it has left
-// out; where `boundary` is not 0, with rows of the other set alone, `count` of them.
-void add_random_rows(const PairRows& rows, int64_t count, int64_t boundary, uint64_t seed, WorkingLists& lists,
+// Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), where `boundary` is not
+// 0 with rows of the other set alone. Of those that a list has already none is added.
+void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources);
 
 // The neighbours of rows first, first + 1, ... of the collection as a graph of these rows has them. Their distances are
