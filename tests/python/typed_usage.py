@@ -95,6 +95,15 @@ def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     graph: kith.KnnGraph = kith.knn_graph(base, k=15, metric="hamming", method="exact")
     indices, distances = graph.to_umap()
     print(len(graph), graph.k, graph.metric, graph.ids[0], indices[0], graph.to_csr())
+    paths = kith.SmoothPaths(graph, threads=1)
+    path: kith.SmoothPath = paths.path(0, 1, by="tree")
+    print(path.rows.sum(), path.width + paths.width(0, 1), paths.widths([[0, 1]]).mean(), graph.smoothest_path(0, 1).width)
+    tree = graph.spanning_tree("mutual_reachability", min_samples=3, unconnected="at_inf")
+    print(tree.edges.sum(), tree.weights.sum(), tree.single_linkage().sum(), tree.labels(2).max())
+    report: kith.GraphReport = graph.report
+    print(report.method, report.recall, graph.components()[1].max(), graph.measure_recall(base).standard_error)
+    graph.save("ids.npy", "distances.npy")
+    print(kith.KnnGraph.load("ids.npy", "distances.npy", metric="hamming").in_degrees().max())
     every: npt.NDArray[np.float32] = kith.pairwise_distances(base, metric="cosine", out=np.empty((3, 3), np.float32))
     return every if len(graph) < 4 else distances
 
