@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -37,10 +38,9 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
 }
 
 // The cells that NN-Descent begins with.
-CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params, int64_t list_length) {
+CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
   CellsWish wish = cells_wish(x, params);
-  wish.cells = std::min(default_cells(x.rows(), list_length), x.rows());
-  wish.probes = std::min(kStartProbes, wish.cells);
+  wish.probes = start_probes(problem_of(x, params), wish.cells);
   return wish;
 }
 
@@ -67,38 +67,59 @@ GraphStart start_of(const KnnGraphParams& params) {
   return start == GraphStart::automatic ? default_start(params.metric) : start;
 }
 
-BuildOutcome build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control,
-                         WorkingLists& lists, GraphReport& report, const Resources& resources) {
+struct Built {
+  WorkingLists lists;
+  BuildOutcome outcome;
+};
+
+Built build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, GraphReport& report,
+                  const Resources& resources) {
   const CellsWish wish = cells_wish(rows.view(), params);
-  BuildOutcome outcome = build_by_cells(rows, wish, &control, lists, nullptr, resources);
+  Built built{WorkingLists(rows.view().rows(), params.k, resources), {}};
+  built.outcome = build_by_cells(rows, wish, &control, built.lists, nullptr, resources);
   report.parameters.push_back({"cells", wish.cells});
-  report.parameters.push_back({"probes", outcome.probes});
-  return outcome;
+  report.parameters.push_back({"probes", built.outcome.probes});
+  return built;
 }
 
-BuildOutcome build_descent(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control,
-                           WorkingLists& lists, GraphReport& report, const Resources& resources) {
-  const GraphStart start = start_of(params);
-  DescentWish wish = descent_wish(params, lists.length());
-  BuildOutcome begun;
-  HostArray<uint32_t> order;
-  if (start == GraphStart::cells) {
-    order = HostArray<uint32_t>(lists.rows(), "the order of rows", resources);
-    wish.rules.order = order.data();
-    begun = build_by_cells(rows, start_wish(rows.view(), params, lists.length()), &control, lists, order.data(),
-                           resources);
-  } else {
-    add_random_rows(rows, 0, params.seed, lists, resources);
+// Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
+Built start_by_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, uint32_t* order,
+                     const Resources& resources) {
+  Built begun{WorkingLists(rows.view().rows(), params.k, resources), {}};
+  begun.outcome = build_by_cells(rows, start_wish(rows.view(), params), &control, begun.lists, order, resources);
+  if (begun.outcome.reached) return begun;
+  Built grown{WorkingLists(rows.view().rows(), length_of(params), resources), std::move(begun.outcome)};
+  for (int64_t row = 0; row < grown.lists.rows(); ++row) {
+    std::copy_n(begun.lists.list(row), std::min(params.k, grown.lists.length()), grown.lists.list(row));
+    grown.lists.refresh_threshold(row);
   }
-  BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
-  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  return grown;
+}
+
+Built build_descent(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control,
+                    GraphReport& report, const Resources& resources) {
+  const GraphStart start = start_of(params);
+  DescentWish wish = descent_wish(params, length_of(params));
   report.parameters.push_back({"start", std::string(name_of(start))});
   report.parameters.push_back({"samples", wish.rules.samples});
-  report.parameters.push_back({"list_length", lists.length()});
+  report.parameters.push_back({"list_length", length_of(params)});
   report.parameters.push_back({"iterations", wish.iterations});
   report.parameters.push_back({"delta", wish.delta});
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
-  return outcome;
+  if (start == GraphStart::random) {
+    Built built{WorkingLists(rows.view().rows(), length_of(params), resources), {}};
+    add_random_rows(rows, 0, params.seed, built.lists, resources);
+    built.outcome = run_descent(rows, wish, &control, built.lists, resources);
+    return built;
+  }
+  const HostArray<uint32_t> order(rows.view().rows(), "the order of rows", resources);
+  Built built = start_by_cells(rows, params, control, order.data(), resources);
+  if (built.outcome.reached) return built;
+  wish.rules.order = order.data();
+  BuildOutcome descended = run_descent(rows, wish, &control, built.lists, resources);
+  descended.rounds.insert(descended.rounds.begin(), built.outcome.rounds.begin(), built.outcome.rounds.end());
+  built.outcome = std::move(descended);
+  return built;
 }
 
 }  // namespace
@@ -154,11 +175,10 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   check_graph_rows(x, params.metric, params.check_finite, resources);
   const PairRows rows(x, key_kind(params.metric), resources);
   const ControlRows control(x, params.metric, params.k, params.seed, resources);
-  WorkingLists lists(x.rows(), length_of(params), resources);
-  const BuildOutcome outcome = by_cells ? build_cells(rows, params, control, lists, report, resources)
-                                        : build_descent(rows, params, control, lists, report, resources);
-  write_lists(lists, params.metric, out, resources);
-  put_outcome(outcome, static_cast<int64_t>(control.rows().size()), report);
+  const Built built = by_cells ? build_cells(rows, params, control, report, resources)
+                               : build_descent(rows, params, control, report, resources);
+  write_lists(built.lists, params.metric, out, resources);
+  put_outcome(built.outcome, static_cast<int64_t>(control.rows().size()), report);
   warn_if_missed(report, params.recall,
                  by_cells ? "allow more probes, or use nn_descent or exact"
                           : "allow longer lists, more samples or iterations, or use exact",
@@ -181,8 +201,9 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
   bytes += smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
            kControlRows * (12 * (params.k + 1) + x.cols() * size_of(x.dtype()));
   if (by_cells || start_of(params) == GraphStart::cells) {
-    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params, length);
-    bytes += cells_bytes(x.rows(), x.cols(), format, wish, length, resources.threads());
+    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
+    bytes += cells_bytes(x.rows(), x.cols(), format, wish, params.k, resources.threads());
+    if (!by_cells) bytes += WorkingLists::bytes_for(x.rows(), params.k);
     KMeansParams means;
     means.clusters = wish.cells;
     RowsInfo sample(x);

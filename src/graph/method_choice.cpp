@@ -54,6 +54,12 @@ int64_t default_probes(const GraphProblem& problem, int64_t cells) {
   return std::min(cells, std::max(kFewest, most));
 }
 
+int64_t start_probes(const GraphProblem& problem, int64_t cells) {
+  constexpr int64_t kFewest = 4;
+  const auto enough = static_cast<int64_t>(1.25 * predicted_probes(problem));
+  return std::min(cells, is_product_metric(problem.metric) ? std::max(kFewest, enough) : kFewest);
+}
+
 int64_t default_list_length(int64_t k) { return std::max<int64_t>(64, round_up(k + k / 4, 32)); }
 int64_t default_samples(int64_t list_length) { return std::clamp<int64_t>(list_length / 2, 1, 32); }
 GraphStart default_start(Metric metric) { return metric == Metric::hamming ? GraphStart::random : GraphStart::cells; }

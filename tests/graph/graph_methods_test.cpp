@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -51,20 +52,33 @@ TEST(GraphMethods, ReachTheRecallAskedForAndSayHow) {
     EXPECT_GT(report.rounds.front().comparisons, 0);
     EXPECT_GT(report.peak_host_bytes, 4000 * 10 * 12);
     const GraphRecall measured = measure_recall(graph, x.view(), {.rows = 4000}, on_cpu());
-    EXPECT_NEAR(measured.recall, report.recall->recall, 3 * report.recall->standard_error + 1e-9);
+    EXPECT_NEAR(measured.recall, report.recall->recall, 3 * report.recall->standard_error + 0.001);
   }
 }
 
-TEST(GraphMethods, EstimateIsWithinThreeStandardErrorsOnManySeeds) {
+// As errors of a normal distribution are: of 40 at most one beyond three standard errors, and no bias.
+TEST(GraphMethods, EstimatesErrAsTheirStandardErrorsSay) {
   const auto x = make_floats(Shape::gaussian, 3000, 10, 3);
-  for (uint64_t seed = 0; seed < 20; ++seed) {
+  double sum = 0;
+  double squares = 0;
+  int beyond = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
     KnnGraphParams params = by(GraphMethod::cells, 8);
-    params.recall = 0.9;
+    params.cells = 40;
+    params.probes = 2;
     params.seed = seed;
     const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
     const GraphRecall measured = measure_recall(graph, x.view(), {.rows = 3000}, on_cpu());
-    EXPECT_NEAR(measured.recall, graph.report().recall->recall, 3 * graph.report().recall->standard_error) << seed;
+    const GraphRecall& told = *graph.report().recall;
+    const double errors = (told.recall - measured.recall) / told.standard_error;
+    sum += errors;
+    squares += errors * errors;
+    beyond += std::abs(errors) > 3 ? 1 : 0;
   }
+  EXPECT_LE(beyond, 1);
+  EXPECT_LT(std::abs(sum / 40), 0.5);
+  EXPECT_LT(squares / 40, 2);
+  EXPECT_GT(squares / 40, 0.4);
 }
 
 TEST(GraphMethods, GiveTheSameBytesForAnyThreadsAndLimit) {
@@ -133,7 +147,7 @@ TEST(GraphMethods, TakeAnyShape) {
       params.recall = 0.9;
       const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
       graph.validate(on_cpu());
-      if (graph.report().reached) EXPECT_GE(graph.report().recall->recall, 0.9);
+      EXPECT_EQ(graph.report().reached, graph.report().recall->recall >= 0.9);
     }
   }
 }
@@ -259,7 +273,7 @@ TEST(MethodChoice, CostsGrowWithTheWork) {
       const GraphCosts more = predict_graph_costs({rows * 2, 128, 15, metric, 0.99});
       EXPECT_LT(here.exact, more.exact);
       EXPECT_LT(here.nn_descent, more.nn_descent);
-      EXPECT_LT(here.cells, more.cells == here.cells ? more.cells + 1 : more.cells);
+      EXPECT_TRUE(metric == Metric::l2 ? here.cells < more.cells : std::isinf(here.cells));
     }
   }
   EXPECT_LT(predict_graph_costs({1000000, 128, 15, Metric::l2, 0.9}).cells,

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace kith::reference {
@@ -19,8 +20,25 @@ namespace kith::reference {
 using Lists = std::vector<std::vector<uint64_t>>;  // packed neighbours, old ones with their flag
 
 inline uint64_t neighbor_of(const Matrix<float>& x, Metric metric, int64_t row, int64_t other) {
-  const float distance = canonical(metric, x.row(row), x.row(other), x.cols);
-  return pack_neighbor(ordered_key(larger_is_nearer(metric) ? -distance : distance), static_cast<uint32_t>(other));
+  return pack_neighbor(ordered_key(canonical(metric, x.row(row), x.row(other), x.cols)), static_cast<uint32_t>(other));
+}
+
+// The first row in which lists differ, or none.
+inline std::string difference(const Lists& a, const Lists& b) {
+  if (a.size() != b.size()) return "other rows";
+  for (size_t row = 0; row < a.size(); ++row) {
+    if (a[row] == b[row]) continue;
+    std::string text = "row " + std::to_string(row) + ":";
+    for (const auto* list : {&a[row], &b[row]}) {
+      for (const uint64_t neighbor : *list) {
+        text += " " + std::to_string(row_of(without_flag(neighbor))) + (is_old(neighbor) ? "" : "*") + "@" +
+                std::to_string(key_of_ordered(ordered_of(neighbor)));
+      }
+      text += " |";
+    }
+    return text;
+  }
+  return "";
 }
 
 // The first `length` of each row among the rows of its probed cells and those whose probed cells hold it.

@@ -127,7 +127,7 @@ class NearestNeighbors(BaseEstimator):  # type: ignore[misc]
             )
         if X is None:
             graph = knn_graph(
-                queries, k, self.effective_metric_, device=self.device, threads=threads, check_finite=False
+                queries, k, self.effective_metric_, "exact", device=self.device, threads=threads, check_finite=False
             )
             ids, distances = graph.ids, graph.distances
         else:

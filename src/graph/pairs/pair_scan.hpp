@@ -16,7 +16,7 @@
 
 namespace kith {
 
-// Pairs may matter to a query, to a row, or to both. The bounds are equal where they are the key itself.
+// A pair may matter to its query, to its row, or to both. The bounds are equal where they are the key itself.
 struct PairHit {
   int64_t query = 0;
   int64_t row = 0;
@@ -33,8 +33,8 @@ class PairHits {
   virtual void on_pair(const PairHit& hit) = 0;
 };
 
-// Below every key: nothing matters.
-inline constexpr float kNoKey = -std::numeric_limits<float>::infinity();
+// In place of a limit: nothing matters.
+inline constexpr float kNoKey = std::numeric_limits<float>::quiet_NaN();
 
 class PairScan {
  public:

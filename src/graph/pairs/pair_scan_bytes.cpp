@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace kith {
@@ -92,7 +93,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
 
  private:
   bool is_bits() const { return all_.format() == PanelFormat::bits; }
-  int64_t sum_for(float key) const { return key == kNoKey ? kNoSum : largest_sum(all_.kind(), key); }
+  int64_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
   void copy(uint32_t row, uint8_t flip, std::byte* to) const {
     const auto* const from = reinterpret_cast<const uint8_t*>(all_.view().row(row));

@@ -144,9 +144,10 @@ class FloatPairScan final : public PairScan, private PanelHits {
  private:
   // A value is a key, or its square for l2, less the query's offset.
   float most_for(float key) const {
-    if (key == kNoKey) return kLowest;
+    if (std::isnan(key)) return kLowest;
     if (all_.kind() == KeyKind::l2) return square_above(key);
-    return key + 2 * relative_ * std::abs(key);
+    const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
+    return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
   }
 
   // One vector as it is packed; returns its squared norm.
@@ -230,7 +231,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const float lower = root ? root_below(key - error) : key - error;
     const float upper = root ? root_above(key + error) : key + error;
     const bool known = std::isfinite(lower) && std::isfinite(upper);
-    hits_->on_pair({query, row, known ? lower : kNoKey, known ? upper : kInfinity, for_query, for_row});
+    hits_->on_pair({query, row, known ? lower : -kInfinity, known ? upper : kInfinity, for_query, for_row});
   }
 
   const PairRows& all_;
