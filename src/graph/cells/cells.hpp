@@ -33,7 +33,7 @@ struct CellsWish {
 
 // The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes) {
-  const int64_t end = first == 0 ? 1 : first + (first < 16 ? 3 : first / 5);
+  const int64_t end = first == 0 ? 1 : first + (first < 10 ? 2 : first < 18 ? 3 : first / 6);
   return end < probes ? end : probes;
 }
 
