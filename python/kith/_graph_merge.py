@@ -163,9 +163,9 @@ def refine_graph(
     --------
     >>> import numpy as np, kith
     >>> x = np.random.default_rng(0).standard_normal((3000, 8), dtype=np.float32)
-    >>> rough = kith.knn_graph(x, k=10, method="cells", cells=60, probes=2)
-    >>> rough.report.reached, kith.refine_graph(rough, x).report.reached
-    (False, True)
+    >>> rough = kith.knn_graph(x, k=10, method="cells", cells=60, recall=0.5)
+    >>> rough.report.recall < 0.99 <= kith.refine_graph(rough, x).report.recall
+    True
     """
     wish = given_wish(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta

@@ -72,9 +72,10 @@ struct Built {
   BuildOutcome outcome;
 };
 
-Built build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, GraphReport& report,
-                  const Resources& resources) {
-  const CellsWish wish = cells_wish(rows.view(), params);
+Built build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, bool gives_up,
+                  GraphReport& report, const Resources& resources) {
+  CellsWish wish = cells_wish(rows.view(), params);
+  wish.gives_up = gives_up;
   Built built{WorkingLists(rows.view().rows(), params.k, resources), {}};
   built.outcome = build_by_cells(rows, wish, &control, built.lists, nullptr, resources);
   report.parameters.push_back({"cells", wish.cells});
@@ -166,7 +167,7 @@ void warn_if_missed(const GraphReport& report, double wanted, std::string_view a
 }
 
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              const Resources& resources) {
+                              bool gives_up, const Resources& resources) {
   const bool by_cells = params.method == GraphMethod::cells;
   GraphReport report;
   report.method = name_of(params.method);
@@ -175,7 +176,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   check_graph_rows(x, params.metric, params.check_finite, resources);
   const PairRows rows(x, key_kind(params.metric), resources);
   const ControlRows control(x, params.metric, params.k, params.seed, resources);
-  const Built built = by_cells ? build_cells(rows, params, control, report, resources)
+  const Built built = by_cells ? build_cells(rows, params, control, gives_up, report, resources)
                                : build_descent(rows, params, control, report, resources);
   write_lists(built.lists, params.metric, out, resources);
   put_outcome(built.outcome, static_cast<int64_t>(control.rows().size()), report);

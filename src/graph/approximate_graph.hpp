@@ -11,9 +11,9 @@
 namespace kith {
 
 // `params` name the method, cells or nn_descent. Rows and results are in host memory. Times and peaks are the caller's to
-// report.
+// report. `gives_up`: cells stop where they will not reach the recall.
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              const Resources& resources);
+                              bool gives_up, const Resources& resources);
 
 // What it takes on the host beside the results.
 int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);

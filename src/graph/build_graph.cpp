@@ -88,7 +88,7 @@ GraphReport reach(const MatrixView& x, const NeighborsView& out, KnnGraphParams 
   resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; {} goes on", params.recall,
                                             name_of(params.method)));
   return params.method == GraphMethod::exact ? exact_report(x, out, params, resources)
-                                             : approximate_graph(x, out, params, resources);
+                                             : approximate_graph(x, out, params, false, resources);
 }
 
 GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -103,7 +103,8 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   return naming_host_limit(needed, on_cpu, [&] {
     const bool ours = params.method == GraphMethod::automatic;
     const Resources quiet = ours ? on_cpu.with_log({}) : on_cpu;
-    GraphReport report = approximate_graph(x, out, chosen, chosen.method == GraphMethod::cells ? quiet : on_cpu);
+    GraphReport report =
+        approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : on_cpu);
     if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, on_cpu);
     return report;
   });

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 namespace kith {
@@ -91,6 +92,13 @@ TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
     const std::set<uint32_t> ranks(cells.ranks(row), cells.ranks(row) + 4);
     EXPECT_EQ(ranks.size(), 4u);
   }
+}
+
+TEST(Cells, ForeseeHowManyProbesAreNeeded) {
+  EXPECT_NEAR(probes_needed(4, 0.2, 8, 0.1, 0.01), 80, 1e-9);  // halved when doubled
+  EXPECT_NEAR(probes_needed(4, 0.4, 8, 0.1, 0.01), 8 * std::sqrt(10.0), 1e-9);
+  EXPECT_EQ(probes_needed(4, 0.4, 8, 0.005, 0.01), 8);
+  EXPECT_TRUE(std::isinf(probes_needed(4, 0.4, 8, 0.4, 0.01)));
 }
 
 TEST(Cells, WavesCoverEveryProbeOnce) {

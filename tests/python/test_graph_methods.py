@@ -1,5 +1,7 @@
 """knn_graph by cells and by NN-Descent; graphs made of graphs."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -36,13 +38,15 @@ def test_same_bytes_for_any_threads_and_limit(x, method, metric):
 def test_parameters_of_a_method(x):
     graph = kith.knn_graph(x, k=8, method="cells", cells=30, probes=np.int64(30))
     assert graph.report.parameters["cells"] == 30 and graph.report.reached
-    rough = kith.knn_graph(x, k=8, method="cells", cells=50, probes=2)
+    with pytest.warns(RuntimeWarning, match="below the 0.99 asked for"):
+        rough = kith.knn_graph(x, k=8, method="cells", cells=50, probes=2)
     assert not rough.report.reached and rough.report.recall < 0.99
     graph = kith.knn_graph(
-        x, k=8, method="nn_descent", start="random", samples=16, list_length=32, iterations=15, delta=0.0, update="all"
-    )
+        x, k=8, method="nn_descent", start="random", samples=16, list_length=32, iterations=15, delta=0.0, update="all",
+        recall=0.9,
+    )  # fmt: skip
     assert graph.report.parameters["start"] == "random" and graph.report.parameters["update"] == "all"
-    assert graph.report.recall > 0.95
+    assert graph.report.reached
 
 
 def test_auto_is_exact_for_few_rows_and_for_certainty(x):
@@ -77,7 +81,7 @@ def test_refused(x, arguments, error, text):
 def test_too_small_a_limit_names_one_that_would_do(x):
     with pytest.raises(MemoryError, match="would do") as caught:
         kith.knn_graph(x, k=8, method="cells", memory_limit=500_000, threads=2)
-    limit = int(str(caught.value).split("limit of ")[1].split()[0])
+    limit = int(re.findall(r"limit of (\d+) bytes", str(caught.value))[-1])
     kith.knn_graph(x, k=8, method="cells", memory_limit=limit, threads=2)
 
 
@@ -111,7 +115,7 @@ def test_extend_and_refine(x):
     graph = kith.extend_graph(kith.knn_graph(x[:2900], k=8), x[:2900], x[2900:])
     true = kith.knn_graph(x, k=8)
     assert (graph.ids == true.ids).all() and graph.report.method == "extend"
-    rough = kith.knn_graph(x, k=8, method="cells", cells=60, probes=2)
+    rough = kith.knn_graph(x, k=8, method="cells", cells=60, recall=0.5)
     better = kith.refine_graph(rough, x, 0.99)
     assert better.report.method == "refine" and better.report.recall >= 0.99 > rough.report.recall
     assert better.measure_recall(x, rows=3000).recall > 0.98

@@ -6,8 +6,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace kith {
+
+double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing) {
+  if (missing <= wanted_missing) return probe;
+  if (!(missing < first_missing)) return std::numeric_limits<double>::infinity();
+  const double power = std::log(first_missing / missing) / std::log(probe / first_probe);
+  return probe * std::pow(missing / wanted_missing, 1 / power);
+}
 
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
                             WorkingLists& lists, uint32_t* order, const Resources& resources) {
@@ -32,11 +42,18 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
     round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     began = Clock::now();
     outcome.rounds.push_back(round);
-    probe = outcome.probes = end;
+    const int64_t before = std::exchange(outcome.probes, end);
+    probe = end;
     if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) {
       outcome.reached = true;
       break;
     }
+    constexpr int64_t kFewest = 6;  // probes, before anything is concluded from them
+    const size_t rounds = outcome.rounds.size();
+    if (!wish.gives_up || !wish.recall || !round.recall || before < kFewest || rounds < 2) continue;
+    const double needed = probes_needed(static_cast<double>(before), 1 - *outcome.rounds[rounds - 2].recall,
+                                        static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
+    if (needed > 1.5 * static_cast<double>(cells.probes())) break;
   }
   survey_lists(lists, wish.k, wish.metric, Flags::clear, resources);
   if (order != nullptr) std::copy_n(cells.members(0), lists.rows(), order);

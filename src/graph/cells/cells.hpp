@@ -29,7 +29,12 @@ struct CellsWish {
   int64_t probes = 1;             // at most
   std::optional<double> recall = {};   // stops the waves; none: all probes are made
   uint64_t seed = 0;
+  bool gives_up = false;  // stops where what is missing will not be found within the probes
 };
+
+// Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as a power
+// of the probes. Infinite where it does not fall.
+double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing);
 
 // The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
 constexpr int64_t wave_end(int64_t first, int64_t probes) {
