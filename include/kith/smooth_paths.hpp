@@ -8,7 +8,7 @@
 //
 // Memory: 16 bytes for each neighbour of the graph and some 40 for each row, and while it is built 2 more for each
 // neighbour and 40 for each row; paths with the fewest steps take 8 bytes a row for their search, which are kept for the
-// next. Built on a GPU it takes 8 bytes for each neighbour and 49 for each row there, keeps some 14 of these, and a handle
+// next. Built on a GPU it takes 12 bytes for each neighbour and 52 for each row there, keeps some 14 of these, and a handle
 // to the graph: the edges are listed on the host when the first path with the fewest steps is asked for.
 #pragma once
 

@@ -298,6 +298,18 @@ def test_ranges(kind, vectors):
     true = kith.range_search(queries, base, radius=2.0, device="cpu")
     for mine, theirs in zip(found, true):
         assert (kind.take(mine) == theirs).all()
+    for mine, theirs in zip(found.by_query(), true.by_query()):
+        assert (kind.take(mine.ids) == theirs.ids).all()
+    assert (found.to_csr(columns=5000) != true.to_csr(columns=5000)).nnz == 0
+
+
+def test_ranges_without_self(kind, vectors):
+    x = vectors(3000, 8)
+    x[100:110] = x[90:100]
+    found = kith.range_search(kind.give(x), kind.give(x), radius=1.5, without_self=True)
+    true = kith.range_search(x, x, radius=1.5, without_self=True, device="cpu")
+    for mine, theirs in zip(found, true):
+        assert (kind.take(mine) == theirs).all()
 
 
 def test_kmeans(kind, vectors):

@@ -2,7 +2,9 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/device_guard.hpp"
@@ -17,6 +19,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kPairsAtOnce = int64_t{1} << 22;
+constexpr int64_t kTouchedParts = int64_t{1} << 18;
 
 class BoruvkaCuda : public BoruvkaBackend {
  public:
@@ -49,6 +52,7 @@ class BoruvkaCuda : public BoruvkaBackend {
     parent_ = reinterpret_cast<uint32_t*>(there.memory.get());
     key_ = parent_ + there.parts;
     launch_find_least_edges(edges_, arrays_, key_, level.parts(), stream());
+    touch(level);
     copy(level.key, key_);
     copy(level.near, arrays_.near);
     copy(level.far, arrays_.far);
@@ -66,13 +70,27 @@ class BoruvkaCuda : public BoruvkaBackend {
     copy(level.parent, parent_);
     copy(level.depth, arrays_.depth[from]);
     const int64_t joined = flag();
-    if (joined == parts) tree_.levels.pop_back();  // nothing was joined: the last round
+    if (joined == 0) tree_.levels.pop_back();  // nothing was joined: the last round
     return joined;
   }
 
  private:
   cudaStream_t stream() const { return context_->stream(); }
   void copy(const HostArray<uint32_t>& to, const uint32_t* from) const { context_->copy(to.data(), from, to.bytes()); }
+  // Lets the system find pages for the level on all threads, while the device works: one by one, under a copy, that takes
+  // longer than the copy.
+  void touch(const MergeLevel& level) const {
+    if (level.parts() < kTouchedParts) return;
+    const HostArray<uint32_t>* const arrays[] = {&level.parent, &level.key, &level.near, &level.far, &level.depth};
+    const int64_t pieces = divide_up(level.parts(), kTouchedParts);
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("join rows", 0, quiet);
+    parallel_for(5 * pieces, meter, quiet, [&](int64_t task, int) {
+      uint32_t* const values = arrays[task / pieces]->data();
+      const int64_t first = task % pieces * kTouchedParts;
+      std::fill(values + first, values + std::min(first + kTouchedParts, level.parts()), 0u);
+    });
+  }
   // Waits for all that was enqueued.
   uint32_t flag() const {
     uint32_t value = 0;

@@ -1,7 +1,7 @@
 // Boruvka's rounds on a GPU, and the tree of them there, for many widths at once.
 //
 // The levels are the CPU's, byte for byte: both take the same edges and number parts in the same order.
-// Memory on the device while it works: 8 bytes for each neighbour and 49 for each row, and where the graph lies on the
+// Memory on the device while it works: 12 bytes for each neighbour and 52 for each row, and where the graph lies on the
 // host its 12 bytes for each neighbour; the tree keeps 8 for each part of each level, 14 or so for each row.
 #pragma once
 

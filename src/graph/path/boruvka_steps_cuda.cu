@@ -30,25 +30,48 @@ __device__ inline uint64_t pair_of(uint32_t a, uint32_t b) {
   return static_cast<uint64_t>(min(a, b)) << 32 | max(a, b);
 }
 
-__global__ void __launch_bounds__(kThreads) take_edges_kernel(const int64_t* ids, const float* distances,
-                                                              int64_t rows, int64_t k, uint32_t* to, uint32_t* key,
-                                                              uint32_t* flag) {
-  const int64_t e = thread_number();
-  if (e >= rows * k) return;
-  const int64_t id = ids[e];
-  const uint32_t ordered = ordered_key(distances[e]);
-  const bool none = id == -1;
-  if (!none && (id < 0 || id >= rows || ordered == kNanKey)) *flag = 1;
-  const bool usable = id >= 0 && id < rows;
-  to[e] = static_cast<uint32_t>(usable ? id : e / k);
-  key[e] = usable ? ordered : kNone;
+// Reads along rows and writes along columns, through a tile of shared memory.
+constexpr int kTileRows = 64;
+constexpr int kTileCols = 32;
+
+__global__ void __launch_bounds__(kThreads)
+    take_edges_kernel(const int64_t* ids, const float* distances, DeviceEdges edges, uint32_t* flag) {
+  __shared__ uint32_t to[kTileCols][kTileRows + 1];
+  __shared__ uint32_t key[kTileCols][kTileRows + 1];
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTileRows;
+  const int rows = static_cast<int>(min(static_cast<int64_t>(kTileRows), edges.rows - first));
+  for (int64_t col = 0; col < edges.k; col += kTileCols) {
+    const int cols = static_cast<int>(min(static_cast<int64_t>(kTileCols), edges.k - col));
+    for (int i = static_cast<int>(threadIdx.x); i < rows * cols; i += kThreads) {
+      const int r = i / cols;
+      const int c = i % cols;
+      const int64_t e = (first + r) * edges.k + col + c;
+      const int64_t id = ids[e];
+      const uint32_t ordered = ordered_key(distances[e]);
+      const bool row = id >= 0 && id < edges.rows;
+      if (id != -1 && (!row || ordered == kNanKey)) *flag = 1;
+      to[c][r] = row ? static_cast<uint32_t>(id) : kNone;
+      key[c][r] = ordered;
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < kTileRows * cols; i += kThreads) {
+      const int r = i % kTileRows;
+      const int c = i / kTileRows;
+      if (r >= rows) continue;
+      edges.to[(col + c) * edges.rows + first + r] = to[c][r];
+      edges.key[(col + c) * edges.rows + first + r] = key[c][r];
+    }
+    __syncthreads();
+  }
 }
 
-__global__ void __launch_bounds__(kThreads) begin_kernel(int64_t rows, uint32_t* part, uint8_t* active) {
+__global__ void __launch_bounds__(kThreads) begin_kernel(DeviceEdges edges, uint32_t* part) {
   const int64_t row = thread_number();
-  if (row >= rows) return;
+  if (row >= edges.rows) return;
   part[row] = static_cast<uint32_t>(row);
-  active[row] = 1;
+  int64_t count = 0;  // nobody stands at the end
+  while (count < edges.k && edges.to[count * edges.rows + row] != kNone) ++count;
+  edges.count[row] = static_cast<uint32_t>(count);
 }
 
 __global__ void __launch_bounds__(kThreads) no_edges_kernel(uint32_t* key, uint64_t* pair, int64_t parts) {
@@ -58,49 +81,62 @@ __global__ void __launch_bounds__(kThreads) no_edges_kernel(uint32_t* key, uint6
   pair[part] = kNoPair;
 }
 
-// Each row's least edge among those that it names, for its own part. That comes first, as it is what most offers to the
-// other end lose against.
-__global__ void __launch_bounds__(kThreads) own_keys_kernel(DeviceEdges edges, BoruvkaArrays arrays, uint32_t* key) {
+// Drops each row's edges that do not leave its part, and offers the least of the others to that part. This comes first, as
+// it is what most offers to the other ends lose against.
+__global__ void __launch_bounds__(kThreads) own_keys_kernel(DeviceEdges edges, BoruvkaArrays arrays, uint32_t* best) {
   const int64_t row = thread_number();
-  if (row >= edges.rows || arrays.active[row] == 0) return;
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  if (count == 0) return;
   const uint32_t mine = arrays.part[row];
   uint32_t least = kNone;
-  bool leaves = false;
-  for (int64_t e = row * edges.k; e < (row + 1) * edges.k; ++e) {
-    if (arrays.part[edges.to[e]] == mine) continue;
-    leaves = true;
-    least = min(least, edges.key[e]);
-  }
-  if (leaves) {
-    lower(key + mine, least);
-  } else {
-    arrays.active[row] = 0;
-  }
-}
-
-__global__ void __launch_bounds__(kThreads) others_keys_kernel(DeviceEdges edges, BoruvkaArrays arrays, uint32_t* key) {
-  const int64_t row = thread_number();
-  if (row >= edges.rows || arrays.active[row] == 0) return;
-  const uint32_t mine = arrays.part[row];
-  for (int64_t e = row * edges.k; e < (row + 1) * edges.k; ++e) {
-    const uint32_t other = arrays.part[edges.to[e]];
-    if (other != mine) lower(key + other, edges.key[e]);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads) pairs_kernel(DeviceEdges edges, BoruvkaArrays arrays, const uint32_t* key) {
-  const int64_t row = thread_number();
-  if (row >= edges.rows || arrays.active[row] == 0) return;
-  const uint32_t mine = arrays.part[row];
-  const uint32_t least = key[mine];
-  for (int64_t e = row * edges.k; e < (row + 1) * edges.k; ++e) {
+  uint32_t left = 0;
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
     const uint32_t to = edges.to[e];
     const uint32_t other = arrays.part[to];
     if (other == mine) continue;
-    const uint32_t length = edges.key[e];
-    const uint64_t pair = pair_of(static_cast<uint32_t>(row), to);
-    if (length == least) lower(arrays.pair + mine, pair);
-    if (length == key[other]) lower(arrays.pair + other, pair);
+    const uint32_t key = edges.key[e];
+    const int64_t place = left * edges.rows + row;
+    if (left < j) {
+      edges.to[place] = to;
+      edges.key[place] = key;
+    }
+    edges.other[place] = other;
+    least = min(least, key);
+    ++left;
+  }
+  if (left < count) edges.count[row] = left;
+  if (left > 0) lower(best + mine, least);
+}
+
+__global__ void __launch_bounds__(kThreads) others_keys_kernel(DeviceEdges edges, uint32_t* best) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
+    lower(best + edges.other[e], edges.key[e]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    pairs_kernel(DeviceEdges edges, BoruvkaArrays arrays, const uint32_t* best) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  if (count == 0) return;
+  const uint32_t mine = arrays.part[row];
+  const uint32_t least = best[mine];
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
+    const uint32_t key = edges.key[e];
+    const uint32_t other = edges.other[e];
+    const bool of_other = key == best[other];
+    if (key != least && !of_other) continue;
+    const uint64_t pair = pair_of(static_cast<uint32_t>(row), edges.to[e]);
+    if (key == least) lower(arrays.pair + mine, pair);
+    if (of_other) lower(arrays.pair + other, pair);
   }
 }
 
@@ -123,10 +159,11 @@ __global__ void __launch_bounds__(kThreads) break_circles_kernel(BoruvkaArrays a
   const int64_t part = thread_number();
   if (part >= parts) return;
   const uint32_t next = arrays.next[part];
-  const bool stays = next == part || (arrays.next[next] == part && part < next);
+  const bool done = next == part;
+  const bool stays = done || (arrays.next[next] == part && part < next);
   arrays.above[0][part] = stays ? static_cast<uint32_t>(part) : next;
   arrays.depth[0][part] = stays ? 0 : 1;
-  arrays.stays[part] = stays ? 1 : 0;
+  arrays.stays[part] = stays && !done ? 1 : 0;
 }
 
 __global__ void __launch_bounds__(kThreads) shorten_kernel(BoruvkaArrays arrays, int from, int64_t parts) {
@@ -143,13 +180,14 @@ __global__ void __launch_bounds__(kThreads) parents_kernel(BoruvkaArrays arrays,
                                                            int64_t parts) {
   const int64_t part = thread_number();
   if (part >= parts) return;
-  parent[part] = arrays.number[arrays.above[from][part]];
+  parent[part] = arrays.next[part] == part ? kNone : arrays.number[arrays.above[from][part]];
   if (part == parts - 1) *arrays.flag = arrays.number[part] + arrays.stays[part];
 }
 
 __global__ void __launch_bounds__(kThreads) relabel_kernel(uint32_t* part, const uint32_t* parent, int64_t rows) {
   const int64_t row = thread_number();
-  if (row < rows) part[row] = parent[part[row]];
+  if (row >= rows || part[row] == kNone) return;
+  part[row] = parent[part[row]];
 }
 
 __global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* levels, int64_t level_count,
@@ -162,6 +200,7 @@ __global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* 
   uint32_t largest = a == b ? ordered_key(0.0f) : 0;
   for (int64_t level = 0; level < level_count && a != b; ++level) {
     largest = max(largest, max(levels[level].key[a], levels[level].key[b]));
+    if (largest == kNone) break;  // one of them is done
     a = levels[level].parent[a];
     b = levels[level].parent[b];
   }
@@ -181,8 +220,9 @@ BoruvkaLayout::BoruvkaLayout(int64_t row_count, int64_t neighbors)
     : rows(row_count), k(neighbors), scan_bytes(scan_memory(row_count)) {
   to = take(rows * k, 4);
   key = take(rows * k, 4);
+  other = take(rows * k, 4);
+  count = take(rows, 4);
   part = take(rows, 4);
-  active = take(rows, 1);
   pair = take(rows, 8);
   near = take(rows, 4);
   far = take(rows, 4);
@@ -196,14 +236,14 @@ BoruvkaLayout::BoruvkaLayout(int64_t row_count, int64_t neighbors)
 }
 
 DeviceEdges BoruvkaLayout::edges(std::byte* memory) const {
-  return {reinterpret_cast<const uint32_t*>(memory + to), reinterpret_cast<const uint32_t*>(memory + key), rows, k};
+  const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
+  return {words(to), words(key), words(other), words(count), rows, k};
 }
 
 BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
   const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
   BoruvkaArrays arrays;
   arrays.part = words(part);
-  arrays.active = reinterpret_cast<uint8_t*>(memory + active);
   arrays.pair = reinterpret_cast<uint64_t*>(memory + pair);
   arrays.near = words(near);
   arrays.far = words(far);
@@ -220,14 +260,13 @@ BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
 
 void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, uint32_t* flag,
                        cudaStream_t stream) {
-  if (edges.rows * edges.k == 0) return;
-  take_edges_kernel<<<blocks_for(edges.rows * edges.k), kThreads, 0, stream>>>(
-      ids, distances, edges.rows, edges.k, const_cast<uint32_t*>(edges.to), const_cast<uint32_t*>(edges.key), flag);
+  const auto blocks = static_cast<unsigned>(divide_up(edges.rows, kTileRows));
+  take_edges_kernel<<<blocks, kThreads, 0, stream>>>(ids, distances, edges, flag);
   KITH_CUDA_CHECK_LAUNCH("take_edges_kernel");
 }
 
 void launch_begin(const DeviceEdges& edges, const BoruvkaArrays& arrays, cudaStream_t stream) {
-  begin_kernel<<<blocks_for(edges.rows), kThreads, 0, stream>>>(edges.rows, arrays.part, arrays.active);
+  begin_kernel<<<blocks_for(edges.rows), kThreads, 0, stream>>>(edges, arrays.part);
   KITH_CUDA_CHECK_LAUNCH("begin_kernel");
 }
 
@@ -238,7 +277,7 @@ void launch_find_least_edges(const DeviceEdges& edges, const BoruvkaArrays& arra
   KITH_CUDA_CHECK_LAUNCH("no_edges_kernel");
   own_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
   KITH_CUDA_CHECK_LAUNCH("own_keys_kernel");
-  others_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
+  others_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, key);
   KITH_CUDA_CHECK_LAUNCH("others_keys_kernel");
   pairs_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
   KITH_CUDA_CHECK_LAUNCH("pairs_kernel");

@@ -1,8 +1,9 @@
 // The kernels of Boruvka's rounds on a GPU, on plain arrays in its memory. They enqueue and do not wait.
 //
-// An edge is kept where the graph names it, with the row that names it, and offered to the parts of both its ends: by a
-// minimum of keys, then by one of the pairs of rows among edges with that key. Neither depends on who comes first. Most
-// offers lose against a plain read of what is there, and need no atomic.
+// An edge is kept with the row that names it, and offered to the parts of both its ends: by a minimum of keys, then by one
+// of the pairs of rows among edges with that key. Neither depends on who comes first. Most offers lose against a plain
+// read of what is there, and need no atomic. A thread has a row; the rows' first edges lie side by side, then their second
+// ones, so that a warp reads them together. What no longer leaves a row's part is dropped, and what is left moves up.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -14,25 +15,26 @@
 
 namespace kith {
 
-// A graph's edges: rows x k.
+// A graph's edges, k x rows: the j-th of a row at [j * rows + row]. A row has `count` of them left.
 struct DeviceEdges {
-  const uint32_t* to = nullptr;   // the row itself where there is none
-  const uint32_t* key = nullptr;  // core/ordered_key.hpp
+  uint32_t* to = nullptr;
+  uint32_t* key = nullptr;    // core/ordered_key.hpp
+  uint32_t* other = nullptr;  // the part of `to`, in this round
+  uint32_t* count = nullptr;
   int64_t rows = 0;
   int64_t k = 0;
 };
 
 // What a round works on.
 struct BoruvkaArrays {
-  uint32_t* part = nullptr;    // of each row
-  uint8_t* active = nullptr;   // of each row: whether it names a row of another part
+  uint32_t* part = nullptr;    // of each row, or kNoPart
   uint64_t* pair = nullptr;    // of each part, as all that follows: the rows of its least edge, the smaller one above
   uint32_t* near = nullptr;    // as in MergeLevel
   uint32_t* far = nullptr;
   uint32_t* next = nullptr;    // the part that its edge leads to
   uint32_t* above[2] = {};     // by doubling: a part farther on its way, and how far
   uint32_t* depth[2] = {};
-  uint32_t* stays = nullptr;   // 1 or 0
+  uint32_t* stays = nullptr;   // 1, or 0 also where nothing leaves it
   uint32_t* number = nullptr;  // of the parts that stay, in their order
   void* scan = nullptr;        // memory for that
   size_t scan_bytes = 0;
@@ -46,11 +48,11 @@ struct BoruvkaLayout : WorkspaceLayout {
   BoruvkaArrays arrays(std::byte* memory) const;
 
   int64_t rows, k;
-  int64_t to, key, part, active, pair, near, far, next, above[2], depth[2], stays, number, scan, flag;
+  int64_t to, key, other, count, part, pair, near, far, next, above[2], depth[2], stays, number, scan, flag;
   size_t scan_bytes;
 };
 
-// Turns ids and distances into edges; the flag becomes 1 where an id is no row or a distance is none.
+// Turns ids and distances, rows x k, into edges; the flag becomes 1 where an id is no row or a distance is none.
 void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, uint32_t* flag,
                        cudaStream_t stream);
 // Every row is a part.

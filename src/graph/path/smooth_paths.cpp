@@ -4,6 +4,7 @@
 
 #include "core/dispatch.hpp"
 #include "core/name_table.hpp"
+#include "core/named_limit.hpp"
 #include "cuda/device_info.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/path/boruvka.hpp"
@@ -107,9 +108,16 @@ struct SmoothPaths::Impl {
 SmoothPaths::SmoothPaths(const KnnGraph& graph, const Resources& resources) {
   check_distance(graph.metric(), "a path has steps of one");
   check_row_count(graph.rows());
-  const Device device = device_for(graph, resources);
   impl_ = dispatch(
-      device, [&] { return std::make_unique<Impl>(graph.to(MemorySpace::host(), resources), resources); },
+      device_for(graph, resources),
+      [&] {
+        const KnnGraph here = graph.to(MemorySpace::host(), resources);
+        const auto needed = [&] {
+          const EdgeLists::Bytes bytes = EdgeLists::bytes(here, resources.threads());
+          return bytes.kept + std::max(bytes.making, boruvka_bytes(here.rows()));
+        };
+        return naming_host_limit(needed, resources, [&] { return std::make_unique<Impl>(here, resources); });
+      },
       [&](int index) { return std::make_unique<Impl>(graph, index, resources); });
 }
 
