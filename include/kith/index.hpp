@@ -108,7 +108,8 @@ class KITH_EXPORT Index {
   bool trained() const;
 
   // Rows get the ids after the largest that there was: 0, 1, 2, ... at first. The first add fixes dimension, dtype and
-  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream.
+  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream. What
+  // holds codes takes rows from anywhere, of any dtype, and keeps codes where their rows lay (docs/indexes.md).
   // Returns when they are in. Calls at the same time take turns. A sink that is called on the way may search the index;
   // adding to it is InvalidState.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
@@ -153,7 +154,8 @@ class KITH_EXPORT Index {
 
   int64_t size() const;
   int64_t dimension() const;  // 0 before the first add or train
-  Device device() const;      // in whose memory the rows lie: cpu or a GPU; automatic before the first add
+  // In whose memory the rows or codes lie: cpu, also where they lie in several, or a GPU; automatic before the first add.
+  Device device() const;
   IndexBytes bytes() const;
   IndexInfo info() const;
   const std::string& factory() const;

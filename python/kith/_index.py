@@ -52,8 +52,8 @@ class Index:
         ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, and for ``"Flat"`` also ``"l1"``, ``"linf"``,
         ``"chi_square"`` or ``"hamming"``, as in `knn`.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, in what is trained on, added and searched for.
     prepare : bool, default True
@@ -193,8 +193,8 @@ class Index:
         ----------
         x : array_like, (rows, dimension), or path
             The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. The first
-            training or add fixes the dimension, where vectors lie (all on the host, or all in the memory of one GPU), the
-            dtype of ``"Flat"``, and, if they are float64 or wide integers, what is subtracted from all vectors and queries
+            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or all
+            in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they are float64 or wide integers, what is subtracted from all vectors and queries
             before they are rounded to float32.
         ids : array_like of int, (rows,), optional
             What searches call the vectors, from 0 on, each once. By default 0, 1, 2, ..., going on after the largest id

@@ -62,9 +62,7 @@ Index IndexAccess::make(std::shared_ptr<const IndexKind> kind, std::string_view 
 void Index::train(const MatrixView& rows, const Resources& given) {
   const Resources resources = impl_->on_device(given);
   check_trained_on(RowsInfo(rows), impl_->params.metric);
-  if (rows.space().host_readable() && impl_->params.check_finite) {
-    refuse_not_finite("training", rows, {0}, resources);
-  }
+  check_training_values(rows, impl_->params, resources);
   ViewSource source(rows);
   publish_trained(*impl_, source, resources);
 }
@@ -96,7 +94,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   impl_->refuse_untrained(now.get(), "vectors are added");
   fits(state_of(now.get()));  // before the long look at values, for which nobody else should wait
   if (rows.rows() == 0) return;
-  check_added_values(rows, 0, impl_->params, resources);
+  check_added_values(rows, 0, impl_->params, impl_->kind->needs_training(), resources);
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
@@ -124,7 +122,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
     std::shared_ptr<const IndexState> state;
     for (int64_t first = 0; first < file.rows(); first += piece) {
       const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
-      check_added_values(rows, first, impl_->params, resources);
+      check_added_values(rows, first, impl_->params, false, resources);
       state = impl_->kind->added(state == nullptr ? current : state.get(), rows, Ownership::copy, resources);
     }
     return state;

@@ -19,6 +19,7 @@ struct IndexContent {
   DType dtype = DType::f32;
   MemorySpace space;       // where the rows lie: on the host or in the memory of one device
   bool any_dtype = false;  // vectors of every dtype may be added, else of that one
+  bool any_place = false;  // likewise from any memory, else from where the rows lie
 
   IndexContent with_rows(int64_t count) const {
     IndexContent other = *this;

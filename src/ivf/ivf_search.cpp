@@ -464,8 +464,6 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
   check_input(model, segments, queries, range.probes);
   const ListedVectors vectors(model, segments);
   RangeHits hits(resources);
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter collecting("collect", queries.rows(), quiet);
   if (vectors.size() > 0 && queries.rows() > 0) {
     for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0, false}, {}, resources,
                    [&](BatchSearch& batch, const Resources& planned, ProgressMeter& meter) {
@@ -473,9 +471,15 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                      batch.run(user, meter);
                    });
   }
-  const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries.rows() + 1) +
+  return collect_in_range(hits, queries.rows(), resources);
+}
+
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources) {
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter collecting("collect", queries, quiet);
+  const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries + 1) +
                         resources.threads() * RangeHits::kLargestSegmentBytes;
-  const auto room = hits.counted() * 8 + 32 * (queries.rows() + 1);
+  const auto room = hits.counted() * 8 + 32 * (queries + 1);
   if (hits.overflowed() || room > resources.host_memory()->available()) {
     const int64_t found = hits.counted();
     hits.clear();
@@ -484,7 +488,7 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                                  "limit leaves; raise the limit, or lower the radius",
                                  found, format_bytes_up(bytes)));
   }
-  return hits.collect(queries.rows(), collecting);
+  return hits.collect(queries, collecting);
 }
 
 }  // namespace kith

@@ -49,4 +49,8 @@ struct IvfRange {
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                const IvfRange& range, const Resources& resources);
 
+// The vectors that were found for all queries, sorted; OutOfMemory, naming the limit that would do, where there is no
+// room for them.
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources);
+
 }  // namespace kith

@@ -65,15 +65,16 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   ScanCut& cut = plan.cut;
-  // Where a query's vectors are few all their values are kept. Else a sample of one in so many lets about so many times
-  // k pass, for which there must be room, and must itself have several times k.
+  // Where a query's vectors are few all their values are kept. Of long codes, which take longer to read twice than more
+  // candidates to write, the first pass takes a sample: one in so many lets about so many times k pass, for which there
+  // must be room, and must itself have several times k.
   const bool all = mean * slots <= 6144;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
   cut.sample_every = 1;
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
-  } else if (!all) {
-    const double room = static_cast<double>(plan.candidates) / (3 * k);
+  } else if (!all && shape.format.bytes() > 128) {
+    const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
   }
@@ -100,7 +101,9 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
 
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
-  plan.candidates = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  // Queries that are far from all lists have more, the more lists they look at.
+  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
   plan.direct =
       shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);

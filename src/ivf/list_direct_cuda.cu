@@ -20,7 +20,7 @@ constexpr int kRun = 4 * kTogether;                // of neighbouring vectors th
 constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
 constexpr uint32_t kSkipped = 0xFFFFFFFFu;
 constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
-constexpr int64_t kMostParts = 16;
+constexpr int64_t kMostParts = 32;
 constexpr int64_t kListSharedBytes = int64_t{160} << 10;
 
 int64_t list_room(int64_t k) { return k + kSpareEntries; }

@@ -20,7 +20,7 @@ struct DirectMemory {
   uint64_t* parts = nullptr;    // direct_part_entries(k)
   uint64_t* lists = nullptr;    // direct_list_entries(...)
 };
-inline constexpr int64_t kSharedQueries = 256;
+inline constexpr int64_t kSharedQueries = 128;
 int64_t direct_part_entries(int64_t k);
 int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors);  // 0 where shared memory has room
 

@@ -80,10 +80,41 @@ __device__ inline void compute_keys(const ListRerankTask& task, const Reader& re
 }
 
 constexpr int kWarps = kRerankThreads / 32;
-constexpr int kWarpHeld = 32;                   // candidates of a lane
-constexpr int kWarpRoom = 256;                  // of those that are not ruled out
+constexpr int kWarpHeld = 32;  // candidates of a lane
+constexpr int kWarpFew = 8;    // the same where there are few
+constexpr int kWarpRoom = 256;  // of those that are not ruled out
 constexpr int64_t kWarpMostK = kWarpRoom / 3 * 2;
-constexpr int64_t kWarpLeastQueries = 1024;     // fewer do not fill the device
+constexpr int64_t kWarpLeastQueries = 1024;  // fewer do not fill the device
+
+// Lists the candidates that the k-th smallest estimate does not rule out, up to kWarpRoom; returns how many there are.
+// By a warp.
+template <int kHeld>
+__device__ int list_near(const ListRerankTask& task, int64_t query, const QueryCandidates& candidates, int count,
+                         uint64_t* list) {
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
+  const auto k = static_cast<int>(task.k);
+  uint32_t keys[kHeld];
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    const int place = i * 32 + lane;
+    keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
+  }
+  WarpGroup group;
+  const float kth = key_of_ordered(find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key);
+  const float limit = estimate_limit(task, query, kth);
+  int stays = 0;
+  KITH_UNROLL
+  for (int i = 0; i < kHeld; ++i) {
+    if (i * 32 >= count) break;
+    const int place = i * 32 + lane;
+    const bool passes = place < count && !(key_of_ordered(keys[i]) > limit);
+    const unsigned who = __ballot_sync(0xFFFFFFFFu, passes);
+    const int at = stays + __popc(who & ((1u << lane) - 1));
+    if (passes && at < kWarpRoom) list[at] = candidates.packed(place);
+    stays += __popc(who);
+  }
+  return stays;
+}
 
 template <typename Reader>
 __global__ void __launch_bounds__(kRerankThreads, 7)
@@ -109,34 +140,17 @@ __global__ void __launch_bounds__(kRerankThreads, 7)
   const auto k = static_cast<int>(task.k);
   const QueryCandidates candidates(task, query);
   int stays = count;
-  if (count <= k + k / 2) {
+  if (count <= k + k / 16) {
     for (int i = lane; i < count; i += 32) list[i] = candidates.packed(i);
   } else {
-    uint32_t keys[kWarpHeld];
-    KITH_UNROLL
-    for (int i = 0; i < kWarpHeld; ++i) {
-      const int place = i * 32 + lane;
-      keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
-    }
-    WarpGroup group;
-    const float kth = key_of_ordered(find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key);
-    const float limit = estimate_limit(task, query, kth);
-    stays = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kWarpHeld; ++i) {
-      if (i * 32 >= count) break;
-      const int place = i * 32 + lane;
-      const bool passes = place < count && !(key_of_ordered(keys[i]) > limit);
-      const unsigned who = __ballot_sync(0xFFFFFFFFu, passes);
-      const int at = stays + __popc(who & ((1u << lane) - 1));
-      if (passes && at < kWarpRoom) list[at] = candidates.packed(place);
-      stays += __popc(who);
-    }
+    stays = count <= 32 * kWarpFew ? list_near<kWarpFew>(task, query, candidates, count, list)
+                                   : list_near<kWarpHeld>(task, query, candidates, count, list);
     if (stays > kWarpRoom) {
       if (lane == 0) leave(task.crowded, query);
       return;
     }
   }
+  __syncwarp();
   const double inverse_q = load_query<WarpThreads>(task.lists, task.queries + query * task.query_stride, values);
   compute_keys<Reader, WarpThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncwarp();
@@ -172,7 +186,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     uint32_t keys[kHeld];
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
-      const int place = i * kRerankThreads + thread;
+      const int place = i * kRerankThreads + thread;  // of more than these the first ones' will do
       keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
     }
     if (thread == 0) stay = 0;

@@ -15,7 +15,7 @@
 
 namespace kith {
 
-inline constexpr int64_t kMostListCandidates = 4096;  // of a query, for re-ranking
+inline constexpr int64_t kMostListCandidates = 4096;  // of a query, that their k-th estimate is taken from
 
 struct ListRerankTask {
   DeviceListsView lists;

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto step = static_cast<int>(i / (kTableStepBytes / 2));
   const auto within = static_cast<int>(i % (kTableStepBytes / 2));
   const int number = within / 16;
-  const int col = 4 * unit_of(units_apart(format), step, within % 16 / 4) + within % 4;
+  const int col = 4 * unit_of(unit_order(format), step, within % 16 / 4) + within % 4;
   float word = 0;
   if (col < format.cols) {
     const auto each = static_cast<int>(format.part_cols());

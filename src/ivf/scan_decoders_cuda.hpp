@@ -35,6 +35,7 @@ class WordDecoder {
  public:
   static constexpr bool kHasTable = true;
   static constexpr bool kStaged = false;
+  static constexpr bool kPaired = false;
   static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = kCodeBytes != 0;
   static constexpr int kFixedBytes = kCodeBytes;
@@ -46,7 +47,7 @@ class WordDecoder {
       : table_(ptx::shared_address(input.table) + threadIdx.x % 4 * 8),
         cols_(static_cast<int>(input.lists.codec.format.cols)),
         fours_(static_cast<int>(input.lists.codec.format.part_cols()) / 4),
-        apart_(units_apart(input.lists.codec.format)) {
+        apart_(unit_order(input.lists.codec.format) == UnitOrder::apart) {
     ptx::keep_whole(table_);
   }
 
@@ -91,6 +92,7 @@ class PairDecoder {
  public:
   static constexpr bool kHasTable = true;
   static constexpr bool kStaged = false;
+  static constexpr bool kPaired = false;
   static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = false;
   static constexpr int kFixedBytes = 0;
@@ -101,7 +103,7 @@ class PairDecoder {
   __device__ explicit PairDecoder(const DecoderInput& input)
       : table_(ptx::shared_address(input.table) + threadIdx.x % 4 * 8),
         parts_(static_cast<int>(input.lists.codec.format.parts)),
-        apart_(units_apart(input.lists.codec.format)) {
+        apart_(unit_order(input.lists.codec.format) == UnitOrder::apart) {
     ptx::keep_whole(table_);
   }
 
@@ -142,6 +144,7 @@ class StoredDecoder {
  public:
   static constexpr bool kHasTable = false;
   static constexpr bool kStaged = false;
+  static constexpr bool kPaired = false;
   static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = false;
   static constexpr int kFixedBytes = 0;
@@ -195,6 +198,7 @@ class StagedDecoder {
  public:
   static constexpr bool kHasTable = false;
   static constexpr bool kStaged = true;
+  static constexpr bool kPaired = sizeof(Value) == 2;  // sixteen bytes at a time either way
   static constexpr int kStages = sizeof(Value) == 4 ? 1 : 2;
   static constexpr bool kAlwaysFull = false;
   static constexpr int kFixedBytes = 0;
@@ -215,19 +219,27 @@ class StagedDecoder {
   __device__ uint2 four(const Held& held, int step) const {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
-    FourFloats four;
-    if constexpr (sizeof(Value) == 4) {
-      const float4 loaded = *reinterpret_cast<const float4*>(held.code + first * 4);
-      four = {{loaded.x, loaded.y, loaded.z, loaded.w}};
-    } else {
-      four = floats_of(*reinterpret_cast<const uint2*>(held.code + first * 2));
-    }
+    const float4 loaded = *reinterpret_cast<const float4*>(held.code + first * 4);
+    return rounded({{loaded.x, loaded.y, loaded.z, loaded.w}}, first);
+  }
+  // Of an even step and the next.
+  template <bool kFull>
+  __device__ void two(const Held& held, int step, uint2 (&halves)[2]) const {
+    const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 8;
+    halves[0] = halves[1] = {0, 0};
+    if (!kFull && first >= cols_) return;
+    const uint4 loaded = *reinterpret_cast<const uint4*>(held.code + first * 2);
+    halves[0] = rounded(floats_of({loaded.x, loaded.y}), first);
+    halves[1] = rounded(floats_of({loaded.z, loaded.w}), first + 4);
+  }
+
+ private:
+  __device__ uint2 rounded(const FourFloats& four, int first) const {
     float4 origin = {0, 0, 0, 0};
     if (subtracts_) origin = *reinterpret_cast<const float4*>(origin_ + first);
     return halves_of(four, scale_, origin);
   }
 
- private:
   const float* origin_;
   float scale_;
   int cols_;
@@ -239,6 +251,7 @@ class AnyDecoder {
  public:
   static constexpr bool kHasTable = false;
   static constexpr bool kStaged = false;
+  static constexpr bool kPaired = false;
   static constexpr int kStages = 0;
   static constexpr bool kAlwaysFull = false;
   static constexpr int kFixedBytes = 0;
@@ -305,8 +318,24 @@ struct HeldCodes {
   }
   template <bool kFull, int kSteps>
   __device__ void decode_all(const Decoder& decoder, uint32_t (&vectors)[kSteps][kRows / 2][4]) const {
-    KITH_UNROLL
-    for (int step = 0; step < kSteps; ++step) decode<kFull>(decoder, step, vectors[step]);
+    if constexpr (Decoder::kPaired) {
+      KITH_UNROLL
+      for (int step = 0; step < kSteps; step += 2) {
+        KITH_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          uint2 halves[2];
+          decoder.template two<kFull>(codes[i], step, halves);
+          KITH_UNROLL
+          for (int j = 0; j < 2; ++j) {
+            vectors[step + j][i / 2][i % 2] = halves[j].x;
+            vectors[step + j][i / 2][2 + i % 2] = halves[j].y;
+          }
+        }
+      }
+    } else {
+      KITH_UNROLL
+      for (int step = 0; step < kSteps; ++step) decode<kFull>(decoder, step, vectors[step]);
+    }
   }
 };
 

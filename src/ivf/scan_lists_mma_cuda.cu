@@ -46,14 +46,14 @@ struct BlockLayout {
 // The queries' halves: 16 of a query and step after the other.
 class WarpOperands {
  public:
-  __device__ WarpOperands(std::byte* data, int group_queries, int steps, bool apart)
-      : data_(data), group_queries_(group_queries), steps_(steps), apart_(apart) {}
+  __device__ WarpOperands(std::byte* data, int group_queries, int steps, UnitOrder order)
+      : data_(data), group_queries_(group_queries), steps_(steps), order_(order) {}
 
   __device__ int steps() const { return steps_; }
   __device__ void store(int unit, int place, uint2 halves) const {
-    const int step = step_of_unit(apart_, unit);
+    const int step = step_of_unit(order_, unit);
     *reinterpret_cast<uint2*>(data_ + (static_cast<int64_t>(step) * group_queries_ + place) * 32 +
-                              quarter_of_unit(apart_, unit) * 8) = halves;
+                              quarter_of_unit(order_, unit) * 8) = halves;
   }
   __device__ void fence() const {}
   __device__ uint2 load(int step, int query_tile) const {
@@ -66,7 +66,7 @@ class WarpOperands {
   std::byte* data_;
   int group_queries_;
   int steps_;
-  bool apart_;
+  UnitOrder order_;
 };
 
 // Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things.
@@ -297,7 +297,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                           reinterpret_cast<ScanItem*>(shared + layout.item),
                           &listed};
   const WarpOperands operands(memory.operands, task.cut.group_queries, steps,
-                              !kWide && units_apart(task.lists.codec.format));
+                              kWide ? UnitOrder::side_by_side : unit_order(task.lists.codec.format));
   ptx::wait_for_kernel_before();
   const uint32_t all_items = task.items[task.lists.lists];
   const float scale = operand_scale(*task.prepared.largest);

@@ -58,12 +58,14 @@ struct BlockLayout {
 // swizzled by the row's number modulo 8. Of a step's 16 halves a quarter has two in either unit.
 class WarpgroupOperands {
  public:
-  __device__ WarpgroupOperands(std::byte* data, int steps, bool apart) : data_(data), steps_(steps), apart_(apart) {}
+  __device__ WarpgroupOperands(std::byte* data, int steps, UnitOrder order)
+      : data_(data), steps_(steps), order_(order) {}
 
   __device__ int steps() const { return steps_; }
   __device__ void store(int unit, int place, uint2 halves) const {
-    const int step = step_of_unit(apart_, unit);
-    std::byte* const row = data_ + step / kChunkSteps * kChunkBytes + place * kRowBytes + 4 * quarter_of_unit(apart_, unit);
+    const int step = step_of_unit(order_, unit);
+    std::byte* const row =
+        data_ + step / kChunkSteps * kChunkBytes + place * kRowBytes + 4 * quarter_of_unit(order_, unit);
     const int sixteen = step % kChunkSteps * 2;
     *reinterpret_cast<uint32_t*>(row + 16 * (sixteen ^ (place % 8))) = halves.x;
     *reinterpret_cast<uint32_t*>(row + 16 * ((sixteen + 1) ^ (place % 8))) = halves.y;
@@ -85,7 +87,7 @@ class WarpgroupOperands {
  private:
   std::byte* data_;
   int steps_;
-  bool apart_;
+  UnitOrder order_;
 };
 
 // Tiles of stored vectors in shared memory, which the copy engine brings: of one warpgroup. They are asked for and used
@@ -259,6 +261,16 @@ class ItemTiles {
     return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
   }
 
+  // Brings a tile as near as the second-level cache; by the first warp.
+  __device__ void prefetch(int tile) const {
+    const uint32_t line = threadIdx.x % kGroupThreads * 128;
+    if (line >= 32 * 128 || !has(tile)) return;
+    if (line < bytes(tile)) ptx::prefetch(codes(tile) + line);
+    if (line < 2 * 128 && terms_ != nullptr) {
+      ptx::prefetch(terms_ + static_cast<uint32_t>(tile) * apart_ + line / sizeof(float));
+    }
+  }
+
   // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
   __device__ void hold(int tile, HeldTile<Decoder>& held) const {
     tile = min(tile, (rows_ - 1) / kTileRows);
@@ -291,8 +303,10 @@ template <typename Decoder, int kSteps, bool kFirst, typename Staged>
 __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
                                  const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
                                  uint2* hits, Staged& staged) {
-  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
-  constexpr int kMost = kFirst ? 16 : 64;
+  // So many queries at a time that sums and vectors stay in registers, and so many tiles ahead of their use that memory
+  // answers in time.
+  constexpr int kMost = kFirst ? 4 : 8;  // of eight
+  constexpr int kAhead = kFirst ? 3 : Decoder::kStaged ? 2 : 1;
   const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
   const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
   TileEnd<kFirst> end(task, item, queries, memory, hits);
@@ -307,47 +321,56 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
       if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
     }
   }
-  HeldTile<Decoder> held;
-  tiles.hold(tile, held);
+  HeldTile<Decoder> held[kAhead];
+  KITH_UNROLL
+  for (int ahead = 0; ahead < kAhead; ++ahead) tiles.hold(tile + ahead * kGroups, held[ahead]);
   for (; tiles.has(tile); tile += kGroups) {
     uint32_t vectors[kSteps][1][4];
     if constexpr (Decoder::kStaged) {
       const uint8_t* const rows = staged.wait() + tiles.lane_row() * code_bytes;
       KITH_UNROLL
-      for (int i = 0; i < 2; ++i) held.codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
+      for (int i = 0; i < 2; ++i) held[0].codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
     }
     if (Decoder::kAlwaysFull || full) {
-      held.codes.template decode_all<true>(decoder, vectors);
+      held[0].codes.template decode_all<true>(decoder, vectors);
     } else {
-      held.codes.template decode_all<false>(decoder, vectors);
+      held[0].codes.template decode_all<false>(decoder, vectors);
     }
     if constexpr (Decoder::kStaged) {
       staged.done();
       const int next = tile + Staged::kTiles * kGroups;
       if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
     }
-    const float terms[2] = {held.terms[0], held.terms[1]};
-    tiles.hold(tile + kGroups, held);
+    const float terms[2] = {held[0].terms[0], held[0].terms[1]};
+    KITH_UNROLL
+    for (int ahead = 0; ahead + 1 < kAhead; ++ahead) held[ahead] = held[ahead + 1];
+    tiles.hold(tile + kAhead * kGroups, held[kAhead - 1]);
+    if (!kFirst && !Decoder::kStaged) tiles.prefetch(tile + 3 * kGroups);
     __syncwarp();
     const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());
     int at = 0;
     int left = tiles_of_queries;
-    for (; left >= kMost / 8; left -= kMost / 8, at += kMost) {
-      multiply_tile<kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    for (; left > kMost; left -= kMost, at += 8 * kMost) {
+      multiply_tile<8 * kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
     }
-    if constexpr (!kFirst) {
-      if (left >= 4) {
-        multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-        left -= 4;
-        at += 32;
+    // The rest at once: matrix units have time, a wait for them costs more than a few products that nobody wants.
+    if (left > 4) {
+      if constexpr (!kFirst) {
+        if (left > 6) {
+          multiply_tile<64, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        } else {
+          multiply_tile<48, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        }
       }
-      if (left >= 2) {
-        multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-        left -= 2;
-        at += 16;
-      }
+    } else if (left == 4) {
+      multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else if (left == 3) {
+      multiply_tile<24, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else if (left == 2) {
+      multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else {
+      multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
     }
-    if (left >= 1) multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
   }
   end.finish();
 }
@@ -370,7 +393,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                           reinterpret_cast<float*>(shared + layout.limits),
                           reinterpret_cast<ScanItem*>(shared + layout.item),
                           reinterpret_cast<int*>(shared + layout.listed)};
-  const WarpgroupOperands operands(memory.operands, kSteps, units_apart(task.lists.codec.format));
+  const WarpgroupOperands operands(memory.operands, kSteps,
+                                   Decoder::kPaired ? UnitOrder::paired : unit_order(task.lists.codec.format));
   using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
   auto* const barriers = reinterpret_cast<uint64_t*>(shared + layout.barriers);
   if (Decoder::kStaged && threadIdx.x == 0) Staged::init(barriers);

@@ -83,6 +83,24 @@ class CodewordReader {
   int inverse_;
 };
 
+// The same for sub-vectors of two columns; a multiple of four in all.
+class PairReader {
+ public:
+  __device__ explicit PairReader(const DeviceListsView& lists)
+      : codewords_(reinterpret_cast<const float2*>(lists.codec.codewords)) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const int part = first / 2;
+    const auto pair = *reinterpret_cast<const uchar2*>(code + part);
+    const float2 low = codewords_[part * 256 + pair.x];
+    const float2 high = codewords_[(part + 1) * 256 + pair.y];
+    return {{low.x, low.y, high.x, high.y}};
+  }
+
+ private:
+  const float2* codewords_;
+};
+
 // f32 as stored; a multiple of four columns.
 class FloatReader {
  public:
@@ -192,6 +210,8 @@ template <typename Use>
 void visit_reader(const CodeFormat& format, const Use& use) {
   if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
     use(ReaderTag<CodewordReader>());
+  } else if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
+    use(ReaderTag<PairReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
     use(ReaderTag<FloatReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f16 && format.cols % 4 == 0) {

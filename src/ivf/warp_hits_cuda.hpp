@@ -36,9 +36,10 @@ __device__ inline float pick(const float (&values)[kCount], int i) {
   if constexpr (kCount == 1) {
     return values[0];
   } else {
-    float half[kCount / 2];
+    constexpr int kHalf = kCount <= 2 ? 1 : kCount <= 4 ? 2 : kCount <= 8 ? 4 : kCount <= 16 ? 8 : 16;
+    float half[kHalf];
     KITH_UNROLL
-    for (int j = 0; j < kCount / 2; ++j) half[j] = (i & (kCount / 2)) != 0 ? values[j + kCount / 2] : values[j];
+    for (int j = 0; j < kHalf; ++j) half[j] = j + kHalf < kCount && (i & kHalf) != 0 ? values[j + kHalf] : values[j];
     return pick(half, i);
   }
 }

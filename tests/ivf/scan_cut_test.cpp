@@ -100,13 +100,13 @@ TEST(ScanCut, KeptRowsEndASample) {
 }
 
 TEST(ScanUnits, EveryUnitHasOnePlace) {
-  for (const bool apart : {false, true}) {
+  for (const UnitOrder order : {UnitOrder::side_by_side, UnitOrder::paired, UnitOrder::apart}) {
     std::set<int> seen;
     for (int step = 0; step < kNarrowSteps; ++step) {
       for (int quarter = 0; quarter < 4; ++quarter) {
-        const int unit = unit_of(apart, step, quarter);
-        EXPECT_EQ(step_of_unit(apart, unit), step);
-        EXPECT_EQ(quarter_of_unit(apart, unit), quarter);
+        const int unit = unit_of(order, step, quarter);
+        EXPECT_EQ(step_of_unit(order, unit), step);
+        EXPECT_EQ(quarter_of_unit(order, unit), quarter);
         seen.insert(unit);
       }
     }
