@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from turns import best_in_turn, install_missing, results_path, write_results
+from turns import best_in_turn, clock_for, install_missing, results_path, write_results
 
 import kith
 
@@ -183,7 +183,7 @@ def main() -> None:
             if options.only not in shape.job:
                 continue
             ours, theirs = make_calls(shape, np.random.default_rng(seed), options.threads)
-            times = best_in_turn(options.rounds, {"kith": ours, "other": theirs})
+            times = best_in_turn(options.rounds, {"kith": ours, "other": theirs}, clock_for(options.threads))
             results.append({**asdict(shape), **times, "ratio": times["other"] / times["kith"], "text": str(shape)})
             print(f"{shape}: {times['kith'] * 1e3:9.2f} ms, other {times['other'] * 1e3:9.2f} ms, {results[-1]['ratio']:6.2f}x")
 

@@ -5,10 +5,13 @@
 #include <kith/version.hpp>
 
 #include "byte_size.hpp"
+#include "command_help.hpp"
 #include "convert_command.hpp"
 #include "eval_command.hpp"
+#include "core/nearest_name.hpp"
 #include "exit_codes.hpp"
 #include "graph_commands.hpp"
+#include "head_command.hpp"
 #include "index_commands.hpp"
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
@@ -24,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kith::cli {
 namespace {
@@ -40,6 +44,8 @@ struct Typed {
 
   RunOptions run;
   InfoOptions info;
+  HeadOptions head;
+  std::string shell;
   KnnOptions knn;
   KMeansOptions kmeans;
   std::string init;
@@ -51,6 +57,7 @@ struct Typed {
   IndexSearchOptions index_search;
   IndexInspectOptions index_inspect;
   IndexConvertOptions index_convert;
+  IndexMergeOptions index_merge;
   GraphBuildOptions graph_build;
   std::string graph_method = "auto";
   GraphEvalOptions graph_eval;
@@ -186,6 +193,24 @@ void add_run_options(CLI::App& command, Typed& typed) {
   add_output_options(command, typed);
 }
 
+CLI::App* add_head(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("head", "Show some rows of a file as numbers");
+  command->add_option("FILE", typed.head.file, "File of vectors or ids, in any format")->required()->type_name("FILE");
+  command->add_option("--rows", typed.head.rows, "FIRST:END, the end left out; 7 is row 7 alone")->type_name("RANGE");
+  command->add_option("--columns", typed.head.columns, "Values of a row to show; 0: all")
+      ->check(decimal())
+      ->type_name("N");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_completion(CLI::App& app, Typed& typed) {
+  CLI::App* command = app.add_subcommand("completion", "Print a script that lets a shell complete commands and options");
+  command->add_option("SHELL", typed.shell, "bash, zsh or fish")->required()->type_name("NAME");
+  return command;
+}
+
 CLI::App* add_knn(CLI::App& app, Typed& typed) {
   CLI::App* command = app.add_subcommand("knn", "Find the exact k nearest base rows of every query");
   command->add_option("--base", typed.knn.base, "Vectors to search, in any format that convert reads")
@@ -215,6 +240,8 @@ CLI::App* add_range(CLI::App& app, Typed& typed) {
       ->type_name("X");
   add_metric(*command, typed);
   add_filter(*command, typed.range.filter);
+  command->add_flag("--without-self", typed.range.without_self,
+                    "For a file searched for its own rows: query i does not find row i");
   command->add_option("--out-offsets", typed.range.out_offsets, "Where each query's rows begin: a column of ids")
       ->required()
       ->type_name("FILE");
@@ -326,6 +353,7 @@ struct IndexApps {
   const CLI::App* search = nullptr;
   const CLI::App* inspect = nullptr;
   const CLI::App* convert = nullptr;
+  const CLI::App* merge = nullptr;
 };
 
 void add_index_path(CLI::App& command, std::string& path) {
@@ -397,9 +425,13 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
       ->type_name("N");
   command
       ->add_option("--refine", options.params.refine,
-                   "With RFlat or Refine(...): so many times k candidates are compared again; 0: 4")
+                   "With RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4")
       ->check(decimal())
       ->type_name("N");
+  command
+      ->add_option("--refine-from", options.refine_from,
+                   "The original vectors, to compare candidates with again: row i is the vector with id i")
+      ->type_name("FILE");
   command
       ->add_option("--filter", options.filter,
                    "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector "
@@ -413,9 +445,26 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
   return command;
 }
 
+CLI::App* add_index_merge(CLI::App& index, Typed& typed) {
+  IndexMergeOptions& options = typed.index_merge;
+  CLI::App* command = index.add_subcommand("merge", "Put the vectors of another index, trained alike, into one");
+  command->add_option("INDEX", options.index, "File of an index")->required()->type_name("FILE");
+  command->add_option("OTHER", options.other, "File of the index whose vectors come behind")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", options.out, "Where the index goes: .kith, or any other name for FAISS's format")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--shift-ids", options.params.shift_ids,
+                    "Give the other's vectors ids behind those of the first; without it ids must differ");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
 IndexApps add_index(CLI::App& app, Typed& typed) {
   CLI::App* index =
-      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert");
+      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
   index->require_subcommand(1);
   IndexApps apps;
   apps.build = add_index_build(*index, typed);
@@ -433,6 +482,7 @@ IndexApps add_index(CLI::App& app, Typed& typed) {
   add_memory_limit(*convert, typed);
   add_output_options(*convert, typed);
   apps.convert = convert;
+  apps.merge = add_index_merge(*index, typed);
   return apps;
 }
 
@@ -690,6 +740,38 @@ void interpret(Typed& typed) {
   }
 }
 
+std::vector<CommandHelp> describe_commands(const CLI::App& app, const std::string& path) {
+  CommandHelp help{path, app.get_description(), {}, !path.empty() && !app.get_subcommands(nullptr).empty()};
+  for (const CLI::Option* option : app.get_options()) {
+    OptionHelp entry;
+    for (const std::string& name : option->get_snames()) entry.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) entry.names.push_back("--" + name);
+    entry.operand = entry.names.empty();
+    if (entry.operand) entry.names.push_back(option->get_name());
+    if (option->get_items_expected_max() > 0) entry.value = option->get_type_name();
+    entry.text = option->get_description();
+    entry.required = option->get_required();
+    help.options.push_back(std::move(entry));
+  }
+  std::vector<CommandHelp> commands{std::move(help)};
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string below = path.empty() ? command->get_name() : path + " " + command->get_name();
+    for (CommandHelp& found : describe_commands(*command, below)) commands.push_back(std::move(found));
+  }
+  return commands;
+}
+
+// The help of every command ends with a line that works.
+void add_examples(CLI::App& app, const std::string& path) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string below = path.empty() ? command->get_name() : path + " " + command->get_name();
+    if (const std::string example = example_of(below); !example.empty()) {
+      command->footer(fmt::format("Example:\n  {}", example));
+    }
+    add_examples(*command, below);
+  }
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& name) {
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
@@ -697,6 +779,27 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   }
   const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
   return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
+}
+
+// The first option on the line that the command does not have; empty for none.
+std::string unknown_option(const CLI::App& command, int first, int argc, const char* const* argv) {
+  for (int i = first; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") break;
+    const std::string name(argument.substr(0, argument.find('=')));
+    if (name.starts_with("--") && command.get_option_no_throw(name) == nullptr) return name;
+  }
+  return "";
+}
+
+std::string unknown_option_text(const CLI::App& command, const std::string& name, const std::string& path) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  }
+  const std::string_view nearest = nearest_name(name, known);
+  if (nearest.empty()) return fmt::format("kith {}has no option {}; see kith {}--help", path, name, path);
+  return fmt::format("kith {}has no option {}; did you mean {}? See kith {}--help", path, name, nearest, path);
 }
 
 // An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
@@ -724,6 +827,9 @@ void refuse_empty_values(CLI::App& app) {
   if (has_commands && depth > 1) {
     throw UsageError(fmt::format("kith {}needs one of its commands; see kith {}--help", path, path));
   }
+  if (const std::string name = unknown_option(*at, depth, argc, argv); !name.empty()) {
+    throw UsageError(unknown_option_text(*at, name, path));
+  }
   throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
 
@@ -735,8 +841,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("kith {}", version()));
   app.option_defaults()->always_capture_default();
   app.require_subcommand(0, 1);
-  app.footer("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.");
+  app.footer(
+      fmt::format("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.\n\n"
+                  "Example:\n  {}",
+                  example_of("")));
   const CLI::App* info = add_info(app, typed);
+  const CLI::App* head = add_head(app, typed);
   const CLI::App* knn = add_knn(app, typed);
   const CLI::App* range = add_range(app, typed);
   const CLI::App* kmeans = add_kmeans(app, typed);
@@ -747,7 +857,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const CLI::App* train = add_train(app, typed);
   const CLI::App* encode = add_encode(app, typed);
   const CLI::App* decode = add_decode(app, typed);
+  const CLI::App* completion = add_completion(app, typed);
+  const CLI::App* manual = app.add_subcommand("manual", "Print the manual page, for man");
   refuse_empty_values(app);
+  add_examples(app, "");
 
   CommandLine line;
   try {
@@ -762,6 +875,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     refuse_line(app, argc, argv, error);
   }
   if (app.get_subcommands().empty()) throw UsageError(fmt::format("no command was given\n\n{}", app.help()));
+  if (completion->parsed() || manual->parsed()) {
+    const std::vector<CommandHelp> commands = describe_commands(app, "");
+    line.answer = manual->parsed() ? manual_page(commands, std::string(version())) : completion_script(typed.shell, commands);
+    return line;
+  }
 
   interpret(typed);
   if (eval->count("-k") > 0) typed.eval.k = typed.eval_k;
@@ -772,6 +890,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (!computes) typed.run.device = Device::cpu();
   line.run = typed.run;
   if (info->parsed()) line.command = [typed] { return run_info(typed.info); };
+  if (head->parsed()) line.command = [typed] { return run_head(typed.head, typed.run); };
   if (knn->parsed()) line.command = [typed] { return run_knn(typed.knn, typed.run); };
   if (range->parsed()) line.command = [typed] { return run_range(typed.range, typed.run); };
   if (kmeans->parsed()) line.command = [typed] { return run_kmeans(typed.kmeans, typed.run); };
@@ -784,6 +903,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (index.add->parsed()) line.command = [typed] { return run_index_add(typed.index_add, typed.run); };
   if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };
   if (index.inspect->parsed()) line.command = [typed] { return run_index_inspect(typed.index_inspect, typed.run); };
+  if (index.merge->parsed()) line.command = [typed] { return run_index_merge(typed.index_merge, typed.run); };
   if (index.convert->parsed()) line.command = [typed] { return run_index_convert(typed.index_convert, typed.run); };
   if (graph.build->parsed()) line.command = [typed] { return run_graph_build(typed.graph_build, typed.run); };
   if (graph.eval->parsed()) line.command = [typed] { return run_graph_eval(typed.graph_eval, typed.run); };

@@ -5,29 +5,50 @@
 #include <kith/version.hpp>
 
 #include "core/byte_size.hpp"
+#include "exit_codes.hpp"
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <string_view>
 
 namespace kith::cli {
 namespace {
 
+void describe_file(const std::string& path, Report& report, JsonObject& json) {
+  const FileInfo info = file_info(path);
+  const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
+  report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols, info.dtype,
+                             format_bytes(info.file_bytes));
+  json.text("format", info.format).text("content", content).text("dtype", info.dtype);
+  json.number("rows", info.rows).number("cols", info.cols).number("bytes", info.file_bytes);
+}
+
+JsonObject describe_error(const std::exception_ptr& error) {
+  const Failure failure = describe(error);
+  JsonObject json;
+  json.text("type", failure.type).text("message", failure.message);
+  return json;
+}
+
+// A file that cannot be read does not keep the others from being told of.
 Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;
   for (const std::string& path : files) {
-    const FileInfo info = file_info(path);
-    const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
-    report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols,
-                               info.dtype, format_bytes(info.file_bytes));
     JsonObject& json = list.emplace_back();
-    json.text("path", path).text("format", info.format).text("content", content).text("dtype", info.dtype);
-    json.number("rows", info.rows).number("cols", info.cols).number("bytes", info.file_bytes);
+    json.text("path", path);
+    try {
+      describe_file(path, report, json);
+    } catch (...) {
+      report.failures.push_back(std::current_exception());
+      json.object("error", describe_error(report.failures.back()));
+    }
   }
   JsonObject result;
   result.list("files", std::move(list));
   report.json.text("command", "info").object("result", std::move(result));
+  if (!report.failures.empty()) report.json.object("error", describe_error(report.failures.front()));
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "process_memory.hpp"
+#include "rate_text.hpp"
 #include "stopwatch.hpp"
 
 #include <fmt/format.h>
@@ -54,10 +55,10 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   Report report;
   report.text = fmt::format(
       "{} queries, {} base rows of {} values ({}), k = {}, metric {}\n"
-      "device {}, {} threads: {:.3f} s, {:.4g} queries/s\n"
+      "device {}, {} threads: {:.3f} s, {} queries/s\n"
       "wrote {}\n",
       queries.rows(), base.rows(), base.cols(), name_of(base.dtype()), options.params.k, name_of(options.params.metric),
-      device, threads, search_seconds, rate, written);
+      device, threads, search_seconds, rate_text(rate), written);
   for (const std::string& line : log) report.text += line + "\n";
 
   JsonObject result;

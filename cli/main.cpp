@@ -18,15 +18,23 @@ void print(const std::string& text) {
   }
 }
 
-void run(int argc, const char* const* argv) {
+// Returns the exit code.
+int run(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
-  if (!line.command) return print(line.answer);
+  if (!line.command) {
+    print(line.answer);
+    return 0;
+  }
   const Report report = line.command();
   if (line.run.json) {
     print(report.json.dump() + "\n");
   } else if (!line.run.quiet) {
     print(report.text);
   }
+  for (const std::exception_ptr& error : report.failures) {
+    std::fprintf(stderr, "kith: %s\n", describe(error).message.c_str());
+  }
+  return report.failures.empty() ? 0 : describe(report.failures.front()).exit_code;
 }
 
 int fail(const Failure& failure, bool json) {
@@ -48,8 +56,7 @@ int main(int argc, char** argv) {
   using namespace kith::cli;
   install_interrupt_handlers();
   try {
-    run(argc, argv);
-    return 0;
+    return run(argc, argv);
   } catch (...) {
     return fail(describe(std::current_exception()), wants_json(argc, argv));
   }

@@ -40,14 +40,25 @@ struct Found {
   std::vector<int64_t> offsets{0};
   std::vector<Part> parts;
 
-  void add(const RangeView& view, const Resources& resources) {
+  // `left_out` is the row that the first of these queries does not find, the next query the next row; -1: none.
+  void add(const RangeView& view, int64_t left_out, const Resources& resources) {
+    int64_t size = 0;
+    const auto keeps = [&](int64_t q, int64_t i) { return left_out < 0 || view.ids[i] != left_out + q; };
     const int64_t before = offsets.back();
-    for (int64_t q = 1; q <= view.queries; ++q) offsets.push_back(before + view.offsets[q]);
-    const int64_t size = view.size();
+    for (int64_t q = 0; q < view.queries; ++q) {
+      for (int64_t i = view.offsets[q]; i < view.offsets[q + 1]; ++i) size += keeps(q, i) ? 1 : 0;
+      offsets.push_back(before + size);
+    }
     Part part{{size, "the ids of the rows in range", resources},
               {size, "the distances of the rows in range", resources}};
-    std::copy_n(view.ids, size, part.ids.data());
-    std::copy_n(view.distances, size, part.distances.data());
+    int64_t at = 0;
+    for (int64_t q = 0; q < view.queries; ++q) {
+      for (int64_t i = view.offsets[q]; i < view.offsets[q + 1]; ++i) {
+        if (!keeps(q, i)) continue;
+        part.ids[at] = view.ids[i];
+        part.distances[at++] = view.distances[i];
+      }
+    }
     parts.push_back(std::move(part));
   }
 };
@@ -89,6 +100,10 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
   check_outputs(outputs, inputs_of(options));
   const VectorFile base(options.base);
   const VectorFile queries(options.queries);
+  if (options.without_self && queries.rows() != base.rows()) {
+    throw InvalidArgument(fmt::format("--without-self is for a file searched for its own rows; {} has {} and {} has {}",
+                                      options.queries, queries.rows(), options.base, base.rows()));
+  }
   try_outputs(options);
   Found found;
   double search_seconds = 0;
@@ -100,8 +115,10 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
     params.filter = filter.rows();
     const Stopwatch search;
     try {
-      range_search(
-          queries, base, [&](int64_t, const RangeView& part) { found.add(part, resources); }, params, resources);
+      const auto keep = [&](int64_t first, const RangeView& part) {
+        found.add(part, options.without_self ? first : -1, resources);
+      };
+      range_search(queries, base, keep, params, resources);
     } catch (const OutOfMemory&) {
       found = Found();
       throw_kept_range_limit(queries, base, params, resources);

@@ -17,6 +17,7 @@ struct RangeOptions {
   std::string out_offsets;
   std::string out_ids;
   std::string out_distances;  // may be empty
+  bool without_self = false;  // query q does not find row q
   RangeParams params;
 };
 

@@ -76,7 +76,8 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   resources.cancel = interrupt_token();
   resources.log = [&](LogLevel level, std::string_view text) {
     const std::lock_guard lock(log_mutex);
-    if (level != LogLevel::debug) log.emplace_back(text);
+    // A search in pieces says the same of each.
+    if (level != LogLevel::debug && std::find(log.begin(), log.end(), text) == log.end()) log.emplace_back(text);
   };
   if (bar.enabled()) resources.progress = [&bar](const Progress& progress) { bar.show(progress); };
   if (options.device_memory_limit) resources.device_memory_limit = *options.device_memory_limit;

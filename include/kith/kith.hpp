@@ -32,6 +32,7 @@
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/vector_quantizer.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>

@@ -23,7 +23,7 @@ enum class Metric : uint8_t { l2, sqeuclidean, inner_product, cosine, l1, linf, 
 
 KITH_EXPORT std::string_view name_of(Metric metric);
 
-// Throws InvalidArgument listing the names.
+// Understands euclidean, manhattan, cityblock, chebyshev, ip, dot and l2sq too. Throws InvalidArgument listing the names.
 KITH_EXPORT Metric parse_metric(std::string_view name);
 
 // Whether a nearer neighbour has a larger value (inner_product alone).

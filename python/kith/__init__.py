@@ -20,16 +20,17 @@ Compressed, with lists of which a search looks at some::
     index = kith.load("base.kith")
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`; paths between them: `SmoothPaths`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. Estimators for scikit-learn: ``kith.sklearn``.
+its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good found neighbours are: `recall`; what they
+look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
-Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
-float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
-and other layouts are converted to float32 by one copy, and `PrecisionWarning` says where that may be too coarse.
-Results are arrays of the queries' library, where the
-queries lie.
+Vectors are numpy arrays, or arrays of any library that supports DLPack (torch, cupy, jax), in host or GPU memory. float32,
+float16, bfloat16, uint8 and int8 arrays with contiguous columns are zero-copy; float64, wider integers and other layouts are
+converted to float32 by one copy, and `PrecisionWarning` says where that may be too coarse. Results have the queries' array type
+and are on their device.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
-(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).
+(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows). Names of other
+libraries are understood where they can mean one thing only, such as ``"euclidean"``.
 
 Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
 system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too
@@ -42,19 +43,23 @@ from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
-from kith._index import Index, IndexInfo
+from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
+from kith._index_info import IndexInfo
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph, knn_graph
+from kith._metrics import Metric
 from kith._narrowing import PrecisionWarning
 from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
+from kith._recall import recall
 from kith._search import Neighbors
+from kith._show import show
 from kith._smooth_paths import SmoothPath, SmoothPaths
 from kith._spanning_tree import SpanningTree
 from kith._transform import OPQ, PCA, RandomRotation, Transform
@@ -73,6 +78,7 @@ __all__ = [
     "Info",
     "KMeans",
     "KnnGraph",
+    "Metric",
     "Neighbors",
     "OPQ",
     "PCA",
@@ -96,7 +102,9 @@ __all__ = [
     "range_search",
     "read_faiss",
     "read_vectors",
+    "recall",
     "refine_graph",
+    "show",
     "write_faiss",
     "write_vectors",
 ]

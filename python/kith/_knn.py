@@ -3,22 +3,61 @@
 from __future__ import annotations
 
 import os
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_base
 from kith._files import PathLike
 from kith._filter import FilterLike, as_filter
-from kith._options import calling, flag, text, whole_number
+from kith._metrics import Metric, metric_name
+from kith._options import calling, flag, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, Neighbors, Output, as_neighbors, file_pair, search_with, writable_output
+from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@overload
+def knn(
+    queries: HostLike,
+    base: VectorsLike | PathLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors[Ids, Floats]: ...
+@overload
+def knn(
+    queries: Tensor,
+    base: VectorsLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors[Tensor, Tensor]: ...
+@overload
+def knn(  # type: ignore[overload-cannot-match,unused-ignore]
+    queries: VectorsLike,
+    base: VectorsLike,
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    *,
+    filter: FilterLike | None = None,
+    out: Output | None = None,
+    **settings: Unpack[CallSettings],
+) -> Neighbors: ...
 
 def knn(
     queries: VectorsLike | PathLike,
     base: VectorsLike | PathLike,
     k: SupportsIndex = 10,
-    metric: str = "l2",
+    metric: Metric = "l2",
     *,
     filter: FilterLike | None = None,
     device: str = "auto",
@@ -29,7 +68,7 @@ def knn(
     progress: Progress = False,
     out: Output | None = None,
 ) -> Neighbors:
-    """Find, for every query, the k vectors of the base that are nearest: exactly.
+    """Find the k nearest vectors of the base for every query, exactly.
 
     The result is the first k of all rows ordered by (distance, row number). It is the same, to the bit, for any number
     of threads, any memory limit and every device.
@@ -37,29 +76,29 @@ def knn(
     Parameters
     ----------
     queries : array_like, (queries, dimension) or (dimension,)
-        What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
-        uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
-        DLPack too, on the host or in a GPU's memory; float64, longdouble, other integers, lists and other layouts are
-        converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
-        other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted
-        before they are rounded, where that keeps more of them and the metric allows it.
+        The vectors to search for. float32, float16, bfloat16 (of ml_dtypes, torch or jax), uint8 and int8 arrays with
+        contiguous columns are zero-copy, in host or GPU memory; float64, longdouble, other integers, lists and other layouts
+        are converted to float32 by one copy. Queries and base may differ in dtype, and one may be in host memory and the
+        other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted before
+        they are rounded, where that keeps more precision and the metric allows it.
     base : array_like, (rows, dimension)
-        What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path
-        too, and both are read in pieces that fit `memory_limit`.
+        The vectors to search in; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a
+        path too, and both are read in pieces that fit `memory_limit`.
     k : int, default 10
-        How many neighbours. Where the base has fewer rows, the rest is id -1 at distance inf (-inf for
+        How many neighbours. If the base has fewer rows, results are padded with id -1 at distance inf (-inf for
         ``inner_product``).
     metric : str, default "l2"
         ``"l2"`` (root of the sum of squared differences), ``"sqeuclidean"`` (that sum), ``"inner_product"`` (largest
         first), ``"cosine"`` (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` (sum of (x - y)^2 / (x + y);
-        no negative values) or ``"hamming"`` (differing bits of uint8 rows).
+        no negative values) or ``"hamming"`` (differing bits of uint8 rows). Other libraries' names are understood:
+        ``"euclidean"``, ``"manhattan"``, ``"cityblock"``, ``"chebyshev"``, ``"ip"``, ``"dot"``, ``"l2sq"``.
     filter : array_like, optional
         The rows that may be found; by default all. A bool for each row (True keeps it), packed bits as uint8, eight
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
         Few rows make a short search.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the arrays lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the arrays, or, for host arrays, a GPU if there is
+        one and it is predicted to be faster.
     threads : int, default 0
         Threads of the CPU; 0 is one per hardware thread.
     memory_limit : int, optional
@@ -80,7 +119,7 @@ def knn(
     -------
     Neighbors
         A named tuple ``(ids, distances)`` of int64 and float32 arrays, (queries, k), or (k,) for one query given as a
-        1-D array: in the queries' kind of array (torch, cupy, jax, else numpy), where the queries lie.
+        1-D array. They have the queries' array type (torch, cupy, jax, else numpy) and are on the queries' device.
 
     Raises
     ------
@@ -96,6 +135,8 @@ def knn(
     -----
     PrecisionWarning
         Rounding the base to float32 may change which rows are nearest.
+    RuntimeWarning
+        The base has fewer than `k` rows: perhaps queries and base were swapped.
 
     Notes
     -----
@@ -110,7 +151,7 @@ def knn(
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
     number = whole_number(k, "k")
-    name = text(metric, "metric")
+    name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
     rows = as_filter(filter)
     arrays = (queries, base, *(out if isinstance(out, tuple) else ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from kith._device_arrays import device_number, on_device
 from kith._files import PathLike, path_bytes
 from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
+from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
@@ -20,9 +21,6 @@ from kith._spanning_tree import SpanningTree
 
 if TYPE_CHECKING:
     from kith._smooth_paths import SmoothPath
-
-
-_METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming")
 
 
 class KnnGraph:
@@ -49,7 +47,7 @@ class KnnGraph:
         Ids that are no integers, distances that are no real numbers, arrays of two libraries.
     """
 
-    def __init__(self, ids: Array, distances: Array, metric: str = "l2") -> None:
+    def __init__(self, ids: Array, distances: Array, metric: Metric = "l2") -> None:
         self._take(ids, distances, metric, GraphReport())
         if not on_device(self._ids):
             self.validate()
@@ -57,10 +55,8 @@ class KnnGraph:
     def _take(self, ids: Array, distances: Array, metric: str, report: GraphReport) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
-        self._metric = text(metric, "metric")
+        self._metric = cast(Metric, metric_name(metric))
         self._report = report
-        if metric not in _METRICS:
-            raise ValueError(f"metric is {metric!r}; it must be one of {', '.join(_METRICS)}")
         if len(self._ids.shape) != 2 or tuple(self._ids.shape) != tuple(self._distances.shape):
             shapes = tuple(self._ids.shape), tuple(self._distances.shape)
             raise ValueError(f"ids are {shapes[0]} and distances {shapes[1]}; both must be (rows, k)")
@@ -82,7 +78,7 @@ class KnnGraph:
         return graph
 
     @classmethod
-    def load(cls, ids: PathLike, distances: PathLike, metric: str = "l2") -> KnnGraph:
+    def load(cls, ids: PathLike, distances: PathLike, metric: Metric = "l2") -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads.
 
         int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
@@ -96,7 +92,7 @@ class KnnGraph:
             What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
         """
         with calling("cpu") as options:
-            found = _kith.load_graph(path_bytes(ids), path_bytes(distances), text(metric, "metric"), options)
+            found = _kith.load_graph(path_bytes(ids), path_bytes(distances), metric_name(metric), options)
         return cls._found(found[0].view(np.int64), found[1], metric, GraphReport())
 
     def save(self, ids: PathLike, distances: PathLike) -> None:
@@ -137,7 +133,7 @@ class KnnGraph:
         return int(self._ids.shape[1])
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """The metric's name."""
         return self._metric
 
@@ -387,6 +383,14 @@ class KnnGraph:
             np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances, np.float32), self._metric
         )
 
+    def _given_there(self, options: _kith.CallOptions) -> _kith.GivenGraph:
+        """For the library, where it lies."""
+        if not on_device(self._ids) or str(self._ids.dtype).rpartition(".")[2] != "int64":
+            return self._given()
+        library = library_of(self._ids)
+        arrays = [library.export(x, options.stream, name) for x, name in ((self._ids, "ids"), (self._distances, "distances"))]
+        return _kith.GivenGraph(arrays[0], arrays[1], self._metric)
+
     def _stays_on_device(self) -> bool:
         """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
         return on_device(self._ids) and library_of(self._ids).computes
@@ -402,7 +406,7 @@ class KnnGraph:
 def knn_graph(
     x: VectorsLike,
     k: SupportsIndex = 15,
-    metric: str = "l2",
+    metric: Metric = "l2",
     method: str = "auto",
     *,
     recall: SupportsFloat = 0.99,
@@ -483,7 +487,7 @@ def knn_graph(
            [2, 1]])
     """
     number = whole_number(k, "k")
-    name, way = text(metric, "metric"), text(method, "method")
+    name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
     wish = given_wish(
         recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,

@@ -111,6 +111,10 @@ class Library(ABC):
         """`x`, which lies on the host, as a numpy array to be filled; None where that cannot be."""
         return None
 
+    @abstractmethod
+    def without_self(self, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+        """What a range search has found, in a GPU's memory, less row q among that of query q."""
+
 
 class Torch(Library):
     def on_device(self, x: Any) -> bool:
@@ -176,6 +180,13 @@ class Torch(Library):
     def lent(self, x: Any, name: str) -> Any:
         return self.plain(x, name).numpy()
 
+    def without_self(self, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+        torch = sys.modules["torch"]
+        owners = torch.repeat_interleave(torch.arange(len(offsets) - 1, device=ids.device), offsets.diff())
+        others = ids != owners
+        before = torch.nn.functional.pad(others.cumsum(0), (1, 0))
+        return before[offsets], ids[others], distances[others]
+
 
 class Cupy(Library):
     def on_device(self, x: Any) -> bool:
@@ -217,6 +228,10 @@ class Cupy(Library):
         with right.device:
             return sys.modules["cupy"].hstack((left, right))
 
+    def without_self(self, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+        with ids.device:
+            return _without_self(sys.modules["cupy"], offsets, ids, distances)
+
 
 class Jax(Library):
     """jax does not expose its streams: what is read is waited for, and Kith works on a stream of its own, to the end."""
@@ -257,6 +272,9 @@ class Jax(Library):
 
     def beside(self, left: Any, right: Any) -> Any:
         return sys.modules["jax"].numpy.hstack((left, right))
+
+    def without_self(self, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+        return _without_self(sys.modules["jax"].numpy, offsets, ids, distances)
 
 
 class Other(Library):
@@ -307,6 +325,20 @@ class Other(Library):
 
     def lent(self, x: Any, name: str) -> Any:
         return x if isinstance(x, np.ndarray) else None
+
+    def without_self(self, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+        raise TypeError(
+            "without_self of vectors in a GPU's memory wants arrays of torch, cupy or jax, in which Kith can compute; "
+            "pass such, or drop row q from what query q has found"
+        )
+
+
+def _without_self(numpy: Any, offsets: Any, ids: Any, distances: Any) -> tuple[Any, Any, Any]:
+    """By a library whose functions are called as numpy's are."""
+    owners = numpy.searchsorted(offsets, numpy.arange(len(ids)), side="right") - 1
+    others = ids != owners
+    before = numpy.concatenate((numpy.zeros(1, dtype=offsets.dtype), numpy.cumsum(others, dtype=offsets.dtype)))
+    return before[offsets], ids[others], distances[others]
 
 
 _OTHER: Library = Other()

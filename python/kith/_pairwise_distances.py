@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,47 @@ from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_base, as_vector
 from kith._device_arrays import fill_on_device, on_device, writable_on_device
 from kith._kith import DeviceArray
 from kith._libraries import library_of
-from kith._options import calling, flag, text
+from kith._metrics import Metric, metric_name
+from kith._options import calling, flag
 from kith._progress import Progress
+from kith._typing import CallSettings, Floats, NumpyLike, Tensor
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+@overload
+def pairwise_distances(
+    x: NumpyLike,
+    y: VectorsLike | None = None,
+    metric: Metric = "l2",
+    *,
+    out: Array | None = None,
+    **settings: Unpack[CallSettings],
+) -> Floats: ...
+@overload
+def pairwise_distances(
+    x: Tensor,
+    y: VectorsLike | None = None,
+    metric: Metric = "l2",
+    *,
+    out: Array | None = None,
+    **settings: Unpack[CallSettings],
+) -> Tensor: ...
+@overload
+def pairwise_distances(  # type: ignore[overload-cannot-match,unused-ignore]
+    x: VectorsLike,
+    y: VectorsLike | None = None,
+    metric: Metric = "l2",
+    *,
+    out: Array | None = None,
+    **settings: Unpack[CallSettings],
+) -> Array: ...
 
 def pairwise_distances(
     x: VectorsLike,
     y: VectorsLike | None = None,
-    metric: str = "l2",
+    metric: Metric = "l2",
     *,
     device: str = "auto",
     threads: SupportsIndex = 0,
@@ -65,7 +98,7 @@ def pairwise_distances(
     array([[0., 4.],
            [7., 3.]], dtype=float32)
     """
-    name = text(metric, "metric")
+    name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, y, out)) as options:
         if y is None:

@@ -15,6 +15,7 @@ from kith._arrays import Array, VectorsLike, as_queries, as_vectors, to_numpy
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
+from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, flag, text, whole_number
 from kith._progress import Progress
 
@@ -110,11 +111,11 @@ class _Quantizer(Generic[Compiled]):
         _kith.save_quantizer(self._compiled, path_bytes(path))
 
     def _lookup_table(
-        self, queries: VectorsLike, metric: str, axes: tuple[int, int], threads: SupportsIndex
+        self, queries: VectorsLike, metric: Metric, axes: tuple[int, int], threads: SupportsIndex
     ) -> npt.NDArray[np.float32]:
         with self._calling(queries, threads, None, None, progress=False) as options:
             rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
-            name = text(metric, "metric")
+            name = metric_name(metric)
             table = self._compiled.lookup_table(rows, name, axes[0] * axes[1], options)
             return table.reshape(axes if single else (table.shape[0], *axes))
 
@@ -144,8 +145,8 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     seed : int, default 0
         Of the random numbers; not negative.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
@@ -206,10 +207,10 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ProductQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, parts, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
             raise ValueError(f"{os.fspath(path)} holds a scalar quantizer: kith.ScalarQuantizer.load reads it")
-        quantizer = cls(parts, bits=bits, device=device)
+        quantizer = cls(parts, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -229,7 +230,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         return self._compiled.values().reshape(self.parts, 1 << self.bits, -1)
 
     def lookup_table(
-        self, queries: VectorsLike, metric: str = "sqeuclidean", *, threads: SupportsIndex = 0
+        self, queries: VectorsLike, metric: Metric = "sqeuclidean", *, threads: SupportsIndex = 0
     ) -> Floats:
         """What each codeword adds to the distance of a query and a code: (queries, parts, 2**bits).
 
@@ -310,10 +311,10 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ScalarQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, _, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):
             raise ValueError(f"{os.fspath(path)} holds a product quantizer: kith.ProductQuantizer.load reads it")
-        quantizer = cls(bits=bits, device=device)
+        quantizer = cls(bits=bits, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -333,7 +334,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         return self._compiled.values().reshape(-1)[self.dimension :]
 
     def lookup_table(
-        self, queries: VectorsLike, metric: str = "sqeuclidean", *, threads: SupportsIndex = 0
+        self, queries: VectorsLike, metric: Metric = "sqeuclidean", *, threads: SupportsIndex = 0
     ) -> Floats:
         """What each code of each column adds to the distance of a query and a vector: (queries, dimension, 2**bits).
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Optional, Union
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,34 @@ Given = Union[Found, tuple[DeviceArray, DeviceArray]]
 SearchStep = Callable[[Vectors, Optional[Given]], Optional[Found]]
 
 
-class Neighbors(NamedTuple):
-    """The neighbours of each query, nearest first.
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-    Where there are fewer than k vectors, the rest is id -1 at distance inf (-inf for ``inner_product``).
+    IdsArray = TypeVar("IdsArray", default=Any)
+    DistancesArray = TypeVar("DistancesArray", default=Any)
 
-    Both are arrays of the queries' library where that is torch, cupy or jax (which has no int64 unless told so), and lie
-    where the queries do; else numpy's.
+    class _Neighbors(NamedTuple, Generic[IdsArray, DistancesArray]):
+        ids: IdsArray
+        distances: DistancesArray
+
+else:  # before Python 3.11 a named tuple cannot be generic
+
+    class _Neighbors(NamedTuple):
+        ids: Any
+        distances: Any
+
+        __class_getitem__ = classmethod(GenericAlias)
+
+    IdsArray = DistancesArray = Any
+
+
+class Neighbors(_Neighbors[IdsArray, DistancesArray]):
+    """The neighbours of each query, nearest first: a named tuple ``(ids, distances)``.
+
+    If there are fewer than k vectors, results are padded with id -1 at distance inf (-inf for ``inner_product``).
+
+    The arrays have the queries' type (torch, cupy, jax, else numpy) and are on the queries' device. jax has no int64 unless
+    ``jax_enable_x64`` is set.
 
     Attributes
     ----------
@@ -40,8 +62,7 @@ class Neighbors(NamedTuple):
         Of the same shape, in the metric's unit.
     """
 
-    ids: Array
-    distances: Array
+    __slots__ = ()
 
 
 def file_pair(queries: VectorsLike | PathLike, base: VectorsLike | PathLike) -> tuple[bytes, bytes]:

@@ -2,7 +2,10 @@
 #include "module.hpp"
 
 #include <kith/device.hpp>
+#include <kith/metric.hpp>
 #include <kith/version.hpp>
+
+#include <nanobind/stl/string.h>
 
 #include <string>
 
@@ -43,6 +46,9 @@ nb::dict info() {
 void bind_info(nb::module_& module) {
   module.def("info", &info, nb::sig("def info() -> dict[str, object]"));
   module.def("version", [] { return text(version()); });
+  module.def(
+      "metric_name", [](const std::string& name) { return text(name_of(parse_metric(name))); }, nb::arg("name"),
+      "Kith's own name of a metric, given by that or by another library's.");
 }
 
 }  // namespace kith::python

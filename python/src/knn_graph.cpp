@@ -15,6 +15,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 
 #include <string>
 
@@ -50,8 +51,8 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
   return nb::make_tuple(found, report_dict(report));
 }
 
-void make_given(GivenGraph* self, const ConstIdArray& ids, const ConstDistanceArray& distances,
-                const std::string& metric) {
+void make_given(GivenGraph* self, const std::variant<DeviceArray, ConstIdArray>& ids,
+                const std::variant<DeviceArray, ConstDistanceArray>& distances, const std::string& metric) {
   (void)parse_metric(metric);
   new (self) GivenGraph{ids, distances, metric};
 }
@@ -144,10 +145,10 @@ void bind_knn_graph(nb::module_& module) {
              nb::sig("def load_graph(ids: bytes, distances: bytes, metric: str, options: CallOptions) -> " KITH_PY_PAIR),
              "Read-only arrays of a graph that is one, mapped where the files lie so.");
 
-  nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph, on the host, that the caller keeps for a call.")
+  nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph that the caller keeps for a call.")
       .def("__init__", &make_given, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),
-           nb::sig("def __init__(self, ids: numpy.typing.NDArray[numpy.int64], distances: " KITH_PY_DISTANCES
-                   ", metric: str) -> None"))
+           nb::sig("def __init__(self, ids: DeviceArray | numpy.typing.NDArray[numpy.int64], distances: DeviceArray | "
+                   KITH_PY_DISTANCES ", metric: str) -> None"))
       .def("validate", &validate, nb::arg("options"), "ValueError that names the row, unless it is a graph.")
       .def("in_degrees", &in_degrees, nb::arg("options"),
            nb::sig("def in_degrees(self, options: CallOptions) -> numpy.typing.NDArray[numpy.int64]"))

@@ -23,6 +23,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_quantizers(module);
   kith::python::bind_quantizer_file(module);
   kith::python::bind_range_search(module);
+  kith::python::bind_recall(module);
   kith::python::bind_smooth_paths(module);
   kith::python::bind_transforms(module);
 }

@@ -23,6 +23,7 @@ void bind_pairwise_distances(nb::module_& module);
 void bind_quantizers(nb::module_& module);
 void bind_quantizer_file(nb::module_& module);
 void bind_range_search(nb::module_& module);
+void bind_recall(nb::module_& module);
 void bind_row_filter(nb::module_& module);
 void bind_smooth_paths(nb::module_& module);
 void bind_transforms(nb::module_& module);

@@ -24,6 +24,25 @@ RangeArrays range_arrays_of(RangeNeighbors found) {
           list(distances, size, nb::dtype<float>())};
 }
 
+void drop_self(RangeNeighbors& found) {
+  int64_t* const offsets = found.offsets();
+  int64_t* const ids = found.ids();
+  float* const distances = found.distances();
+  int64_t kept = 0;
+  int64_t first = 0;
+  for (int64_t query = 0; query < found.queries(); ++query) {
+    const int64_t last = offsets[query + 1];
+    for (int64_t i = first; i < last; ++i) {
+      if (ids[i] == query) continue;
+      ids[kept] = ids[i];
+      distances[kept] = distances[i];
+      ++kept;
+    }
+    first = last;
+    offsets[query + 1] = kept;
+  }
+}
+
 RangeAllocator allocator_of(const nb::callable& room) {
   return [&room](int64_t count, int64_t bytes_each) -> std::shared_ptr<void> {
     WithGil gil;

@@ -24,6 +24,9 @@ using RangeArrays = std::tuple<nb::object, nb::object, nb::object>;
 // (offsets, ids, distances), which share the memory of `found`. With the GIL.
 RangeArrays range_arrays_of(RangeNeighbors found);
 
+// Drops row q from what query q has found, in place.
+void drop_self(RangeNeighbors& found);
+
 // Where a result in a GPU's memory goes: the package's function makes an array of so many values of so many bytes each,
 // and keeps it.
 using RangeRoom = std::optional<nb::callable>;

@@ -60,8 +60,12 @@ CpuExtensions detect() {
 #elif defined(__aarch64__) && defined(__linux__)
 
 CpuExtensions detect() {
-  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
-  return {(getauxval(AT_HWCAP) & kDotProduct) != 0, false, false, false};
+  constexpr unsigned long kDotProduct = 1ul << 20;               // HWCAP_ASIMDDP
+  constexpr unsigned long kMatrixProducts = 1ul << 13 | 1ul << 14;  // HWCAP2_I8MM, HWCAP2_BF16
+  CpuExtensions found;
+  found.dotprod = (getauxval(AT_HWCAP) & kDotProduct) != 0;
+  found.mmla = found.dotprod && (getauxval(AT_HWCAP2) & kMatrixProducts) == kMatrixProducts;
+  return found;
 }
 
 #else

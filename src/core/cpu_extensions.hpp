@@ -9,6 +9,7 @@ struct CpuExtensions {
   bool amx = false;      // tiles: matrix products of bytes and of bf16
   bool vbmi = false;     // AVX-512 that looks bytes up in registers; with vnni
   bool vpopcnt = false;  // AVX-512 that counts the bits of a vector's words, beside VNNI
+  bool mmla = false;     // NEON with matrix products of bytes and of bf16; with dotprod
 };
 
 }  // namespace kith

@@ -42,6 +42,7 @@ std::vector<Target> usable() {
     if (targets.empty()) {  // extensions belong to the best
       if (machine.amx) targets.push_back({"AMX", highway, machine});
       if (machine.vnni) targets.push_back({"VNNI", highway, {machine.dotprod, true, false, machine.vpopcnt}});
+      if (machine.mmla) targets.push_back({"MMLA", highway, machine});
       if (machine.dotprod) targets.push_back({"DOTPROD", highway, {true, false, false}});
     }
     targets.push_back({hwy::TargetName(highway), highway, {}});
@@ -58,14 +59,16 @@ CpuExtensions cpu_extensions() {
   const CpuExtensions machine = usable_extensions();
   const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
   const bool vnni = machine.vnni && (allowed & 2u);
-  return {machine.dotprod && (allowed & 1u), vnni, machine.amx && (allowed & 4u), vnni && machine.vbmi,
-          vnni && machine.vpopcnt};
+  return {machine.dotprod && (allowed & 1u), vnni,
+          machine.amx && (allowed & 4u),     vnni && machine.vbmi,
+          vnni && machine.vpopcnt,           machine.mmla && (allowed & 8u)};
 }
 
 std::string cpu_target_name() {
   const CpuExtensions extensions = cpu_extensions();
   if (extensions.amx) return "AMX";
   if (extensions.vnni) return "VNNI";
+  if (extensions.mmla) return "MMLA";
   if (extensions.dotprod) return "DOTPROD";
   const int64_t targets = usable_targets();
   return hwy::TargetName(targets & -targets);
@@ -81,7 +84,7 @@ std::vector<std::string> built_cpu_targets() {
 #if HWY_ARCH_X86
   std::vector<std::string> names = {"AMX", "VNNI"};
 #elif HWY_ARCH_ARM
-  std::vector<std::string> names = {"DOTPROD"};
+  std::vector<std::string> names = {"MMLA", "DOTPROD"};
 #else
   std::vector<std::string> names;
 #endif
@@ -101,7 +104,8 @@ void force_cpu_target(std::string_view name) {
     }
     hwy::SetSupportedTargetsForTest(chosen->highway);
     const CpuExtensions& extensions = chosen->extensions;
-    allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u);
+    allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u) |
+                         (extensions.mmla ? 8u : 0u);
   }
   hwy::GetChosenTarget().DeInit();
 }

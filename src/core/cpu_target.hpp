@@ -4,6 +4,7 @@
 // use through intrinsics of their own:
 //
 //   DOTPROD   NEON with dot products of bytes
+//   MMLA      DOTPROD with matrix products of bytes and of bf16
 //   VNNI      AVX3 with dot products of bytes, and counts of bits where the processor has them
 //   AMX       VNNI with tiles: matrix products of bytes and of bf16
 #pragma once

@@ -3,10 +3,13 @@
 #include <kith/error.hpp>
 
 #include "core/name_table.hpp"
+#include "core/nearest_name.hpp"
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -20,28 +23,52 @@ constexpr NameTable<Metric, 8> kNames{{{{Metric::l2, "l2"},
                                         {Metric::chi_square, "chi_square"},
                                         {Metric::hamming, "hamming"}}}};
 
-// What other libraries call them, for the error alone: one metric has one name here.
-constexpr std::pair<std::string_view, Metric> kElsewhere[] = {
-    {"euclidean", Metric::l2},     {"L2", Metric::l2},
-    {"manhattan", Metric::l1},     {"cityblock", Metric::l1},
-    {"chebyshev", Metric::linf},   {"squared_euclidean", Metric::sqeuclidean},
+// Names that other libraries use, where they can mean one thing only.
+constexpr std::pair<std::string_view, Metric> kAliases[] = {
+    {"euclidean", Metric::l2},     {"manhattan", Metric::l1},
+    {"cityblock", Metric::l1},     {"chebyshev", Metric::linf},
     {"ip", Metric::inner_product}, {"dot", Metric::inner_product},
-    {"angular", Metric::cosine},   {"chi2", Metric::chi_square},
+    {"l2sq", Metric::sqeuclidean},
 };
+
+// Names that mean something else elsewhere, or nearly what Kith has.
+constexpr std::pair<std::string_view, std::string_view> kHints[] = {
+    {"L2", "FAISS's L2 is sqeuclidean, the square; l2 is its root"},
+    {"L1", "FAISS's L1 is l1"},
+    {"Linf", "FAISS's Linf is linf"},
+    {"IP", "it is called inner_product"},
+    {"squared_euclidean", "it is called sqeuclidean"},
+    {"angular", "the angle itself is not offered; cosine, 1 - cos of it, gives the same neighbours"},
+    {"chi2", "it is called chi_square"},
+    {"minkowski", "it is l1, l2 or linf for p = 1, 2 or infinity; other p are not offered"},
+};
+
+// What a name that is not known may have been meant for; empty for no idea.
+std::string hint_for(std::string_view name) {
+  for (const auto& [elsewhere, hint] : kHints) {
+    if (name == elsewhere) return std::string(hint);
+  }
+  std::vector<std::string_view> known;
+  for (const auto& entry : kNames.entries) known.push_back(entry.second);
+  for (const auto& entry : kAliases) known.push_back(entry.first);
+  const std::string_view nearest = nearest_name(name, known);
+  return nearest.empty() ? "" : fmt::format("did you mean {}?", nearest);
+}
 
 }  // namespace
 
 std::string_view name_of(Metric metric) { return kNames.name(metric); }
 
 Metric parse_metric(std::string_view name) {
+  for (const auto& [alias, metric] : kAliases) {
+    if (name == alias) return metric;
+  }
   try {
     return kNames.parse(name, "metric");
   } catch (const InvalidArgument& error) {
-    for (const auto& [elsewhere, metric] : kElsewhere) {
-      if (name == elsewhere)
-        throw InvalidArgument(fmt::format("{}; it is called {} here", error.what(), name_of(metric)));
-    }
-    throw;
+    const std::string hint = hint_for(name);
+    if (hint.empty()) throw;
+    throw InvalidArgument(fmt::format("{}; {}", error.what(), hint));
   }
 }
 

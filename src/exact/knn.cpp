@@ -30,6 +30,7 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
          const Resources& resources) {
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   check_output(out, queries.rows(), params.k);
+  warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
   ViewSource query_rows(queries);
   ViewSource base_rows(base);
   ArrayOutput output(out);
@@ -41,6 +42,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
          const Resources& resources) {
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
+  warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
   const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
   const int64_t reading = queries.memory_bytes() + base.memory_bytes();
   naming_the_limit({shape, wish, params.filter, reading}, resources, [&] {

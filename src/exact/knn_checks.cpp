@@ -78,6 +78,13 @@ void check_output(const NeighborsView& out, int64_t queries, int64_t k) {
   }
 }
 
+void warn_of_short_base(int64_t queries, int64_t rows, int64_t k, const Resources& resources) {
+  if (rows == 0 || k <= rows) return;
+  resources.log(LogLevel::warning,
+                fmt::format("k = {}, but the base has {} row{}: the rest of each result is id -1{}", k, rows,
+                            rows == 1 ? "" : "s", queries > rows ? "; were queries and base swapped?" : ""));
+}
+
 void write_nothing(Metric metric, const NeighborsView& out) {
   std::fill_n(out.ids, out.queries * out.k, int64_t{-1});
   std::fill_n(out.distances, out.queries * out.k, distance_of_nothing(metric));

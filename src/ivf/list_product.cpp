@@ -1,9 +1,13 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "kernels/lists/code_screen.hpp"
+#include "kernels/lists/code_tables.hpp"
+#include "kernels/lists/list_tiles.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kith {
 namespace {
@@ -15,8 +19,12 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
 
 // Queries of a list up to which tables take less time than decoding it.
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
-  if (model.codec->format().kind != CodeKind::product || model.metric == Metric::cosine) return 0;
-  return cpu.vbmi && model.codec->format().bits == 8 ? 8 : 4;
+  const CodeFormat& format = model.codec->format();
+  if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
+  if (!has_code_screen(format, cpu)) return 4;
+  // Shuffles of 4 bits take less time than products, but for AMX's.
+  if (format.bits == 4) return cpu.amx ? 32 : std::numeric_limits<int64_t>::max();
+  return cpu.vbmi ? 8 : 6;
 }
 
 }  // namespace
@@ -27,11 +35,15 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   constexpr int64_t kFewestRows = 64;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
-  shape.engine = cpu.amx ? ListEngine::tiles : ListEngine::panels;
-  shape.few_queries = std::min(most_for_tables(model, cpu), queries);
+  shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
+  const int64_t most = most_for_tables(model, cpu);
   shape.query_group = std::min(queries, kHitQueries);
   shape.query_block =
       std::clamp<int64_t>(round_up(std::min(kQueryBytes / bytes, queries), kHitQueries), kHitQueries, 512);
+  shape.few_queries = std::min({most, queries, shape.query_block});
+  if (most >= shape.query_block) shape.engine = ListEngine::tables;
+  // Those of one query's lists are filled together too.
+  if (shape.few_queries > 0) shape.table_queries = std::max(shape.few_queries, kTablesTogether);
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
 }
@@ -66,9 +78,12 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
 }
 
 int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  const int64_t many = shape.engine == ListEngine::tiles ? tile_list_product_bytes(shape, format.cols)
-                                                         : panel_list_product_bytes(shape, format.cols);
-  return many + (shape.few_queries > 0 ? table_list_product_bytes(shape, format) : 0);
+  const int64_t few = shape.few_queries > 0 ? table_list_product_bytes(shape, format) : 0;
+  switch (shape.engine) {
+    case ListEngine::tiles: return few + tile_list_product_bytes(shape, format.cols);
+    case ListEngine::tables: return few;
+    default: return few + panel_list_product_bytes(shape, format.cols);
+  }
 }
 
 }  // namespace kith

@@ -5,8 +5,8 @@
 // A piece is decoded once for all queries that were loaded. One thread's; each has its own.
 //
 //   panels  f32 (kernels/panels), on every processor
-//   tiles   bf16 on AMX (kernels/lists/list_tiles_amx.hpp)
-//   tables  product codes for few queries: nothing is decoded (kernels/lists/code_tables.hpp)
+//   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
+//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp)
 #pragma once
 
 #include <kith/resources.hpp>
@@ -27,8 +27,9 @@ namespace kith {
 enum class ListEngine : uint8_t { panels, tiles, tables };
 
 struct ListProductShape {
-  ListEngine engine = ListEngine::panels;  // for many queries of a list
+  ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
   int64_t few_queries = 0;                 // up to so many take tables
+  int64_t table_queries = 0;               // tables filled together, of one list or several
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;                  // vectors loaded at a time
@@ -66,13 +67,24 @@ class ListTables {
   const CodeWords::Forms* const words_;
 };
 
+// Queries of a batch that probe one list.
+struct ListQueries {
+  const uint32_t* numbers = nullptr;
+  int64_t count = 0;
+  int64_t list = 0;
+
+  bool operator==(const ListQueries&) const = default;
+};
+
 class ListProduct {
  public:
   virtual ~ListProduct() = default;
 
-  // The queries with these numbers, for one list.
-  virtual void load_queries(const float* queries, const double* inverse_norms, const uint32_t* numbers, int64_t count,
-                            int64_t list) = 0;
+  // The queries of a list; tables take those of several lists together, as many as ListProductShape::table_queries.
+  virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
+                            int64_t count) = 0;
+  // The list whose queries are meant from now on, of those that were given.
+  virtual void use_list(int64_t) {}
   // Vectors of the same list.
   virtual void load_rows(const uint8_t* codes, int64_t count) = 0;
   virtual float offset(int64_t query) const = 0;

@@ -2,6 +2,7 @@
 
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
+#include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "kernels/lists/rank_value.hpp"
 
@@ -13,7 +14,8 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kScored = 64;  // vectors at a time
+constexpr int64_t kScored = 64;       // vectors at a time
+constexpr int64_t kMostTogether = 64;  // tasks
 
 }  // namespace
 
@@ -61,6 +63,7 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
   hits_.values = hit_values_.data();
   hits_.rows = hit_rows_.data();
   hits_.stride = ListHits::stride_for(shape.piece_rows);
+  hits_.enough = context.kept == nullptr ? context.k : 0;  // rows that a filter leaves out precede nothing
 }
 
 int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {
@@ -69,25 +72,52 @@ int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& for
 }
 
 ListProduct& ListScan::product_for(const ListTask& task) {
-  const ListEngine engine = shape_.engine_for(task.query_count);
+  const ListEngine engine = shape_.engine_for(task.queries.count);
   std::unique_ptr<ListProduct>& product = engine == ListEngine::tables ? few_ : many_;
   if (product == nullptr) product = make_list_product(engine, context_.tables, shape_, resources_);
   return *product;
 }
 
-void ListScan::run(const ListTask& task) {
+int64_t ListScan::together(const ListProductShape& shape, const ListTask* tasks, int64_t count) {
+  if (shape.engine_for(tasks[0].queries.count) != ListEngine::tables) return 1;
+  int64_t queries = 0;
+  int64_t end = 0;
+  for (; end < std::min(count, kMostTogether); ++end) {
+    if (shape.engine_for(tasks[end].queries.count) != ListEngine::tables) break;
+    if (end > 0 && tasks[end].queries == tasks[end - 1].queries) continue;  // another part of the same list
+    if (end > 0 && queries + tasks[end].queries.count > kTablesTogether) break;
+    queries += tasks[end].queries.count;
+  }
+  return end;
+}
+
+void ListScan::run(const ListTask* tasks, int64_t count) {
+  ListQueries lists[kMostTogether];
+  int64_t list_count = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == 0 || tasks[i].queries != tasks[i - 1].queries) lists[list_count++] = tasks[i].queries;
+  }
+  product_ = &product_for(tasks[0]);
+  product_->load_queries(context_.queries, context_.inverse_norms, lists, list_count);
+  int64_t list = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (tasks[i].queries != lists[list]) product_->use_list(++list);
+    scan(tasks[i]);
+  }
+}
+
+void ListScan::scan(const ListTask& task) {
   const ListSegment& segment = *context_.vectors.segments()[task.segment];
   task_ = task;
-  product_ = &product_for(task);
-  product_->load_queries(context_.queries, context_.inverse_norms, task.queries, task.query_count, task.list);
+  const auto [numbers, query_count, list] = task.queries;
   float limits[kHitQueries];
   for (int64_t first = task.first; first < task.end; first += shape_.piece_rows) {
     product_->load_rows(segment.code(first), std::min(shape_.piece_rows, task.end - first));
-    for (int64_t group = 0; group < task.query_count; group += kHitQueries) {
-      const int64_t count = std::min(kHitQueries, task.query_count - group);
+    for (int64_t group = 0; group < query_count; group += kHitQueries) {
+      const int64_t count = std::min(kHitQueries, query_count - group);
       for (int64_t i = 0; i < count; ++i) {
         hits_.counts[i] = 0;
-        limits[i] = limit_of(group + i, context_.thresholds[task.queries[group + i]].load(std::memory_order_relaxed));
+        limits[i] = limit_of(group + i, context_.thresholds[numbers[group + i]].load(std::memory_order_relaxed));
       }
       product_->scan(group, count, limits, hits_);
       for (int64_t i = 0; i < count; ++i) {
@@ -125,7 +155,7 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
     shown = root_ ? root_above(upper) : upper;
   }
 
-  const int64_t of_batch = task_.queries[query];
+  const int64_t of_batch = task_.queries.numbers[query];
   CandidateList& candidates = context_.lists[of_batch];
   const std::lock_guard hold(context_.locks[of_batch]);
   candidates.share_threshold(shown);

@@ -88,12 +88,10 @@ struct ListScanContext {
 
 // Some vectors of a list and some queries that probe it.
 struct ListTask {
-  int64_t list = 0;
   size_t segment = 0;
   int64_t first = 0;  // vectors of the segment
   int64_t end = 0;
-  const uint32_t* queries = nullptr;
-  int64_t query_count = 0;  // up to query_block
+  ListQueries queries;  // up to query_block of the list
 };
 
 // One thread's.
@@ -102,12 +100,16 @@ class ListScan {
   ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
   static int64_t bytes_for(const ListProductShape& shape, const CodeFormat& format);
 
-  void run(const ListTask& task);
+  // Tasks that can be done together: one of them, or as many as tables are filled for.
+  void run(const ListTask* tasks, int64_t count);
+  // How many of the next `count` tasks can.
+  static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
   // Hands the query's list to the user.
   void finish(int64_t query);
 
  private:
   ListProduct& product_for(const ListTask& task);
+  void scan(const ListTask& task);
   // What a query accepts, less its error: that of a value whose key is at the threshold.
   float limit_of(int64_t query, float threshold) const;
   // Puts the hits of one query on its list.

@@ -36,8 +36,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     norms_ = HostArray<float>(rows / shape_.rows_per_panel, "decoded vectors", resources);
   }
 
-  void load_queries(const float* queries, const double*, const uint32_t* numbers, int64_t count,
-                    int64_t list) override {
+  void load_queries(const float* queries, const double*, const ListQueries* lists, int64_t) override {
+    const auto [numbers, count, list] = lists[0];
     list_ = list;
     if (has_differences(tables_.kind())) std::copy_n(tables_.origin(list), cols_, origin_.data());
     const int64_t width = queries_.panel_width();

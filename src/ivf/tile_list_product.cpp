@@ -1,4 +1,4 @@
-// A piece of a list as bf16 tiles for AMX, with bounds from what rounding has taken.
+// A piece of a list as bf16 for matrix units, with bounds from what rounding has taken.
 //
 // Codes of residuals are multiplied as they are: the product is of q - c and r, while the index holds x = c + r rounded
 // to f32. Let a = q - c and r be rounded to a' and r', and |d| <= u (|c| + |r|) be what the rounding of x adds:
@@ -15,7 +15,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
-#include "kernels/lists/list_tiles_amx.hpp"
+#include "kernels/lists/list_tiles.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "kernels/panels/panel_packing.hpp"
 
@@ -27,12 +27,12 @@
 
 namespace kith {
 
-#if defined(KITH_X86)
+#if defined(KITH_X86) || defined(KITH_ARM)
 
 namespace {
 
-static_assert(kHitQueries == kTileRows);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kTileVectors = std::max(kTileRows, kTileQueries);
 
 // What is known of a loaded query.
 struct QueryFacts {
@@ -41,8 +41,11 @@ struct QueryFacts {
   float moved_by;  // how far rounding has moved it
 };
 
-// A root, and what its rounding and that of the sum below it may have lost.
-float norm_of(float squares) { return squares < kLargestSquaredNorm ? std::sqrt(squares) * 1.001f : kInfinity; }
+// A root, and what its rounding and that of the sum below it may have lost: squares below 2^-126 may count as zero.
+float norm_of(float squares, int64_t cols) {
+  const float lost = std::sqrt(static_cast<float>(cols)) * 0x1p-63f * 1.001f;
+  return squares < kLargestSquaredNorm ? std::sqrt(squares) * 1.001f + lost : kInfinity;
+}
 
 class TileListProduct final : public ListProduct {
  public:
@@ -52,15 +55,15 @@ class TileListProduct final : public ListProduct {
         words_(tile_words(cols_)),
         words_of_(ListTables::rounds_words(tables.model()) ? tables.words() : nullptr),
         by_residual_(tables.model().residual && tables.kind() != KeyKind::cosine),
-        queries_(round_up(shape.query_block, kTileRows) * words_, "packed queries", resources),
-        facts_(round_up(shape.query_block, kTileRows), "packed queries", resources),
+        queries_(round_up(shape.query_block, kTileQueries) * words_, "packed queries", resources),
+        facts_(shape.query_block, "packed queries", resources),
         panels_(round_up(shape.piece_rows, kTileRows) * words_, "decoded vectors", resources),
         terms_(round_up(shape.piece_rows, kTileRows), "decoded vectors", resources),
-        rounded_(kTileRows * words_, "decoded vectors", resources),
+        rounded_(kTileVectors * words_, "decoded vectors", resources),
         decoded_(kTileRows * cols_, "decoded vectors", resources) {}
 
-  void load_queries(const float* queries, const double* inverse_norms, const uint32_t* numbers, int64_t count,
-                    int64_t list) override {
+  void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists, int64_t) override {
+    const auto [numbers, count, list] = lists[0];
     list_ = list;
     const bool differences = has_differences(tables_.kind());
     const float* const origin = differences ? tables_.origin(list) : nullptr;
@@ -69,17 +72,21 @@ class TileListProduct final : public ListProduct {
       const double squared = canonical_squared_norm_cpu(tables_.model().centre(list), cols_);
       centre_norm_ = squared < kLargestSquaredNorm ? std::sqrt(squared) * 1.001 : kInfinity;
     }
-    for (int64_t i = 0; i < count; ++i) {
-      const float* query = queries + numbers[i] * cols_;
-      if (tables_.kind() == KeyKind::cosine) {
-        for (int64_t c = 0; c < cols_; ++c) decoded_[c] = static_cast<float>(query[c] * inverse_norms[numbers[i]]);
-        query = decoded_.data();
+    for (int64_t first = 0; first < count; first += kTileQueries) {
+      const int64_t end = std::min(first + kTileQueries, count);
+      for (int64_t i = first; i < end; ++i) {
+        const float* query = queries + numbers[i] * cols_;
+        if (tables_.kind() == KeyKind::cosine) {
+          for (int64_t c = 0; c < cols_; ++c) decoded_[c] = static_cast<float>(query[c] * inverse_norms[numbers[i]]);
+          query = decoded_.data();
+        }
+        const RoundedSums sums = round_to_tile_words(query, origin, differences ? -2.0f : -1.0f, cols_,
+                                                     rounded_.data() + (i - first) * words_);
+        facts_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares, cols_),
+                     norm_of(sums.errors, cols_)};
       }
-      const RoundedSums sums =
-          round_vector_amx(query, origin, differences ? -2.0f : -1.0f, cols_, queries_.data() + i * words_);
-      facts_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares), norm_of(sums.errors)};
+      place_tile_queries(rounded_.data(), end - first, words_, queries_.data() + first * words_);
     }
-    std::fill(queries_.data() + count * words_, queries_.data() + round_up(count, kTileRows) * words_, 0u);
   }
 
   void load_rows(const uint8_t* codes, int64_t count) override {
@@ -92,18 +99,18 @@ class TileListProduct final : public ListProduct {
       const int64_t here = std::min(kTileRows, count - first);
       float* const terms = terms_.data() + first;
       if (words_of_ != nullptr) {
-        gather_words_amx(codec.format, {words_of_->rounded.data(), words_of_->squares.data()},
-                         codes + first * code_bytes, here, words_, rounded_.data(), terms);
+        gather_tile_words(codec.format, {words_of_->rounded.data(), words_of_->squares.data()},
+                          codes + first * code_bytes, here, words_, rounded_.data(), terms);
       } else {
         round_rows(codec, codes + first * code_bytes, here, terms, &most_error);
       }
       for (int64_t i = 0; i < here; ++i) most = terms[i] <= most ? most : terms[i];  // a NaN stays
       if (!has_differences(tables_.kind())) std::fill_n(terms, here, 0.0f);
       std::fill(terms + here, terms + kTileRows, 0.0f);
-      place_panel_amx(rounded_.data(), here, words_, panels_.data() + first * words_);
+      place_tile_rows(rounded_.data(), here, words_, panels_.data() + first * words_);
     }
-    norm_ = norm_of(most);
-    moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error);
+    norm_ = norm_of(most, cols_);
+    moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error, cols_);
   }
 
   float offset(int64_t query) const override { return facts_[query].offset; }
@@ -117,6 +124,9 @@ class TileListProduct final : public ListProduct {
     const double scale = differences ? 2 : 1;
     const double sums = (static_cast<double>(cols_) / 4 + 16) * kUnitRoundoff;  // of squares added up in lanes
     double error = tile_product_bound(differences, a, cols_, 0.0).at(norm_);
+    if (has_segments(cols_)) {  // which these tiles have not
+      error += 1.03 * product_error(cols_ + 2) * (differences ? (a + r) * (a + r) : a * r);
+    }
     error += scale * (facts.moved_by * r + (a + facts.moved_by) * moved_by_);
     if (differences) error += sums * (a * a + r * r);
     if (by_residual_) {
@@ -127,9 +137,9 @@ class TileListProduct final : public ListProduct {
   }
 
   void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) override {
-    alignas(64) float all[kTileRows] = {};
+    alignas(64) float all[kHitQueries] = {};
     for (int64_t i = 0; i < count; ++i) all[i] = limits[i] + error(first + i);
-    scan_tiles_amx({queries_.data() + first * words_, count, panels_.data(), terms_.data(), rows_, cols_, all}, hits);
+    scan_list_tiles({queries_.data() + first * words_, count, panels_.data(), terms_.data(), rows_, cols_, all}, hits);
   }
 
  private:
@@ -160,7 +170,7 @@ class TileListProduct final : public ListProduct {
         const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(vector, cols_));
         for (int64_t c = 0; c < cols_; ++c) vector[c] = static_cast<float>(vector[c] * inverse);
       }
-      const RoundedSums sums = round_vector_amx(vector, origin, 1.0f, cols_, rounded_.data() + i * words_);
+      const RoundedSums sums = round_to_tile_words(vector, origin, 1.0f, cols_, rounded_.data() + i * words_);
       terms[i] = sums.squares;
       *most_error = sums.errors <= *most_error ? *most_error : sums.errors;
     }
@@ -175,7 +185,7 @@ class TileListProduct final : public ListProduct {
   HostArray<QueryFacts> facts_;
   HostArray<uint32_t> panels_;
   HostArray<float> terms_;
-  HostArray<uint32_t> rounded_;  // a panel's vectors, one by one
+  HostArray<uint32_t> rounded_;  // a panel's rows or queries, one by one
   HostArray<float> decoded_;
   int64_t list_ = 0;
   int64_t rows_ = 0;
@@ -192,9 +202,9 @@ std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, co
 }
 
 int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols) {
-  const int64_t queries = round_up(shape.query_block, kTileRows);
+  const int64_t queries = round_up(shape.query_block, kTileQueries);
   const int64_t rows = round_up(shape.piece_rows, kTileRows);
-  return array_bytes<uint32_t>((queries + rows + kTileRows) * tile_words(cols)) +
+  return array_bytes<uint32_t>((queries + rows + kTileVectors) * tile_words(cols)) +
          array_bytes<float>(4 * queries + rows + kTileRows * cols);
 }
 

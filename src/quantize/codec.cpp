@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
@@ -32,22 +34,34 @@ Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, Me
 
 }  // namespace
 
-std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values) {
-  return std::make_shared<const Codec>(format, std::move(values));
+std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values,
+                                               const Resources& resources) {
+  return std::make_shared<const Codec>(format, std::move(values), resources);
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
                                           const Resources& resources) {
   const DefaultFloatMode mode;
   const CodeFormat format = spec.format_for(rows.info().cols);
+  const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
+  const auto values = [&]() -> std::vector<float> {
+    switch (format.kind) {
+      case CodeKind::stored: return {};
+      case CodeKind::scalar: return train_scalar(rows, resources);
+      default: return train_product(format, rows, seed, resources);
+    }
+  };
+  return naming_host_limit(needed, resources, [&] { return from_parts(format, values(), resources); });
+}
+
+int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads) {
+  const CodeFormat format = spec.format_for(rows.cols);
+  const int64_t made = CodecTables::bytes_for(format);
   switch (format.kind) {
-    case CodeKind::stored: return from_parts(format, {});
-    case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources));
-    default: break;
+    case CodeKind::stored: return made;
+    case CodeKind::scalar: return std::max(made, scalar_training_bytes(rows, threads));
+    default: return std::max(made, product_training_bytes(format, rows, threads));
   }
-  const auto needed = [&] { return product_training_bytes(format, rows.info(), resources.threads()); };
-  return from_parts(format,
-                    naming_host_limit(needed, resources, [&] { return train_product(format, rows, seed, resources); }));
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
@@ -92,6 +106,15 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   dispatch(
       device, [&] { decode_cpu(tables_, codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
+}
+
+bool same_code(const Codec& a, const Codec& b) {
+  const CodeFormat& x = a.format();
+  const CodeFormat& y = b.format();
+  if (x.kind != y.kind || x.cols != y.cols) return false;
+  if (x.kind == CodeKind::stored) return x.dtype == y.dtype;
+  const bool same_parts = x.kind != CodeKind::product || x.parts == y.parts;
+  return x.bits == y.bits && same_parts && a.values() == b.values();
 }
 
 }  // namespace kith

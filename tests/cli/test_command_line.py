@@ -7,7 +7,7 @@ import pytest
 
 from matrix_files import write_matrix
 
-COMMANDS = ["info", "knn", "convert", "eval", "train", "encode", "decode"]
+COMMANDS = ["info", "head", "knn", "convert", "eval", "train", "encode", "decode"]
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,32 @@ def test_help_of_a_command(kith, command):
     assert "--json" in text
 
 
+def commands_of(kith, *path):
+    """Every command, those under others too."""
+    text = kith.ok(*path, "--help").out
+    if "Subcommands:" not in text:
+        yield path
+        return
+    for name in re.findall(r"^  ([a-z]+) ", text.split("Subcommands:")[1].split("\n\n")[0], re.MULTILINE):
+        yield from commands_of(kith, *path, name)
+
+
+def test_every_help_ends_with_an_example(kith):
+    commands = list(commands_of(kith))
+    assert ("index", "build") in commands and ("knn",) in commands
+    for command in [(), ("index",), *commands]:
+        *_, title, line = kith.ok(*command, "--help").out.strip().splitlines()
+        assert title == "Example:" and line.startswith("  kith " + " ".join(command)), command
+
+
+def test_examples_have_options_that_there_are(kith):
+    for command in commands_of(kith):
+        text = kith.ok(*command, "--help").out
+        options, example = text.split("|")[0].split("Example:")
+        for option in re.findall(r" (--?[a-z-]+)", example):
+            assert re.search(rf"^  (-\w,)?{option}\b", options, re.MULTILINE), (command, option)
+
+
 def test_help_shows_defaults(kith):
     text = kith.ok("knn", "--help").out
     for default in ("-k N=10", "--metric NAME=l2", "--device NAME=auto", "--threads N=0"):
@@ -50,9 +76,13 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "unknown command 'frobnicate'; known are: info, knn, range, kmeans, convert, eval, index, graph, train, encode, decode"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, head, knn, range, kmeans, convert, eval, index, graph, train, encode, decode, completion, manual"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
-        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidean"], "it is called l2 here"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "L2"], "FAISS's L2 is sqeuclidean"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidian"], "did you mean euclidean?"),
+        (["knn", "--bases", "b.fbin", "--queries", "q.fbin"], "no option --bases; did you mean --base? See kith knn --help"),
+        (["index", "search", "--index", "i.kith", "--query=q.fbin"], "kith index search has no option --query; did you mean --queries?"),
+        (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--nprobe", "3"], "kith knn has no option --nprobe; see kith knn"),
         (["range", "--base", "b", "--queries", "q", "--radius", "1e9999", "--out-ids", "i"], "1e9999 is beyond what"),
         (["knn", "--queries", "q.fbin"], "--base is required; see kith knn --help"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "-k", "ten"], "ten"),

@@ -95,6 +95,20 @@ def test_several_files(kith, tmp_path):
     assert kith.ok("info", a, b, "--quiet").out == ""
 
 
+def test_a_file_that_is_missing_does_not_hide_the_others(kith, tmp_path):
+    a = write_matrix(tmp_path / "a.fbin", np.zeros((5, 3)))
+    b = write_matrix(tmp_path / "b.ibin", np.zeros((2, 9)))
+    names = (a, tmp_path / "missing.fbin", b, tmp_path / "c.txt")
+    done = kith("info", *names)
+    assert done.code == 3 and [line.split(":")[0] for line in done.out.splitlines()] == [str(a), str(b)]
+    assert done.err.count("kith: ") == 2 and "missing.fbin" in done.err and "c.txt" in done.err
+    done = kith("info", *names, "--json")
+    files = done.json["result"]["files"]
+    assert done.code == 3 and [file["path"] for file in files] == list(map(str, names))
+    assert files[0]["rows"] == 5 and files[2]["cols"] == 9 and "error" not in files[0]
+    assert files[1]["error"]["type"] == "IoError" == done.json["error"]["type"]
+
+
 def test_missing_file(kith, tmp_path):
     error = kith.fails(3, "info", tmp_path / "missing.fbin")
     assert "missing.fbin" in error and "No such file" in error

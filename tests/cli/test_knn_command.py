@@ -1,6 +1,7 @@
 """kith knn: results against brute force, and every refusal before work begins."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -329,3 +330,18 @@ def test_error_keeps_the_old_output(kith, tmp_path, data):
     )
     assert (tmp_path / "i.ibin").read_bytes() == b"old"
     assert leftovers(tmp_path) == ["bad.fbin", "i.ibin", "in"]
+
+
+def test_a_short_base_is_told_of_once(kith, tmp_path):
+    base = write_matrix(tmp_path / "b.fbin", np.zeros((3, 2)))
+    queries = write_matrix(tmp_path / "q.fbin", np.zeros((7, 2)))
+    arguments = ("knn", "--base", base, "--queries", queries, "-k", 5, "--out-ids", tmp_path / "i.npy")
+    said = "k = 5, but the base has 3 rows: the rest of each result is id -1; were queries and base swapped?"
+    assert kith.ok(*arguments).out.count(said) == 1
+    assert kith.ok(*arguments, "--json").json["log"] == [said]
+
+
+def test_rates_are_plain_numbers(kith, tmp_path):
+    base = write_matrix(tmp_path / "b.fbin", np.random.default_rng(1).normal(size=(2000, 4)))
+    text = kith.ok("knn", "--base", base, "--queries", base, "-k", 1, "--out-ids", tmp_path / "i.npy").out
+    assert re.search(r" s, \d{1,3}(,\d{3})* queries/s$", text, re.MULTILINE), text

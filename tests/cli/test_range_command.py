@@ -107,3 +107,14 @@ def test_refuses_before_it_works(kith, tmp_path, data):
         3, "range", *arguments, "--radius", 1, "--out-offsets", tmp_path / "o.ibin", "--out-ids", nowhere
     )
     assert leftovers(tmp_path, *known) == []
+
+
+def test_without_self(kith, tmp_path):
+    x = np.array([[0.0], [0.1], [5.0], [0.0]], np.float32)
+    file, other = write_matrix(tmp_path / "x.fbin", x), write_matrix(tmp_path / "y.fbin", x[:2])
+    out = ("--out-offsets", tmp_path / "o.npy", "--out-ids", tmp_path / "i.npy", "--out-distances", tmp_path / "d.npy")
+    kith.ok("range", "--base", file, "--queries", file, "--radius", 0.2, "--without-self", *out)
+    assert np.load(tmp_path / "o.npy").ravel().tolist() == [0, 2, 4, 4, 6]
+    assert np.load(tmp_path / "i.npy").ravel().tolist() == [3, 1, 0, 3, 0, 1]
+    np.testing.assert_allclose(np.load(tmp_path / "d.npy").ravel(), [0, 0.1, 0.1, 0.1, 0, 0.1], rtol=1e-6)
+    assert "--without-self" in kith.fails(2, "range", "--base", file, "--queries", other, "--radius", 1, "--without-self", *out)

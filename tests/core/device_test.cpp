@@ -49,7 +49,8 @@ TEST(CpuTarget, ATargetHasItsExtensionsAndNoOthers) {
     const CpuExtensions extensions = cpu_extensions();
     EXPECT_EQ(extensions.amx, name == "AMX") << name;
     EXPECT_EQ(extensions.vnni, name == "AMX" || name == "VNNI") << name;
-    EXPECT_EQ(extensions.dotprod, name == "DOTPROD") << name;
+    EXPECT_EQ(extensions.mmla, name == "MMLA") << name;
+    EXPECT_EQ(extensions.dotprod, name == "MMLA" || name == "DOTPROD") << name;
   }
   force_cpu_target("");
   EXPECT_EQ(cpu_targets().front(), cpu_target_name());

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace kith {
 namespace {
 
@@ -23,13 +25,39 @@ TEST(Metric, NamesGoBothWays) {
   }
 }
 
-TEST(Metric, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+TEST(Metric, NamesOfOtherLibraries) {
+  EXPECT_EQ(parse_metric("euclidean"), Metric::l2);
+  EXPECT_EQ(parse_metric("manhattan"), Metric::l1);
+  EXPECT_EQ(parse_metric("cityblock"), Metric::l1);
+  EXPECT_EQ(parse_metric("chebyshev"), Metric::linf);
+  EXPECT_EQ(parse_metric("ip"), Metric::inner_product);
+  EXPECT_EQ(parse_metric("dot"), Metric::inner_product);
+  EXPECT_EQ(parse_metric("l2sq"), Metric::sqeuclidean);
+}
+
+std::string refusal(const char* name) {
   try {
-    parse_metric("euclid");
-    FAIL();
+    parse_metric(name);
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("'euclid'"), testing::HasSubstr("sqeuclidean")));
+    return error.what();
   }
+  return "";
+}
+
+TEST(Metric, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+  EXPECT_THAT(refusal("euclid"), testing::AllOf(testing::HasSubstr("'euclid'"), testing::HasSubstr("sqeuclidean")));
+}
+
+TEST(Metric, FaissesNameForTheSquareIsNotTakenForTheRoot) {
+  EXPECT_THAT(refusal("L2"), testing::HasSubstr("FAISS's L2 is sqeuclidean"));
+}
+
+TEST(Metric, ASlipIsAnsweredWithWhatWasMeant) {
+  EXPECT_THAT(refusal("euclidian"), testing::HasSubstr("did you mean euclidean?"));
+  EXPECT_THAT(refusal("cosin"), testing::HasSubstr("did you mean cosine?"));
+  EXPECT_THAT(refusal("innerproduct"), testing::HasSubstr("did you mean inner_product?"));
+  EXPECT_THAT(refusal("l3"), testing::Not(testing::HasSubstr("did you mean")));
+  EXPECT_THAT(refusal(""), testing::Not(testing::HasSubstr("did you mean")));
 }
 
 }  // namespace

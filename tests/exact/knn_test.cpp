@@ -431,5 +431,19 @@ TEST(Knn, CallsAtTheSameTimeShareOneLimit) {
   EXPECT_EQ(resources.host_memory()->used(), 0);
 }
 
+TEST(Knn, ABaseOfFewerThanKRowsIsWarnedOfOnce) {
+  const float base[] = {0, 1, 2};
+  const float queries[] = {0, 1, 2, 3};
+  std::vector<std::string> warnings;
+  const Resources resources = Resources().with_log([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warnings.emplace_back(text);
+  });
+  knn({queries, 4, 1}, {base, 3, 1}, {.k = 3}, resources);
+  EXPECT_THAT(warnings, testing::IsEmpty());
+  knn({queries, 4, 1}, {base, 3, 1}, {.k = 4}, resources);
+  EXPECT_THAT(warnings, testing::ElementsAre(testing::AllOf(testing::HasSubstr("k = 4, but the base has 3 rows"),
+                                                            testing::HasSubstr("swapped"))));
+}
+
 }  // namespace
 }  // namespace kith

@@ -1,8 +1,9 @@
 #include "core/half.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
-#include "kernels/lists/list_tiles_amx.hpp"
+#include "kernels/lists/list_tiles.hpp"
 #include "kernels/lists/rank_value.hpp"
 #include "kernels/panels/instruction_family.hpp"
 #include "reference/data.hpp"
@@ -121,10 +122,13 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           }
         }
         std::vector<float> tables(static_cast<size_t>(parts * words));
-        fill_code_tables(given.format, {columns.data(), nullptr}, query.row(0), -1.0f, tables.data());
+        std::vector<float> twice(2 * tables.size());
+        const float* const asked[3] = {query.row(0), query.row(0) + 0, query.row(0)};
+        float* const filled[3] = {twice.data(), twice.data() + tables.size(), tables.data()};
+        fill_code_tables(given.format, {columns.data(), nullptr}, asked, 3, -1.0f, filled);
         std::vector<float> values(kCount);
         sum_code_tables(given.format, tables.data(), given.codes.row(0), kCount, values.data());
-        std::vector<uint8_t> bytes(tables.size());
+        std::vector<uint8_t> bytes(static_cast<size_t>(screen_table_bytes(given.format)), 0);
         const ByteTables rounded = round_code_tables(given.format, tables.data(), bytes.data());
         ASSERT_GT(rounded.step, 0);
         std::vector<uint32_t> within;
@@ -146,14 +150,29 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           EXPECT_GE(rounded.least + (steps + static_cast<double>(parts) * 1.01) * rounded.step, exact);
           if (steps <= most) within.push_back(static_cast<uint32_t>(i));
         }
-#if defined(KITH_X86)
-        if (!cpu_extensions().vbmi || bits != 8) continue;
-        std::vector<uint32_t> found(kCount + 64);
-        found.resize(static_cast<size_t>(
-            screen_codes_vbmi(given.format, bytes.data(), given.codes.row(0), kCount, most, found.data())));
-        std::sort(found.begin(), found.end());
-        EXPECT_EQ(found, within) << parts << " parts";
-#endif
+        if (!has_code_screen(given.format, cpu_extensions())) continue;
+        constexpr int kQueries = 7;  // as many as four together, two, and one
+        std::vector<std::vector<uint32_t>> found(kQueries, std::vector<uint32_t>(kCount + 64));
+        ScreenQuery queries[kQueries];
+        for (int q = 0; q < kQueries; ++q) {
+          const auto others = static_cast<uint16_t>(q * 8192 % 65536);
+          queries[q] = {bytes.data(), q % 2 == 0 ? most : others, found[static_cast<size_t>(q)].data(), 0};
+        }
+        screen_codes(given.format, given.codes.row(0), kCount, queries, kQueries);
+        for (int q = 0; q < kQueries; q += 2) {
+          std::vector<uint32_t>& rows = found[static_cast<size_t>(q)];
+          rows.resize(static_cast<size_t>(queries[q].found));
+          std::sort(rows.begin(), rows.end());
+          EXPECT_EQ(rows, within) << parts << " parts, query " << q;
+        }
+        if (!has_code_sums(given.format)) continue;
+        std::vector<uint16_t> sums(kCount + kColumnVectors);
+        sum_codes(given.format, given.codes.row(0), kCount, bytes.data(), sums.data());
+        std::vector<uint32_t> below;
+        for (uint32_t i = 0; i < kCount; ++i) {
+          if (sums[i] <= most) below.push_back(i);
+        }
+        EXPECT_EQ(below, within) << parts << " parts";
       }
     }
   }
@@ -170,7 +189,7 @@ TEST(ListKernels, TablesThatAreEqualOrNotFiniteHaveNoBytes) {
   EXPECT_EQ(round_code_tables(format, tables.data(), bytes.data()).step, 0);
 }
 
-#if defined(KITH_X86)
+#if defined(KITH_X86) || defined(KITH_ARM)
 
 float rounded(float value) {
   const uint32_t bits = bits_of_float(value);
@@ -178,7 +197,7 @@ float rounded(float value) {
 }
 
 TEST(ListKernels, TilesMultiplyWhatWasRounded) {
-  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  if (!has_list_tiles(cpu_extensions())) GTEST_SKIP() << "this processor has no tiles";
   for (const int64_t cols : {1, 12, 31, 32, 64, 100, 130}) {
     for (const int64_t count : {1, 16, 17, 32}) {  // queries
       constexpr int64_t kRows = 75;
@@ -186,10 +205,11 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
       const auto rows = make_floats(Shape::gaussian, kRows, cols, 8);
       const auto origin = make_floats(Shape::gaussian, 1, cols, 9);
       const int64_t words = tile_words(cols);
-      std::vector<uint32_t> packed(static_cast<size_t>(kTileRows * words), 0u);
+      std::vector<uint32_t> rounded_queries(static_cast<size_t>(kHitQueries * words), 0u);
+      std::vector<uint32_t> packed(rounded_queries.size());
       for (int64_t q = 0; q < count; ++q) {
         const RoundedSums sums =
-            round_vector_amx(queries.row(q), origin.row(0), -2.0f, cols, packed.data() + q * words);
+            round_to_tile_words(queries.row(q), origin.row(0), -2.0f, cols, rounded_queries.data() + q * words);
         double squares = 0;
         double errors = 0;
         for (int64_t c = 0; c < cols; ++c) {
@@ -200,26 +220,31 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
         EXPECT_NEAR(sums.squares, squares, 1e-5 * squares);
         EXPECT_NEAR(sums.errors, errors, 1e-5 * errors);
       }
-      std::vector<uint32_t> panels(static_cast<size_t>(3 * kTileRows * words));
+      for (int64_t first = 0; first < count; first += kTileQueries) {
+        place_tile_queries(rounded_queries.data() + first * words, std::min(kTileQueries, count - first), words,
+                           packed.data() + first * words);
+      }
+      constexpr int64_t kPlaces = (kRows + kTileRows - 1) / kTileRows * kTileRows;
+      std::vector<uint32_t> panels(static_cast<size_t>(kPlaces * words));
       std::vector<uint32_t> vectors(static_cast<size_t>(kTileRows * words));
-      std::vector<float> terms(3 * kTileRows, 0.0f);
+      std::vector<float> terms(kPlaces, 0.0f);
       for (int64_t first = 0; first < kRows; first += kTileRows) {
         const int64_t here = std::min(kTileRows, kRows - first);
         for (int64_t i = 0; i < here; ++i) {
-          round_vector_amx(rows.row(first + i), nullptr, 1.0f, cols, vectors.data() + i * words);
+          round_to_tile_words(rows.row(first + i), nullptr, 1.0f, cols, vectors.data() + i * words);
           terms[static_cast<size_t>(first + i)] = static_cast<float>(first + i);
         }
-        place_panel_amx(vectors.data(), here, words, panels.data() + first * words);
+        place_tile_rows(vectors.data(), here, words, panels.data() + first * words);
       }
-      std::vector<float> limits(kTileRows, 30.0f);
+      std::vector<float> limits(kHitQueries, 30.0f);
       limits[0] = std::numeric_limits<float>::infinity();
       ListHits hits;
       hits.stride = ListHits::stride_for(kRows);
-      std::vector<float> values(static_cast<size_t>(kTileRows * hits.stride));
+      std::vector<float> values(static_cast<size_t>(kHitQueries * hits.stride));
       std::vector<uint32_t> numbers(values.size());
       hits.values = values.data();
       hits.rows = numbers.data();
-      scan_tiles_amx({packed.data(), count, panels.data(), terms.data(), kRows, cols, limits.data()}, hits);
+      scan_list_tiles({packed.data(), count, panels.data(), terms.data(), kRows, cols, limits.data()}, hits);
       for (int64_t q = 0; q < count; ++q) {
         int64_t at = 0;
         for (int64_t i = 0; i < kRows; ++i) {
@@ -247,7 +272,7 @@ TEST(ListKernels, TilesMultiplyWhatWasRounded) {
 }
 
 TEST(ListKernels, TilesGatherRoundedCodewords) {
-  if (!cpu_extensions().amx) GTEST_SKIP() << "this processor has no tiles";
+  if (!has_list_tiles(cpu_extensions())) GTEST_SKIP() << "this processor has no tiles";
   for (const int64_t width : {1, 2, 3, 4, 8, 16}) {
     for (const int bits : {4, 7, 8}) {
       constexpr int64_t kCount = 20;
@@ -266,8 +291,8 @@ TEST(ListKernels, TilesGatherRoundedCodewords) {
       const int64_t units = tile_words(given.format.cols);
       std::vector<uint32_t> vectors(static_cast<size_t>(kCount * units));
       std::vector<float> sums(kCount);
-      gather_words_amx(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units, vectors.data(),
-                       sums.data());
+      gather_tile_words(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units,
+                        vectors.data(), sums.data());
       for (int64_t i = 0; i < kCount; ++i) {
         const auto* const values = reinterpret_cast<const uint16_t*>(vectors.data() + i * units);
         double sum = 0;

@@ -317,7 +317,8 @@ def test_any_layout_is_written(make, tmp_path, vectors):
 
 
 def test_results_are_written_and_read(tmp_path, vectors):
-    found = kith.knn(vectors(5, 3), vectors(8, 3), k=10)
+    with pytest.warns(RuntimeWarning, match="8 rows"):
+        found = kith.knn(vectors(5, 3), vectors(8, 3), k=10)  # with ids of -1
     kith.write_vectors(tmp_path / "i.ibin", found.ids)
     kith.write_vectors(tmp_path / "d.fbin", found.distances)
     assert (kith.read_vectors(tmp_path / "i.ibin") == found.ids).all()

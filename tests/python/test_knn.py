@@ -21,11 +21,47 @@ def test_exact(metric, query_dtype, base_dtype, vectors_for, check_exact):
     check_exact(kith.knn(queries, base, k=7, metric=metric), queries, base, 7, metric)
 
 
+@pytest.mark.filterwarnings("ignore:k = 9, but the base has 5 rows")
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("rows, cols, queries, k", [(1, 1, 1, 1), (5, 3, 2, 9), (300, 130, 1, 300), (1000, 2, 65, 33)])
 def test_shapes(metric, rows, cols, queries, k, vectors_for, check_exact):
     q, base = vectors_for(metric, queries, cols), vectors_for(metric, rows, cols)
     check_exact(kith.knn(q, base, k, metric), q, base, k, metric)
+
+
+def test_names_of_other_libraries(vectors):
+    x, q = vectors(50, 6), vectors(4, 6)
+    for name, own in {"euclidean": "l2", "manhattan": "l1", "cityblock": "l1", "chebyshev": "linf", "ip": "inner_product",
+                      "dot": "inner_product", "l2sq": "sqeuclidean"}.items():
+        index, same = kith.Index(metric=name), kith.knn(q, x, k=3, metric=own)
+        index.add(x)
+        assert index.metric == own and kith.knn_graph(x, metric=name).metric == own
+        for found in (kith.knn(q, x, k=3, metric=name), index.search(q, k=3)):
+            assert (found.ids == same.ids).all() and (found.distances == same.distances).all()
+    wide = x.astype(np.float64) + 1e6  # from which an offset is subtracted, by the metric's own name
+    assert (kith.knn(wide[:4], wide, k=3, metric="euclidean").ids == kith.knn(wide[:4], wide, k=3).ids).all()
+
+
+@pytest.mark.parametrize(
+    "name, says", [("L2", "FAISS's L2 is sqeuclidean"), ("euclidian", "did you mean euclidean?"), ("angular", "cosine")]
+)
+def test_names_that_are_refused(name, says, vectors):
+    for call in (lambda: kith.knn(vectors(2, 3), vectors(9, 3), metric=name), lambda: kith.Index(metric=name),
+                 lambda: kith.range_search(vectors(2, 3), vectors(9, 3), 1.0, metric=name),
+                 lambda: kith.pairwise_distances(vectors(2, 3), metric=name)):
+        with pytest.raises(ValueError, match=says):
+            call()
+
+
+def test_a_short_base_gets_one_warning(vectors):
+    base, queries = vectors(30, 4), vectors(5, 4)
+    index = kith.Index()
+    index.add(queries)
+    for search in (lambda: kith.knn(base, queries, k=10), lambda: index.search(base, k=10)):
+        with pytest.warns(RuntimeWarning, match="k = 10, but the base has 5 rows.*swapped") as caught:
+            search()
+        assert len(caught) == 1 and caught[0].filename == __file__
+    kith.knn(queries, base, k=30)  # just enough
 
 
 def test_result_is_a_named_tuple(vectors):

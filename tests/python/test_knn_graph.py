@@ -84,7 +84,7 @@ def test_inner_product_is_no_distance(vectors):
 
 
 def test_a_graph_of_your_own():
-    with pytest.raises(ValueError, match="metric is 'foo'"):
+    with pytest.raises(ValueError, match="unknown metric 'foo'"):
         kith.KnnGraph([[1], [0]], [[2.0], [2.0]], metric="foo")
     graph = kith.KnnGraph([[1], [0]], [[2.0], [2.0]], metric="l1")
     assert graph.to_umap()[0].tolist() == [[0, 1], [1, 0]]

@@ -137,3 +137,68 @@ def test_refused(vectors):
         kith.range_search(base[:, :3], base, 1.0)
     with pytest.raises(TypeError, match="check_finite"):
         kith.range_search(base, base, 1.0, check_finite=1)
+
+
+def test_by_query(vectors):
+    x, q = vectors(60, 4), vectors(7, 4)
+    found = kith.range_search(q, x, radius=2.0)
+    parts = list(found.by_query())
+    assert len(parts) == 7 and all(isinstance(part, kith.Neighbors) for part in parts)
+    assert np.concatenate([part.ids for part in parts]).tolist() == found.ids.tolist()
+    assert all(np.shares_memory(part.distances, found.distances) for part in parts if part.ids.size)
+    assert [part.ids.size for part in parts] == np.diff(found.offsets).tolist()
+    assert list(kith.range_search(np.zeros((0, 4), np.float32), x, radius=1.0).by_query()) == []
+
+
+def test_to_csr(vectors):
+    pytest.importorskip("scipy")
+    x, q = vectors(60, 4), vectors(7, 4)
+    found = kith.range_search(q, x, radius=2.0)
+    matrix = found.to_csr(columns=60)
+    assert matrix.shape == (7, 60) and matrix.nnz == found.ids.size and matrix.has_sorted_indices
+    for query, (ids, distances) in enumerate(found.by_query()):
+        assert (matrix.toarray()[query, ids] == distances).all()
+    same = kith.range_search(x, x, radius=2.0)
+    assert same.to_csr().shape == (60, 60) and (same.to_csr() != same.to_csr().T).nnz == 0
+    assert found.to_csr().shape == (7, max(7, found.ids.max() + 1))
+    with pytest.raises(ValueError, match="columns is 3, but the id"):
+        found.to_csr(columns=3)
+
+
+@pytest.mark.parametrize("metric, radius", [("l2", 1.5), ("cosine", 0.2), ("inner_product", 1.0)])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_without_self(metric, radius, filtered, vectors, rng, tmp_path):
+    x = vectors(200, 4)
+    x[50:60] = x[40:50]  # duplicates are found
+    keep = rng.random(200) < 0.5 if filtered else None
+    whole = kith.range_search(x, x, radius, metric, filter=keep)
+    owners = np.repeat(np.arange(200), np.diff(whole.offsets))
+    others = whole.ids != owners
+    found = kith.range_search(x, x, radius, metric, filter=keep, without_self=True)
+    assert (found.ids == whole.ids[others]).all() and (found.distances == whole.distances[others]).all()
+    assert np.diff(found.offsets).tolist() == np.bincount(owners[others], minlength=200).tolist()
+    kith.write_vectors(tmp_path / "x.fbin", x)
+    path = tmp_path / "x.fbin"
+    from_file = kith.range_search(path, path, radius, metric, filter=keep, without_self=True)
+    for a, b in zip(found, from_file):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_without_self_wants_the_same_rows(vectors):
+    with pytest.raises(ValueError, match="3 queries and 5 rows"):
+        kith.range_search(vectors(3, 2), vectors(5, 2), 1.0, without_self=True)
+    with pytest.raises(TypeError, match="without_self"):
+        kith.range_search(vectors(3, 2), vectors(3, 2), 1.0, without_self=1)
+
+
+def test_without_self_in_other_libraries(vectors):
+    """As libraries compute it whose arrays lie in a GPU's memory; numpy stands for cupy and jax."""
+    from kith._libraries import Torch, _without_self
+
+    x = vectors(50, 3)
+    whole, wanted = kith.range_search(x, x, 1.0), kith.range_search(x, x, 1.0, without_self=True)
+    for a, b in zip(_without_self(np, *whole), wanted):
+        assert a.tolist() == b.tolist()
+    torch = pytest.importorskip("torch")
+    for a, b in zip(Torch().without_self(*map(torch.from_numpy, whole)), wanted):
+        assert a.tolist() == b.tolist()

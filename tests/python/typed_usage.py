@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import kith
-from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
+from kith.sklearn import KMeans, KNeighborsClassifier, KNeighborsRegressor, KNeighborsTransformer, NearestNeighbors
 
 
 def neighbours_of(queries: npt.NDArray[np.float32], base: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -72,22 +72,26 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
     removed: int = index.remove(found.ids[0])
     index.save(folder / "x.kith")
     again: kith.Index = kith.load(folder / "x.kith", device="cpu").to("auto")
+    again.merge(index, shift_ids=True, progress=False)
+    refined: kith.Neighbors = again.search(base, k=3, refine=2, refine_from=folder / "x.fbin")
     kith.write_faiss(again, folder / "x.faiss")
     info: kith.IndexInfo = kith.read_faiss(folder / "x.faiss").info()
     name: str = again.factory + str(again.dtype)
-    print(kept, one, name, again.trained, info.imbalance, info.parts["lists"])
+    print(kept, one, name, refined.ids, again.trained, info.imbalance, info.parts["lists"])
     return [removed, info.rows, info.lists, info.host_bytes]
 
 
 def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     ids: npt.NDArray[np.int64]
     offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)
-    nearest: np.float32 = distances[offsets[0]]
+    nearest: np.float32 = distances[int(offsets[0])]
     index = kith.Index(metric="linf")
     index.add(base)
     found: kith.RangeNeighbors = index.range_search(base, np.float32(2), filter=[1, 2, 3])
     index.search(base, filter=np.packbits(keep, bitorder="little"))
-    print(nearest, found.offsets[-1])
+    print(nearest, found.offsets[-1], found.to_csr(columns=3), kith.recall(index.search(base), kith.knn(base, base)))
+    for some, _ in kith.range_search(base, base, 1.0, metric="euclidean", without_self=True).by_query():
+        ids = some
     return ids
 
 
@@ -111,6 +115,8 @@ def graph_of(base: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
 def with_scikit_learn(base: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
     distances, ids = NearestNeighbors(n_neighbors=3, metric="manhattan", n_jobs=2).fit(base).kneighbors(base)
     print(distances, ids, KNeighborsTransformer(15, mode="distance").fit_transform(base))
+    labels = KNeighborsClassifier(5, weights="distance").fit(base, ids[:, 0]).predict(base)
+    print(labels, KNeighborsRegressor(5).fit(base, distances[:, 0]).predict(base))
     return KMeans(n_clusters=8, random_state=0).fit_predict(base)
 
 
@@ -129,7 +135,7 @@ def clusters(base: npt.NDArray[np.uint8], folder: Path) -> npt.NDArray[np.int32]
     model = kith.KMeans(16, iterations=5, init="random", seed=np.int64(3), tol=0.0)
     model.fit(base, sample_weight=np.ones(len(base)), threads=2, progress=report).partial_fit(base)
     kith.KMeans(2, init=[[0.0, 1.0], [1.0, 0.0]]).fit(folder / "base.fbin", memory_limit=1 << 20)
-    distances: npt.NDArray[np.float32] = model.transform(base)
+    distances: npt.NDArray[np.float32] = model.transform(base, threads=2)
     inertia: float = model.inertia_ + float(distances[0, 0]) + float(model.objective_history_[-1])
     print(inertia, model.n_iter_ + 1, model.cluster_centers_.shape)
     labels: npt.NDArray[np.int32]
@@ -142,6 +148,12 @@ def on_a_gpu(queries: kith.DeviceArray, index: kith.Index) -> tuple[int, ...]:
     found = index.search(queries, k=3, out=(queries, queries))
     print(queries.dtype, queries.device, kith.knn(queries, queries).ids, found)
     return queries.shape
+
+
+def metric_of(index: kith.Index, graph: kith.KnnGraph, x: npt.NDArray[np.float32]) -> kith.Metric:
+    """What an index or a graph says of its metric can be given to the next."""
+    print(kith.knn(x, x, metric=index.metric), kith.show(x, graph, rows=3, labels=["a", "b"]))
+    return graph.metric
 
 
 def about() -> str:

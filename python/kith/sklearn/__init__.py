@@ -1,24 +1,28 @@
-"""Kith behind scikit-learn's estimators.
+"""scikit-learn-compatible estimators that compute with Kith.
 
-`NearestNeighbors`, `KNeighborsTransformer` and `KMeans` have the methods, parameters and results of those of the same
-name in scikit-learn; distances are float32, searches exact and in threads of their own::
+`NearestNeighbors`, `KNeighborsTransformer`, `KNeighborsClassifier`, `KNeighborsRegressor` and `KMeans` derive from those of
+the same name in scikit-learn and have their methods, parameters and results; distances are float32, searches exact and in
+threads of their own. What Kith does not have (sparse matrices, precomputed distances, other metrics) scikit-learn computes;
+`backend_` says which did::
 
-    from kith.sklearn import KMeans, KNeighborsTransformer, NearestNeighbors
+    from kith.sklearn import KMeans, KNeighborsClassifier, NearestNeighbors
 
     distances, ids = NearestNeighbors(n_neighbors=10, metric="cosine").fit(base).kneighbors(queries)
-    pipeline = make_pipeline(KNeighborsTransformer(n_neighbors=30), TSNE(metric="precomputed", init="random"))
-    labels = KMeans(n_clusters=100, random_state=0).fit_predict(base)
+    labels = KNeighborsClassifier(n_neighbors=5).fit(base, known).predict(queries)
+    clusters = KMeans(n_clusters=100, random_state=0).fit_predict(base)
 
-Needs scikit-learn: ``pip install 'kith[sklearn]'``. ``import kith`` alone does not load it.
+Needs scikit-learn: ``pip install 'kithnn[sklearn]'``. ``import kith`` alone does not load it.
 """
 
 try:
     import sklearn as _sklearn  # type: ignore[import-untyped]  # noqa: F401
 except ImportError:
-    raise ImportError("kith.sklearn needs scikit-learn, which is missing: pip install 'kith[sklearn]'") from None
+    raise ImportError("kith.sklearn needs scikit-learn, which is missing: pip install 'kithnn[sklearn]'") from None
 
+from kith.sklearn._classifier import KNeighborsClassifier
 from kith.sklearn._kmeans import KMeans
 from kith.sklearn._neighbors import NearestNeighbors
+from kith.sklearn._regressor import KNeighborsRegressor
 from kith.sklearn._transformer import KNeighborsTransformer
 
-__all__ = ["KMeans", "KNeighborsTransformer", "NearestNeighbors"]
+__all__ = ["KMeans", "KNeighborsClassifier", "KNeighborsRegressor", "KNeighborsTransformer", "NearestNeighbors"]

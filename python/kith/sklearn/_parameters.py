@@ -14,25 +14,30 @@ DTYPES = (np.float32, np.float16, np.uint8, np.int8)
 # The same where Kith does the narrowing: whatever it does not read as it lies becomes float64 first.
 WIDE_DTYPES = (np.float64, *DTYPES)
 
+# scikit-learn's names of metrics that Kith has.
 _METRICS = {
     "euclidean": "l2",
-    "minkowski": "l2",
     "manhattan": "l1",
     "cityblock": "l1",
     "chebyshev": "linf",
     "infinity": "linf",
 }
-_OWN_METRICS = ("l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming")
+OWN_METRICS = frozenset({"l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming"})
+
+# Minkowski's metric for these p, as scikit-learn names it.
+_BY_POWER = {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}
 
 
-def metric_of(name: Any) -> str:
-    """Kith's name of a metric, given by its own or by scikit-learn's."""
-    if isinstance(name, str) and name in _OWN_METRICS:
-        return name
-    if isinstance(name, str) and name in _METRICS:
-        return _METRICS[name]
-    known = ", ".join([*sorted(_METRICS), *_OWN_METRICS])
-    raise ValueError(f"metric is {name!r}; known are: {known}")
+def effective_metric(name: Any, power: Any) -> Any:
+    """Minkowski's metric by the name that it has for some powers; every other metric as it is."""
+    return _BY_POWER.get(power, name) if isinstance(name, str) and name in ("minkowski", "p") else name
+
+
+def metric_of(name: Any) -> str | None:
+    """Kith's name of a metric of scikit-learn, or one of Kith's own; None for one that Kith lacks."""
+    if not isinstance(name, str):
+        return None
+    return name if name in OWN_METRICS else _METRICS.get(name)
 
 
 def threads_of(n_jobs: Any) -> int:
@@ -53,3 +58,9 @@ def count_of(value: Any, name: str) -> int:
     if count <= 0:
         raise ValueError(f"Expected {name} > 0. Got {count}")
     return count
+
+
+def refuse_device(device: str, why: str) -> None:
+    """ValueError where a GPU is asked for and scikit-learn, which has none, is to do the work."""
+    if device not in ("auto", "cpu"):
+        raise ValueError(f"device is {device!r}, but {why}, which scikit-learn does, on the CPU: use device='auto'")

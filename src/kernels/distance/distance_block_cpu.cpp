@@ -203,6 +203,9 @@ HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t c
       const Doubles value = hn::Set(F64(), queries[q]);
 #pragma GCC unroll 4
       for (int v = 0; v < kTileVectors; ++v) tile[q][v] = step_lanes<kKind>(tile[q][v], value, x[v]);
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and sums have no register left
+#endif
     }
     queries += kQueryWidth;
     rows += kTileRows;

@@ -106,6 +106,40 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
   }
 }
 
+constexpr bool kPrefetches = !HWY_ARCH_ARM_A64;
+#if HWY_ARCH_ARM_A64
+constexpr int64_t kLongRow = 8 * kFloats;
+
+// One row in four sums, which do not wait for each other.
+template <KeyKind kKind, typename T>
+HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, float* values, float* facts) {
+  Vec value[4];
+  Vec fact[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) value[i] = fact[i] = hn::Zero(F32());
+  int64_t at = 0;
+  for (; at + 4 * kFloats <= cols; at += 4 * kFloats) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const int64_t from = at + i * kFloats;
+      accumulate<kKind>(load_floats(query + from), load_floats(row + from), value[i], fact[i]);
+    }
+  }
+  for (; at + kFloats <= cols; at += kFloats) {
+    accumulate<kKind>(load_floats(query + at), load_floats(row + at), value[0], fact[0]);
+  }
+  if (at < cols) {
+    const auto before = hn::FirstN(F32(), static_cast<size_t>(at + kFloats - cols));
+    accumulate<kKind>(load_end(query, cols, before), load_end(row, cols, before), value[1], fact[1]);
+  }
+  const auto join = [](Vec a, Vec b) HWY_ATTR { return kKind == KeyKind::linf ? hn::Max(a, b) : hn::Add(a, b); };
+  *values = join_value<kKind>(join(join(value[0], value[1]), join(value[2], value[3])));
+  if constexpr (has_fact(kKind)) {
+    *facts = hn::GetLane(hn::SumOfLanes(F32(), hn::Add(hn::Add(fact[0], fact[1]), hn::Add(fact[2], fact[3]))));
+  }
+}
+#endif
+
 #if HWY_TARGET != HWY_SCALAR
 constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
 
@@ -171,8 +205,15 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
     }
   }
 #endif
+#if HWY_ARCH_ARM_A64
+  // Row by row is the order that the core's own prefetching follows best, which prefetches in the code disturb: on a
+  // Neoverse V1 a third of the time of four rows side by side.
+  for (; base.cols() >= kLongRow && i < base.rows(); ++i) {
+    scan_long_row<kKind>(query, rows + i * stride, base.cols(), values + i, has_fact(kKind) ? facts + i : nullptr);
+  }
+#endif
   for (; i + 4 <= base.rows(); i += 4) {
-    for (int64_t r = i + kRowsAhead; r < std::min(i + kRowsAhead + 4, base.rows()); ++r) {
+    for (int64_t r = i + kRowsAhead; kPrefetches && r < std::min(i + kRowsAhead + 4, base.rows()); ++r) {
       for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
     }
     scan_group<kKind, 4>(query, rows + i * stride, stride, base.cols(), values + i,

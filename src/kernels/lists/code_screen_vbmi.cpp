@@ -1,7 +1,7 @@
 // 8-bit codes looked up in registers: a table of 256 bytes is four of them, and two permutations by two registers each
 // and a blend look 64 bytes up. Codes lie vector by vector; 16 bytes of 64 vectors are transposed first. Sums of 16
 // bits are of all bytes and of the odd ones, so that adding a part takes no shuffle.
-#include "kernels/lists/code_tables.hpp"
+#include "kernels/lists/code_screen.hpp"
 #include "kernels/panels/instruction_family.hpp"
 
 #if defined(KITH_X86)

@@ -2,12 +2,11 @@
 //
 //   value(code) = sum over the parts of table[part][code of the part]
 //
-// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers (VBMI),
-// tables rounded down to bytes give a lower bound for 64 vectors at a time, and only what stays below a limit is added
-// up.
+// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers
+// (code_screen.hpp), tables rounded down to bytes give a lower bound for many vectors at a time, and only what stays
+// below a limit is added up.
 //
-// Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions a vector; with bytes in registers
-// about 20 instructions for 64 vectors and a part.
+// Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions a vector.
 #pragma once
 
 #include "kernels/codes/code_format.hpp"
@@ -22,9 +21,11 @@ struct CodewordColumns {
   const float* squares = nullptr;  // of each codeword; null where they are not part of the value
 };
 
-// tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits.
-void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* query, float factor,
-                      float* tables);
+// Of each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take longer
+// to load than to multiply: they are loaded once for so many queries.
+inline constexpr int64_t kTablesTogether = 4;
+void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* const* queries,
+                      int64_t query_count, float factor, float* const* tables);
 
 // The values of `count` codes.
 void sum_code_tables(const CodeFormat& format, const float* tables, const uint8_t* codes, int64_t count, float* values);
@@ -37,9 +38,5 @@ struct ByteTables {
 };
 inline constexpr int64_t kMostByteParts = 256;  // sums of so many bytes fit 16 bits
 ByteTables round_code_tables(const CodeFormat& format, const float* tables, uint8_t* bytes);
-
-// Rows whose bytes add up to `most` or less, in any order; up to 64 more places are written. Returns how many.
-int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
-                          uint16_t most, uint32_t* rows);
 
 }  // namespace kith

@@ -14,6 +14,8 @@ struct ListHits {
   float* values = nullptr;
   uint32_t* rows = nullptr;
   int64_t stride = 0;
+  // Where above 0: a row that so many others of the piece are sure to precede need not be told.
+  int64_t enough = 0;
   int64_t counts[kHitQueries] = {};
 
   static constexpr int64_t stride_for(int64_t rows) { return rows + 64; }

@@ -1,16 +1,11 @@
-#include "kernels/lists/list_tiles_amx.hpp"
-
+// Products of lists on AMX's tiles (list_tiles.hpp).
 #include "kernels/panels/instruction_family.hpp"
-#include "kernels/panels/panel_format.hpp"
-
-namespace kith {
-
-int64_t tile_words(int64_t cols) { return units_per_part(PanelFormat::bf16, cols); }
-
-}  // namespace kith
 
 #if defined(KITH_X86)
 
+#include "kernels/lists/gather_words-inl.hpp"
+#include "kernels/lists/list_tiles.hpp"
+#include "kernels/panels/panel_format.hpp"
 #include "kernels/panels/tile_setup_amx.hpp"
 
 #include <immintrin.h>
@@ -68,20 +63,12 @@ KITH_FOR_AMX inline void transpose_words(const uint32_t* from, int64_t stride, i
   if (words > 3) _mm512_storeu_si512(to + 3 * kTileRows, _mm512_unpackhi_epi64(high01, high23));
 }
 
-template <int64_t kBytes>
-void copy_words(const CodeFormat& format, const uint16_t* values, const uint8_t* code, uint8_t* out) {
-  const int64_t table = format.codewords() * kBytes;
-  const auto* from = reinterpret_cast<const uint8_t*>(values);
-  for (int64_t p = 0; p < format.parts; ++p, from += table, out += kBytes) {
-    const int64_t word = format.bits == 8 ? code[p] : sub_code(code, p, format.bits);
-    std::memcpy(out, from + word * kBytes, kBytes);
-  }
-}
-
 }  // namespace
 
-KITH_FOR_AMX RoundedSums round_vector_amx(const float* vector, const float* origin, float scale, int64_t cols,
-                                          uint32_t* words) {
+int64_t tile_words(int64_t cols) { return units_per_part(PanelFormat::bf16, cols); }
+
+KITH_FOR_AMX RoundedSums round_to_tile_words(const float* vector, const float* origin, float scale, int64_t cols,
+                                             uint32_t* words) {
   const int64_t all = tile_words(cols);
   // The upper halves of 32 lanes, in order.
   alignas(64) uint16_t upper[32];
@@ -110,7 +97,7 @@ KITH_FOR_AMX RoundedSums round_vector_amx(const float* vector, const float* orig
   return {_mm512_reduce_add_ps(squares), _mm512_reduce_add_ps(errors)};
 }
 
-KITH_FOR_AMX void place_panel_amx(const uint32_t* vectors, int64_t count, int64_t words, uint32_t* panel) {
+KITH_FOR_AMX void place_tile_rows(const uint32_t* vectors, int64_t count, int64_t words, uint32_t* panel) {
   for (int half = 0; half < 2; ++half) {
     const uint32_t* const from = vectors + half * kLanes * words;
     const int64_t here = count - half * kLanes;
@@ -125,41 +112,17 @@ KITH_FOR_AMX void place_panel_amx(const uint32_t* vectors, int64_t count, int64_
   }
 }
 
-KITH_FOR_AMX void gather_words_amx(const CodeFormat& format, const RoundedWords& rounded, const uint8_t* codes,
-                                   int64_t count, int64_t words, uint32_t* vectors, float* squares) {
-  const int64_t bytes = format.bytes();
-  const int64_t width = 2 * format.part_cols();  // bytes of a codeword
-  const int64_t codewords = format.codewords();
-  for (int64_t i = 0; i < count; ++i) {
-    const uint8_t* const code = codes + i * bytes;
-    auto* const out = reinterpret_cast<uint8_t*>(vectors + i * words);
-    switch (width) {
-      case 4: copy_words<4>(format, rounded.values, code, out); break;
-      case 8: copy_words<8>(format, rounded.values, code, out); break;
-      case 16: copy_words<16>(format, rounded.values, code, out); break;
-      case 32: copy_words<32>(format, rounded.values, code, out); break;
-      default:
-        for (int64_t p = 0; p < format.parts; ++p) {
-          std::memcpy(out + p * width,
-                      reinterpret_cast<const uint8_t*>(rounded.values) +
-                          (p * codewords + sub_code(code, p, format.bits)) * width,
-                      static_cast<size_t>(width));
-        }
-    }
-    std::memset(out + width * format.parts, 0, static_cast<size_t>(4 * words - width * format.parts));
-    float sum[4] = {};
-    int64_t p = 0;
-    if (format.bits == 8) {
-      for (; p + 4 <= format.parts; p += 4) {
-        for (int64_t j = 0; j < 4; ++j) sum[j] += rounded.squares[(p + j) * codewords + code[p + j]];
-      }
-    }
-    for (; p < format.parts; ++p) sum[0] += rounded.squares[p * codewords + sub_code(code, p, format.bits)];
-    squares[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  }
+void place_tile_queries(const uint32_t* vectors, int64_t count, int64_t words, uint32_t* panel) {
+  std::copy_n(vectors, count * words, panel);
+  std::fill_n(panel + count * words, (kTileQueries - count) * words, 0u);
 }
 
-KITH_FOR_AMX void scan_tiles_amx(const TileScan32& scan, ListHits& hits) {
+KITH_FOR_AMX void gather_tile_words(const CodeFormat& format, const RoundedWords& rounded, const uint8_t* codes,
+                                    int64_t count, int64_t words, uint32_t* vectors, float* squares) {
+  gather_words(format, rounded, codes, count, words, vectors, squares);
+}
+
+KITH_FOR_AMX void scan_list_tiles(const TileScan& scan, ListHits& hits) {
   const int64_t words = tile_words(scan.cols);
   const int64_t step = columns_per_step(PanelFormat::bf16, scan.cols) / 2;
   const TileSetup setup(step);

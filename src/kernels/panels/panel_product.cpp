@@ -62,11 +62,19 @@ HWY_INLINE void tile_step(const float* queries, const float* rows, Vec (&sums)[k
 #if HWY_ARCH_ARM_A64
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; q += 4) {
-    const Vec four = hn::Load(d, queries + q);
-    accumulate_row<kStep>(hn::Broadcast<0>(four), r, sums[q]);
-    accumulate_row<kStep>(hn::Broadcast<1>(four), r, sums[q + 1]);
-    accumulate_row<kStep>(hn::Broadcast<2>(four), r, sums[q + 2]);
-    accumulate_row<kStep>(hn::Broadcast<3>(four), r, sums[q + 3]);
+    if constexpr (kStep == PanelStep::product) {
+      const Vec four = hn::Load(d, queries + q);
+      accumulate_row<kStep>(hn::Broadcast<0>(four), r, sums[q]);
+      accumulate_row<kStep>(hn::Broadcast<1>(four), r, sums[q + 1]);
+      accumulate_row<kStep>(hn::Broadcast<2>(four), r, sums[q + 2]);
+      accumulate_row<kStep>(hn::Broadcast<3>(four), r, sums[q + 3]);
+    } else {
+#pragma GCC unroll 4
+      for (int i = q; i < q + 4; ++i) {
+        accumulate_row<kStep>(hn::Set(d, queries[i]), r, sums[i]);
+        __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and sums have no register left
+      }
+    }
   }
 #else
 #pragma GCC unroll 16
@@ -98,8 +106,37 @@ HWY_INLINE Vec smallest(const Vec (&sums)[kVectors]) {
   return least;
 }
 
+// Products of many columns, segment by segment, added to the totals: in a function of their own, beside which a tile's
+// sums stay in registers.
+HWY_NOINLINE void add_segments(const float* query_panel, const float* rows, int64_t cols,
+                               float (&totals)[kQueries][kRows]) {
+  const F32 d;
+  for (int64_t first = 0; first < cols; first += kSegmentColumns) {
+    const int64_t count = std::min(kSegmentColumns, cols - first);
+    Vec sums[kQueries][kVectors];
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Zero(d);
+    }
+    for (int64_t c = 0; c < count; ++c) {
+      tile_step<PanelStep::product>(query_panel, rows, sums);
+      query_panel += kQueries;
+      rows += kRows;
+    }
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        float* const total = totals[q] + v * kFloats;
+        hn::Store(hn::Add(sums[q][v], hn::Load(d, total)), d, total);
+      }
+    }
+  }
+}
+
 // Compares one panel of queries with one of rows and reports the queries whose values pass.
-template <PanelStep kStep>
+template <PanelStep kStep, bool kSegments>
 HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, const float* query_panel,
                             const PanelBase& base, int64_t panel, PanelHits& hits) {
   const F32 d;
@@ -111,27 +148,20 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
     for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, terms + v * kFloats);
   }
   const float* rows = static_cast<const float*>(base.panels) + panel * base.cols * kRows;
-  const bool segments = kStep == PanelStep::product && has_segments(base.cols);
-  HWY_ALIGN float totals[kQueries][kRows];
-  for (int64_t c = 0; c < base.cols;) {
-    const int64_t end = segments ? std::min(c + kSegmentColumns, base.cols) : base.cols;
-    const bool first = c == 0;
-    for (; c < end; ++c) {
-      tile_step<kStep>(query_panel, rows, sums);
-      query_panel += kQueries;
-      rows += kRows;
-    }
-    if (!segments) break;
+  if constexpr (kSegments) {
+    HWY_ALIGN float totals[kQueries][kRows];
+    for (int q = 0; q < kQueries; ++q) std::copy_n(terms, kRows, totals[q]);
+    add_segments(query_panel, rows, base.cols, totals);
 #pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        float* const total = totals[q] + v * kFloats;
-        if (!first) sums[q][v] = hn::Add(sums[q][v], hn::Load(d, total));
-        if (c == base.cols) continue;
-        hn::Store(sums[q][v], d, total);
-        sums[q][v] = hn::Zero(d);
-      }
+      for (int v = 0; v < kVectors; ++v) sums[q][v] = hn::Load(d, totals[q] + v * kFloats);
+    }
+  } else {
+    for (int64_t c = 0; c < base.cols; ++c) {
+      tile_step<kStep>(query_panel, rows, sums);
+      query_panel += kQueries;
+      rows += kRows;
     }
   }
 
@@ -157,18 +187,20 @@ HWY_NOINLINE void scan_tile(const PanelQueries& queries, int64_t first_query, co
   }
 }
 
-template <PanelStep kStep>
+template <PanelStep kStep, bool kSegments = false>
 void scan_all(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kQueries) {
-      scan_tile<kStep>(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel, hits);
+      scan_tile<kStep, kSegments>(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel, hits);
     }
   }
 }
 
 void ScanPanels(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
   switch (base.step) {
-    case PanelStep::product: return scan_all<PanelStep::product>(queries, base, first, count, hits);
+    case PanelStep::product:
+      if (has_segments(base.cols)) return scan_all<PanelStep::product, true>(queries, base, first, count, hits);
+      return scan_all<PanelStep::product>(queries, base, first, count, hits);
     case PanelStep::l1: return scan_all<PanelStep::l1>(queries, base, first, count, hits);
     case PanelStep::linf: return scan_all<PanelStep::linf>(queries, base, first, count, hits);
     case PanelStep::chi_square: return scan_all<PanelStep::chi_square>(queries, base, first, count, hits);

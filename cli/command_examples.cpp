@@ -1,0 +1,49 @@
+#include "command_help.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace kith::cli {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
+    {"", "kith knn --base base.fbin --queries queries.fbin -k 10 --out-ids ids.ibin"},
+    {"info", "kith info base.fbin queries.fbin"},
+    {"head", "kith head base.fbin --rows 0:3"},
+    {"knn",
+     "kith knn --base base.fbin --queries queries.fbin -k 10 --metric cosine --out-ids ids.ibin --out-distances "
+     "distances.fbin"},
+    {"range",
+     "kith range --base base.fbin --queries queries.fbin --radius 0.5 --out-offsets offsets.ibin --out-ids ids.ibin"},
+    {"kmeans", "kith kmeans --data base.fbin -k 100 --out centres.fbin --out-labels labels.ibin"},
+    {"convert", "kith convert base.fvecs base.f16bin --dtype f16"},
+    {"eval", "kith eval --found ids.ibin --truth truth.ibin -k 10"},
+    {"index", "kith index build --base base.fbin --factory IVF1024,PQ16 --out base.kith"},
+    {"index build", "kith index build --base base.fbin --factory IVF1024,PQ16 --out base.kith"},
+    {"index add", "kith index add --index base.kith --base more.fbin --out larger.kith"},
+    {"index search", "kith index search --index base.kith --queries queries.fbin -k 10 --probes 32 --out-ids ids.ibin"},
+    {"index inspect", "kith index inspect base.kith"},
+    {"index convert", "kith index convert base.kith base.faiss"},
+    {"index merge", "kith index merge base.kith more.kith --out both.kith --shift-ids"},
+    {"graph", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
+    {"graph build", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
+    {"graph eval", "kith graph eval --ids ids.npy --distances distances.npy --data base.fbin"},
+    {"graph info", "kith graph info --ids ids.npy --distances distances.npy"},
+    {"graph path", "kith graph path --ids ids.npy --distances distances.npy --from 17 --to 4242"},
+    {"train", "kith train --data base.fbin --quantizer PQ16 --out pq.kith"},
+    {"encode", "kith encode --quantizer pq.kith --data base.fbin --out codes.u8bin"},
+    {"decode", "kith decode --quantizer pq.kith --codes codes.u8bin --out decoded.fbin"},
+    {"completion", "kith completion bash > ~/.local/share/bash-completion/completions/kith"},
+    {"manual", "kith manual | man -l -"},
+};
+
+}  // namespace
+
+std::string example_of(const std::string& path) {
+  for (const auto& [command, line] : kExamples) {
+    if (command == path) return std::string(line);
+  }
+  return "";
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,20 @@
+// kith head: some rows of a file, as numbers.
+#pragma once
+
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith::cli {
+
+struct HeadOptions {
+  std::string file;
+  std::string rows = "0:5";  // first:end
+  int64_t columns = 12;      // 0: all
+};
+
+Report run_head(const HeadOptions& options, const RunOptions& run);
+
+}  // namespace kith::cli

@@ -1,0 +1,52 @@
+// Product codes looked up in registers: sums of a query's byte tables (code_tables.hpp) for many vectors at a time. They
+// are lower bounds, in steps; vectors whose sums stay below a limit are told, and nothing is said of their values.
+//
+//   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU
+//   8 bits  a table of 256 bytes is sixteen registers of NEON, four lookups of four each, or four registers of AVX-512,
+//           where VBMI looks up in two
+//
+// Codes lie vector by vector, and shuffles want the same byte of many vectors side by side: 64 vectors at a time are
+// transposed, for all queries.
+//
+// Cost, a vector and query: on a Neoverse V1 about 3 cycles for 32 parts of 4 bits, half of it for four queries
+// together, and 8 for 16 parts of 8 bits; transposing 16 bytes takes two to three.
+#pragma once
+
+#include "core/cpu_extensions.hpp"
+#include "core/divide.hpp"
+#include "kernels/codes/code_format.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int64_t kColumnVectors = 64;  // transposed together
+
+// Whether codes of this format are looked up in registers on a CPU with these extensions.
+bool has_code_screen(const CodeFormat& format, const CpuExtensions& cpu);
+
+// Bytes of a query's tables: 4-bit parts are looked up in pairs, the last one, perhaps, with zeros.
+constexpr int64_t screen_table_bytes(const CodeFormat& format) {
+  return (format.bits == 4 ? round_up(format.parts, 2) : format.parts) * format.codewords();
+}
+
+struct ScreenQuery {
+  const uint8_t* tables = nullptr;
+  uint16_t most = 0;
+  uint32_t* rows = nullptr;  // those whose bytes add up to `most` or less; up to 64 more places are written
+  int64_t found = 0;
+};
+void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, ScreenQuery* queries,
+                  int64_t query_count);
+
+// The sums themselves, in whole blocks of kColumnVectors; where these are to be had.
+bool has_code_sums(const CodeFormat& format);
+void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums);
+
+// The parts of screen_codes for 8 bits: all of it with VBMI, in any order of the rows; on ARM the sums of a block of 64
+// vectors whose bytes lie column by column.
+int64_t screen_codes_vbmi(const CodeFormat& format, const uint8_t* bytes, const uint8_t* codes, int64_t count,
+                          uint16_t most, uint32_t* rows);
+void sum_byte_columns_neon(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
+
+}  // namespace kith
