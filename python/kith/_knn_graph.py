@@ -52,7 +52,7 @@ class KnnGraph:
         if not on_device(self._ids):
             self.validate()
 
-    def _take(self, ids: Array, distances: Array, metric: str, report: GraphReport) -> None:
+    def _take(self, ids: Array, distances: Array, metric: Metric, report: GraphReport) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
         self._metric = cast(Metric, metric_name(metric))
@@ -74,7 +74,7 @@ class KnnGraph:
     def _found(cls, ids: Array, distances: Array, metric: str, report: GraphReport) -> KnnGraph:
         """Of what a search found, which need not be looked at."""
         graph = cls.__new__(cls)
-        graph._take(ids, distances, metric, report)
+        graph._take(ids, distances, cast(Metric, metric), report)
         return graph
 
     @classmethod
