@@ -198,6 +198,7 @@ struct Found {
 struct Way {
   ProductEngine engine = ProductEngine::automatic;
   int sample_every = 0;  // 0: as planned
+  int tables = -1;       // negative: as planned
 };
 
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,
@@ -237,6 +238,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   task.engine = way.engine;
   IvfSearchShape shape;
   shape.sample_every = way.sample_every;
+  shape.tables = way.tables;
   shape.format = lists.format;
   shape.queries = queries.count;
   shape.slots = queries.slots;
@@ -266,10 +268,12 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
   const std::vector<uint64_t> expected = plain_search(lists, queries, k, kept);
   uint32_t directly = 0;
   for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
-                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3}}) {
-    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every);
+                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
+                         Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1}}) {
+    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
+                                    << ", tables " << way.tables);
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
-    if (way.engine == ProductEngine::automatic && way.sample_every == 0) directly = found.directly;
+    if (way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0) directly = found.directly;
     int64_t wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] == found.neighbors[i]) continue;
