@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
+from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
 from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
@@ -91,15 +92,18 @@ __all__ = [
     "SpanningTree",
     "Transform",
     "__version__",
+    "extend_graph",
     "info",
     "knn",
     "knn_graph",
     "load",
+    "merge_graphs",
     "pairwise_distances",
     "range_search",
     "read_faiss",
     "read_vectors",
     "recall",
+    "refine_graph",
     "show",
     "write_faiss",
     "write_vectors",

@@ -207,10 +207,10 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ProductQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, parts, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
             raise ValueError(f"{os.fspath(path)} holds a scalar quantizer: kith.ScalarQuantizer.load reads it")
-        quantizer = cls(parts, bits=bits, device=device)
+        quantizer = cls(parts, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -311,10 +311,10 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ScalarQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, _, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):
             raise ValueError(f"{os.fspath(path)} holds a product quantizer: kith.ProductQuantizer.load reads it")
-        quantizer = cls(bits=bits, device=device)
+        quantizer = cls(bits=bits, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 

@@ -6,6 +6,7 @@
 #include "array.hpp"
 #include "call.hpp"
 #include "graph_arrays.hpp"
+#include "graph_params.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
@@ -27,20 +28,21 @@ namespace {
 #define KITH_PY_PAIR "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]]"
 
 nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
-                bool check_finite, const CallOptions& options, const GivenOutput& out) {
+                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
   params.method = parse_graph_method(method);
   params.check_finite = check_finite;
+  put_wish(wish, params);
   params.validate();
   const MatrixView view = view_of(x, "x");
   check_result_size(view.rows(), k);
   Call call(options);
   const SearchShape shape = check_search(RowsInfo(view), RowsInfo(view), params.metric);
-  const SearchWish wish{.k = k, .without_self = true};
+  const SearchWish wanted{.k = k, .without_self = true};
   GraphReport report;
-  const auto found = naming_the_limit(limited(shape, wish, RowFilter(), out), call.resources(), [&] {
+  const auto found = naming_the_limit(limited(shape, wanted, RowFilter(), out), call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
     call.run([&] { report = knn_graph(view, output.view(), params, call.resources()); });
     return output.take();
@@ -134,9 +136,9 @@ void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distanc
 
 void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
+                     "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
                      ", dict[str, typing.Any]]"),
              "Returns (ids, distances), or None after filling out, and the report.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),

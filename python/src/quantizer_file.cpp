@@ -21,18 +21,18 @@ void save(const Made& quantizer, const nb::bytes& path) {
   call.run([&] { save_quantizer(quantizer, path_of(path), call.resources()); });
 }
 
-// (quantizer, parts, bits), with 0 parts for a scalar one.
-std::tuple<nb::object, int64_t, int> load(const nb::bytes& path) {
+// (quantizer, parts, bits, seed, check_finite), with 0 parts and seed for a scalar one.
+std::tuple<nb::object, int64_t, int, uint64_t, bool> load(const nb::bytes& path) {
   Call call;
   std::optional<Quantizer> loaded;
   call.run([&] { loaded = load_quantizer(path_of(path), call.resources()); });
   if (auto* const product = std::get_if<ProductQuantizer>(&*loaded)) {
     const ProductQuantizerParams params = product->params();
-    return {nb::cast(std::move(*product)), params.parts, params.bits};
+    return {nb::cast(std::move(*product)), params.parts, params.bits, params.seed, params.check_finite};
   }
   auto& scalar = std::get<ScalarQuantizer>(*loaded);
-  const int bits = scalar.params().bits;
-  return {nb::cast(std::move(scalar)), 0, bits};
+  const ScalarQuantizerParams params = scalar.params();
+  return {nb::cast(std::move(scalar)), 0, params.bits, 0, params.check_finite};
 }
 
 }  // namespace
@@ -40,9 +40,10 @@ std::tuple<nb::object, int64_t, int> load(const nb::bytes& path) {
 void bind_quantizer_file(nb::module_& module) {
   module.def("save_quantizer", &save<ProductQuantizer>, nb::arg("quantizer"), nb::arg("path"));
   module.def("save_quantizer", &save<ScalarQuantizer>, nb::arg("quantizer"), nb::arg("path"));
-  module.def("load_quantizer", &load, nb::arg("path"),
-             nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer, int, int]"),
-             "The quantizer, its parts (0 for a scalar one) and its bits.");
+  module.def(
+      "load_quantizer", &load, nb::arg("path"),
+      nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer, int, int, int, bool]"),
+      "The quantizer, its parts (0 for a scalar one), bits, seed and check_finite.");
 }
 
 }  // namespace kith::python

@@ -152,9 +152,11 @@ void require_same(std::string_view text, std::string_view again) {
 
 }  // namespace
 
-std::string about_codec(const CodeFormat& format) {
+std::string about_codec(const QuantizerParts& parts) {
   AboutText text;
-  text.line("codec", code_text(format));
+  text.line("codec", code_text(parts.codec.format));
+  if (!parts.check_finite) text.line("check_finite", 0);
+  if (parts.seed != 0) text.line("seed", parts.seed);
   return text.take();
 }
 
@@ -195,11 +197,18 @@ uint32_t about_version(const IndexParts& parts) {
   return plain ? kFirstContainerVersion : kContainerVersion;
 }
 
-CodeFormat parse_about_codec(std::string_view text) {
+uint32_t about_version(const QuantizerParts& parts) {
+  return parts.check_finite && parts.seed == 0 ? kFirstContainerVersion : kContainerVersion;
+}
+
+QuantizerParts parse_about_codec(std::string_view text) {
   AboutReader reader(text);
-  const CodeFormat format = parse_code(reader.line("codec"));
-  require_same(text, about_codec(format));
-  return format;
+  QuantizerParts parts;
+  parts.codec.format = parse_code(reader.line("codec"));
+  if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
+  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
+  require_same(text, about_codec(parts));
+  return parts;
 }
 
 std::vector<TransformParts> parse_about_transforms(std::string_view text) {

@@ -23,12 +23,13 @@ class AboutProblem : public std::runtime_error {
 std::string about_index(const IndexParts& parts);
 // The first version of the container that knows every line of it.
 uint32_t about_version(const IndexParts& parts);
-std::string about_codec(const CodeFormat& format);
+uint32_t about_version(const QuantizerParts& parts);
+std::string about_codec(const QuantizerParts& parts);
 std::string about_transforms(const std::vector<TransformParts>& transforms);
 
 // Give parts without their arrays; throw AboutProblem.
 IndexParts parse_about_index(std::string_view text);
-CodeFormat parse_about_codec(std::string_view text);
+QuantizerParts parse_about_codec(std::string_view text);
 std::vector<TransformParts> parse_about_transforms(std::string_view text);
 
 }  // namespace kith

@@ -5,8 +5,8 @@
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
 #include "exact/knn_checks.hpp"
-#include "quantize/transform_cuda.hpp"
 #include "rows/finite_check.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 #include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
 #include "index/host_rows.hpp"
-#include "quantize/transform_cuda.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -99,8 +99,7 @@ void ListsState::search(const MatrixView& queries, const NeighborsView& out, con
   const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
   const Device device = device_for(queries, out.space, search.probes, resources);
   search_somewhere(
-      device, on_host && out.space.host_readable(), resources,
-      [&] { search_on_cpu(queries, search, out, resources); },
+      device, on_host && out.space.host_readable(), resources, [&] { search_on_cpu(queries, search, out, resources); },
       [&](const GpuLists& lists) { search_on_gpu(lists, queries, search, kept.count(), out, resources); });
 }
 
@@ -166,8 +165,7 @@ RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSe
   const auto search_all = [&](const auto& find) {  // find(f32 queries): what is in range of them
     const HostRows rows(queries, resources);
     if (!on_host && params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
-    for_float_queries(rows.view(), 0, resources,
-                      [&](const MatrixView& some, int64_t) { parts.push_back(find(some)); });
+    for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t) { parts.push_back(find(some)); });
   };
   search_somewhere(
       device_for(queries, MemorySpace::host(), range.probes, resources), on_host, resources,

@@ -7,8 +7,8 @@
 #include "index/host_rows.hpp"
 #include "index/range_parts.hpp"
 #include "index/transformed_source.hpp"
-#include "quantize/transform_cuda.hpp"
 #include "rows/finite_check.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -30,8 +30,9 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   const bool here = rows.space().host_readable();
   const int64_t cols = chain.out();
   const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
-  const int64_t left = here ? resources.host_memory()->available()
-                            : std::min(resources.device_memory()->available(), cuda_device(rows.space().device).memory_free);
+  const int64_t left =
+      here ? resources.host_memory()->available()
+           : std::min(resources.device_memory()->available(), cuda_device(rows.space().device).memory_free);
   const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kShare);
   const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
   constexpr std::string_view kPurpose = "transformed vectors";
@@ -44,9 +45,8 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   }
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
-    const MutableMatrixView out =
-        here ? buffer.mutable_view().slice(0, count)
-             : MutableMatrixView(there.get(), DType::f32, {count, cols, cols}, rows.space());
+    const MutableMatrixView out = here ? buffer.mutable_view().slice(0, count)
+                                       : MutableMatrixView(there.get(), DType::f32, {count, cols, cols}, rows.space());
     chain.apply(rows.slice(first, count), out, resources);
     use(out, first);
   }

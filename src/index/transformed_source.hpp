@@ -4,8 +4,8 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "quantize/transform_chain.hpp"
 #include "rows/row_source.hpp"
+#include "transform/transform_chain.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
-#include "quantize/transform_chain.hpp"
+#include "transform/transform_chain.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -72,7 +72,8 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
       std::clamp<int64_t>(std::min(kPieceBytes, room / 16) / (4 * widest), 1, std::max<int64_t>(count, 1));
   const bool made = stored != &rows;
   const auto gathered = allocate_on_device(piece * all.cols() * 4, kPurpose, space.device, resources);
-  const auto finished = allocate_on_device(made && !stays ? piece * info.cols * 4 : 0, kPurpose, space.device, resources);
+  const auto finished =
+      allocate_on_device(made && !stays ? piece * info.cols * 4 : 0, kPurpose, space.device, resources);
   const std::vector<uint32_t> numbers = drawn_rows(rng, info.rows, count, resources);
   for (int64_t first = 0; first < count; first += piece) {
     resources.check_cancelled();
@@ -96,9 +97,8 @@ void TrainingSample::make_unit_length(const Resources& resources) {
     take_room(given.rows(), given.cols(), given.space(), resources);
     copy_to_device(given, there_.get(), given.space().device, resources.with_progress({}));
   }
-  const MutableMatrixView out = there_ != nullptr
-                                    ? floats_at(there_.get(), view_.rows(), view_.cols(), view_.space())
-                                    : here_.mutable_view();
+  const MutableMatrixView out =
+      there_ != nullptr ? floats_at(there_.get(), view_.rows(), view_.cols(), view_.space()) : here_.mutable_view();
   const int64_t cols = view_.cols();
   TransformChain()
       .then(Transform::from_parts({TransformParts::Kind::unit_length, "L2norm", cols, cols, {}, {}}, resources))

@@ -312,6 +312,36 @@ std::vector<CodeFormat> formats_of(int64_t cols) {
   return formats;
 }
 
+IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, int64_t lists, int64_t vectors) {
+  IvfSearchShape shape;
+  shape.format = format;
+  shape.queries = queries;
+  shape.slots = slots;
+  shape.k = 100;
+  shape.lists = lists;
+  shape.vectors = vectors;
+  shape.multiprocessors = 132;
+  return plan_ivf_search(shape, int64_t{8} << 30);
+}
+
+// Lookups where hardly any queries share a list, products elsewhere.
+TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
+  EXPECT_TRUE(planned(product(80, 20, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_TRUE(planned(product(128, 8, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 1, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 4), 10000, 16, 262144, 1'000'000'000).tables);  // has no such tables
+  EXPECT_FALSE(planned(stored(128, DType::f32), 10000, 16, 262144, 1'000'000'000).tables);
+}
+
+// A sample where reading lists twice would take longer, or where first pairs are few of all.
+TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 128, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 1, 4096, 10'000'000).cut.sample_every, 1);
+}
+
 constexpr KeyKind kKinds[] = {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine};
 const std::vector<int64_t> kLengths{40, 0, 33, 700, 1, 128, 0, 310, 64, 95, 200, 31};
 
