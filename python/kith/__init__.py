@@ -21,7 +21,8 @@ Compressed, with lists of which a search looks at some::
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
 its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good found neighbours are: `recall`; what they
-look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
+look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`,
+`LocalSearchQuantizer`, `ResidualQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
 Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
 float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
@@ -39,6 +40,7 @@ small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this buil
 
 from typing import TYPE_CHECKING
 
+from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
@@ -76,6 +78,7 @@ __all__ = [
     "Info",
     "KMeans",
     "KnnGraph",
+    "LocalSearchQuantizer",
     "Metric",
     "Neighbors",
     "OPQ",
@@ -84,6 +87,7 @@ __all__ = [
     "ProductQuantizer",
     "RandomRotation",
     "RangeNeighbors",
+    "ResidualQuantizer",
     "ScalarQuantizer",
     "SmoothPath",
     "SmoothPaths",

@@ -5,6 +5,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "index/index_parts_check.hpp"
+#include "interop/faiss_additive.hpp"
 #include "interop/faiss_codes.hpp"
 #include "interop/faiss_lists.hpp"
 #include "interop/faiss_source.hpp"
@@ -172,6 +173,19 @@ IndexParts read_scalar(FaissSource& source) {
   return parts;
 }
 
+IndexParts read_additive(FaissSource& source, AdditiveSearch search) {
+  const Header header = read_header(source);
+  IndexParts parts = begun(source, header);
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  const auto bytes = static_cast<uint64_t>(additive.code_bytes);
+  source.bounded(bytes, bytes, "the bytes of a code");
+  const HostArray<uint8_t> codes =
+      source.array<uint8_t>(saturating_multiply(header.rows, additive.code_bytes), "codes");
+  HostArray<uint8_t> kept = without_norms(additive, codes, header.rows, source.resources());
+  set_single_list(source, parts, std::move(additive.codec), std::move(kept));
+  return parts;
+}
+
 // --- inverted files
 
 void skip_hnsw(FaissSource& source) {
@@ -281,6 +295,24 @@ IndexParts read_inverted_scalar(FaissSource& source) {
   if (stores_bytes) parts.dtype = format.dtype;
   FaissLists found = read_inverted_lists(source, lists.lists, format.bytes(), {}, parts.rows);
   if (scalar.offset_bytes) undo_offset(found.codes);
+  finish_inverted(source, parts, std::move(found));
+  return parts;
+}
+
+IndexParts read_inverted_additive(FaissSource& source, AdditiveSearch search) {
+  Header header;
+  IndexParts parts = read_inverted_header(source, header);
+  ListParts& lists = *parts.lists;
+  const auto code_bytes = source.number<uint64_t>("the bytes of a code");
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  if (code_bytes != static_cast<uint64_t>(additive.code_bytes)) {
+    source.corrupt(fmt::format("codes of {} bytes, not {}", code_bytes, additive.code_bytes));
+  }
+  lists.residual = source.flag("whether codes are residual");
+  source.skip(sizeof(int32_t), "how the index is searched");
+  FaissLists found = read_inverted_lists(source, lists.lists, additive.code_bytes, {}, parts.rows);
+  found.codes = without_norms(additive, found.codes, found.ids.size(), source.resources());
+  lists.codec = std::move(additive.codec);
   finish_inverted(source, parts, std::move(found));
   return parts;
 }
@@ -398,6 +430,12 @@ IndexParts read_any(FaissSource& source, int depth) {
   if (tag == "IwFl") return read_inverted_flat(source);
   if (tag == "IwPQ" || tag == "IwPf") return read_inverted_product(source, tag == "IwPf");
   if (tag == "IwSq") return read_inverted_scalar(source);
+  if (tag == "IxLS" || tag == "IxRq") {
+    return read_additive(source, tag == "IxLS" ? AdditiveSearch::local : AdditiveSearch::beam);
+  }
+  if (tag == "IwLS" || tag == "IwRQ") {
+    return read_inverted_additive(source, tag == "IwLS" ? AdditiveSearch::local : AdditiveSearch::beam);
+  }
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);

@@ -5,10 +5,10 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
-#include "cuda/resolve_device.hpp"
 #include "ivf/code_rows_cuda.hpp"
 #include "ivf/list_assignment.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
+#include "quantize/coding_device.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -121,7 +121,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_device(request, resources);
+  return resolve_coding_device(model.codec->format(), request, resources);
 }
 
 // Lists and codes from a GPU, in the order of rows, sorted here.

@@ -4,9 +4,11 @@
 
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
-#include "cuda/resolve_device.hpp"
+#include "quantize/additive/local_search_training.hpp"
+#include "quantize/additive/residual_training.hpp"
 #include "quantize/codec_cpu.hpp"
 #include "quantize/codec_cuda.hpp"
+#include "quantize/coding_device.hpp"
 #include "quantize/product_training.hpp"
 #include "quantize/scalar_training.hpp"
 
@@ -27,7 +29,30 @@ Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, Me
   request.work.gpu_flops = 2e13;
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), format.cols); };
-  return resolve_device(request, resources);
+  return resolve_coding_device(format, request, resources);
+}
+
+std::vector<float> train_additive(const CodeFormat& format, RowSource& rows, uint64_t seed,
+                                  const Resources& resources) {
+  const RowsInfo info = rows.info();
+  if (format.search == AdditiveSearch::beam) {
+    ResidualQuantizerParams params;
+    params.codebooks = format.parts;
+    params.bits = format.bits;
+    params.beam = format.effort;
+    params.seed = seed;
+    const auto needed = [&] { return residual_training_bytes(params, info.rows, info.cols, resources.threads()); };
+    return naming_host_limit(needed, resources, [&] { return train_residual(params, rows, resources); });
+  }
+  LocalSearchParams params;
+  params.codebooks = format.parts;
+  params.bits = format.bits;
+  params.seed = seed;
+  std::vector<float> values;
+  const auto take = [&](TrainingRound round) { values = std::move(round.codebooks); };
+  const auto needed = [&] { return local_search_training_bytes(params, info.rows, info.cols, resources.threads()); };
+  naming_host_limit(needed, resources, [&] { train_local_search(params, rows, take, resources); });
+  return values;
 }
 
 }  // namespace
@@ -43,6 +68,7 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
   switch (format.kind) {
     case CodeKind::stored: return from_parts(format, {});
     case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources));
+    case CodeKind::additive: return from_parts(format, train_additive(format, rows, seed, resources));
     default: break;
   }
   const auto needed = [&] { return product_training_bytes(format, rows.info(), resources.threads()); };

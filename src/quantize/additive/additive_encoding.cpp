@@ -11,6 +11,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -25,6 +26,17 @@ constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_
 
 int64_t block_bytes(const Codebooks& books) {
   return kIcmBlockRows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(1) + books.books);
+}
+
+// A hash of a row's values, the zeros of both signs alike: at least 0.
+int64_t content_number(const float* row, int64_t cols) {
+  uint64_t hash = 0x9E3779B97F4A7C15u;
+  for (int64_t c = 0; c < cols; ++c) {
+    hash ^= std::bit_cast<uint32_t>(row[c] + 0.0f);
+    hash *= 0xBF58476D1CE4E5B9u;
+    hash ^= hash >> 29;
+  }
+  return static_cast<int64_t>(hash >> 1);
 }
 
 // What one thread works with.
@@ -97,6 +109,10 @@ class Encoder {
   }
 
  private:
+  int64_t number_of(int64_t first, int64_t row) const {
+    return encoding_.by_content ? content_number(values_.data() + row * books_.cols, books_.cols) : first + row;
+  }
+
   // A row as the search takes it.
   void bring(const MatrixView& rows, int64_t i) {
     float* const row = values_.data() + i * books_.cols;
@@ -156,10 +172,10 @@ class Encoder {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = taken[static_cast<size_t>(i)];
       std::copy_n(values_.data() + row * books_.cols, books_.cols, worker.rows.data() + i * books_.cols);
-      worker.numbers[i] = first + row;
+      worker.numbers[i] = number_of(first, row);
       uint8_t* const start = worker.codes.data() + i * books;
       if (encoding_.start == CodeStart::given) std::copy_n(codes + row * books, books, start);
-      if (encoding_.start == CodeStart::random) draw_codes(encoding_.search.seed, first + row, books, books_.bits, start);
+      if (encoding_.start == CodeStart::random) draw_codes(encoding_.search.seed, worker.numbers[i], books, books_.bits, start);
     }
     engine.load(worker.rows.data(), count);
     if (encoding_.start == CodeStart::greedy) worker.search.start_greedy(engine, count, worker.codes.data());

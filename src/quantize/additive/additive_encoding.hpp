@@ -8,6 +8,7 @@
 // of books x 2^bits additions of 16 bits. Memory of a batch: 4 bytes for each row and codeword.
 #pragma once
 
+#include <kith/local_search_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -19,12 +20,12 @@
 namespace kith {
 
 enum class SearchForm : uint8_t { automatic, tables, products, direct };
-enum class CodeStart : uint8_t { random, greedy, given };
 
 struct AdditiveEncoding {
   LocalSearchPlan search;
   CodeStart start = CodeStart::greedy;
-  int64_t first_row = 0;  // the number of the first row, for its draws
+  int64_t first_row = 0;    // the number of the first row, for its draws
+  bool by_content = false;  // a row's number is a hash of its values: where it lies does not matter
   SearchForm form = SearchForm::automatic;
 };
 

@@ -13,6 +13,17 @@ uint8_t code_of(uint32_t word, int bits) { return static_cast<uint8_t>(word >> (
 
 }  // namespace
 
+LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t from_round) {
+  LocalSearchPlan plan;
+  plan.rounds = rounds;
+  plan.from_round = from_round;
+  plan.sweeps = params.sweeps;
+  plan.perturbed = params.perturbed_codes();
+  plan.random_order = params.order == SweepOrder::random;
+  plan.seed = params.seed;
+  return plan;
+}
+
 void draw_codes(uint64_t seed, int64_t row, int64_t books, int bits, uint8_t* codes) {
   const RowDraws draws(seed, row, RowDraws::Purpose::start, 0);
   for (int64_t k = 0; k < books; ++k) codes[k] = code_of(draws.pair(k / 4).word[k % 4], bits);

@@ -9,6 +9,8 @@
 // A step is left out where no other code has changed since the last one of its book: it would change nothing.
 #pragma once
 
+#include <kith/local_search_quantizer.hpp>
+
 #include "core/random.hpp"
 #include "quantize/additive/icm_engine.hpp"
 
@@ -25,6 +27,8 @@ struct LocalSearchPlan {
   bool random_order = false;  // of the books in a sweep, the same for all rows; else as they are
   uint64_t seed = 0;
 };
+
+LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t from_round);
 
 // A row's draws for a purpose and a round.
 class RowDraws {

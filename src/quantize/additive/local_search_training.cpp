@@ -1,55 +1,22 @@
 #include "quantize/additive/local_search_training.hpp"
 
-#include <kith/error.hpp>
-
-#include "cluster/row_sample.hpp"
-#include "core/named_limit.hpp"
 #include "core/parallel_for.hpp"
+#include "core/random.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/codebook_update.hpp"
 #include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/first_codebooks.hpp"
-#include "quantize/product_training.hpp"
+#include "quantize/additive/training_sample.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace kith {
 namespace {
 
-constexpr uint64_t kSampleStream = 0x6C737173;
 constexpr uint64_t kNoiseStream = 0x6C73716E;
-
-void check_training_rows(const LocalSearchParams& params, int64_t rows, const Resources& resources) {
-  const int64_t count = int64_t{1} << params.bits;
-  if (rows < count) {
-    throw InvalidArgument(
-        fmt::format("{} rows cannot train books of {} codewords; give at least {} rows ({} train well), or fewer bits",
-                    rows, count, count, kFewRowsPerCodeword * count));
-  }
-  if (rows < kFewRowsPerCodeword * count) {
-    resources.log(LogLevel::warning,
-                  fmt::format("local search quantizer: {} rows train books of {} codewords; {} or more train well",
-                              rows, count, kFewRowsPerCodeword * count));
-  }
-}
-
-HostArray<float> bring_rows(RowSource& source, uint64_t seed, const Resources& resources) {
-  const int64_t all = source.rows();
-  const int64_t count = std::min(all, kMostTrainingRows);
-  HostArray<float> values(count * source.info().cols, "training rows", resources);
-  std::vector<uint32_t> drawn(static_cast<size_t>(count));
-  if (count < all) {
-    drawn = sample_rows(CounterRng(seed, kSampleStream), all, count, resources);
-  } else {
-    std::iota(drawn.begin(), drawn.end(), 0u);
-  }
-  gather_as_floats(source, drawn, values.data(), resources);
-  return values;
-}
 
 // Near a normal number of variance 1, from sums that every processor rounds alike.
 double normal_draw(const CounterRng& rng, uint64_t index) {
@@ -136,9 +103,9 @@ int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t row
 
 void train_local_search(const LocalSearchParams& params, RowSource& source, const RoundSink& sink,
                         const Resources& resources) {
-  check_training_rows(params, source.rows(), resources);
+  check_training_rows("local search quantizer", source.rows(), params.bits, resources);
   const int64_t cols = source.info().cols;
-  const HostArray<float> values = bring_rows(source, params.seed, resources);
+  const HostArray<float> values = training_sample(source, kMostTrainingRows, params.seed, resources);
   const int64_t count = values.size() / cols;
   const MatrixView rows(values.data(), count, cols);
   const HostArray<uint8_t> codes(count * params.codebooks, "training codes", resources);
@@ -148,7 +115,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   std::vector<float> codebooks =
       first_codebooks(params.train_start, rows, params.codebooks, params.bits, params.seed, resources);
   AdditiveEncoding encoding;
-  encoding.search = params.search_plan(params.train_search_rounds, 0);
+  encoding.search = plan_of(params, params.train_search_rounds, 0);
   if (codebooks.empty()) {
     for (int64_t i = 0; i < count; ++i) {
       draw_codes(params.seed, i, params.codebooks, params.bits, codes.data() + i * params.codebooks);
