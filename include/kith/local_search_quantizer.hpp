@@ -45,7 +45,7 @@ struct LocalSearchParams {
   int64_t perturbed = 0;  // codes at the start of a round; 0: 4 of up to 10 codebooks, 2 of more
   SweepOrder order = SweepOrder::fixed;
 
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of training
   bool check_finite = true;  // refuse NaN and infinities, naming the row
 
   int64_t perturbed_codes() const {
@@ -60,6 +60,7 @@ struct LocalSearchEncoding {
   int64_t from_round = 0;  // the number of the first, to continue an earlier call
   int64_t first_row = 0;   // the number of the first row, where rows are encoded in several calls
   CodeStart start = CodeStart::greedy;
+  uint64_t seed = 0;
 
   KITH_EXPORT void validate() const;
 };
@@ -95,6 +96,7 @@ class KITH_EXPORT LocalSearchQuantizer {
   // where the start is given. Rows and codes are in host memory.
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding = {},
               const Resources& resources = Resources()) const;
+  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
   // The sums of codewords, in the order of the books: f32, rows x cols().
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
 

@@ -66,7 +66,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     order : {"fixed", "random"}, default "fixed"
         Of the codebooks in a sweep.
     seed : int, default 0
-        Of the random numbers; not negative.
+        Of training's random numbers; not negative.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
@@ -169,6 +169,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         from_round: SupportsIndex = 0,
         first_row: SupportsIndex = 0,
         start: Start = "greedy",
+        seed: SupportsIndex = 0,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
@@ -187,6 +188,8 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
             The number of the first row, where rows are encoded in several calls.
         start : {"greedy", "random"} or array of codes, default "greedy"
             Where the search begins.
+        seed : int, default 0
+            Of the random numbers; not negative.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
@@ -208,6 +211,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
                 whole_number(rounds, "rounds"),
                 whole_number(from_round, "from_round"),
                 whole_number(first_row, "first_row"),
+                _seed(seed),
                 drawn,
                 given,
                 options,

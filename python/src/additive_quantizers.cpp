@@ -66,13 +66,14 @@ nb::object encode_beam(const ResidualQuantizer& self, const VectorArray& x, cons
 
 // `start`: greedy or random, or codes.
 nb::object encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds, int64_t from_round,
-                        int64_t first_row, bool random, const std::optional<HostVectorArray>& start,
+                        int64_t first_row, uint64_t seed, bool random, const std::optional<HostVectorArray>& start,
                         const CallOptions& options) {
   const MatrixView rows = view_of(x, "x");
   LocalSearchEncoding encoding;
   encoding.rounds = rounds;
   encoding.from_round = from_round;
   encoding.first_row = first_row;
+  encoding.seed = seed;
   encoding.start = random ? CodeStart::random : CodeStart::greedy;
   Call call(options);
   MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
@@ -162,9 +163,9 @@ void bind_additive_quantizers(nb::module_& module) {
            nb::arg("train_search_rounds"), nb::arg("train_start"), nb::arg("lambda_"), nb::arg("anneal"),
            nb::arg("sweeps"), nb::arg("perturbed"), nb::arg("order"), nb::arg("seed"), nb::arg("check_finite"))
       .def("encode", &encode_local, nb::arg("x").noconvert(), nb::arg("rounds"), nb::arg("from_round"),
-           nb::arg("first_row"), nb::arg("random"), nb::arg("start").none(), nb::arg("options"),
+           nb::arg("first_row"), nb::arg("seed"), nb::arg("random"), nb::arg("start").none(), nb::arg("options"),
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", rounds: int, from_round: int, first_row: int, random: bool, start: " KITH_PY_HOST_VECTORS
+                   ", rounds: int, from_round: int, first_row: int, seed: int, random: bool, start: " KITH_PY_HOST_VECTORS
                    " | None, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
       .def("history", &LocalSearchQuantizer::history);
   bind_additive<ResidualQuantizer>(module, "ResidualQuantizer")

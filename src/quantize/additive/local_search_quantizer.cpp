@@ -161,10 +161,16 @@ void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixVie
   if (encoding.start == CodeStart::given) unpack_codes(codes, books, whole.data());
   AdditiveEncoding how;
   how.search = plan_of(params(), encoding.rounds, encoding.from_round);
+  how.search.seed = encoding.seed;
   how.start = encoding.start;
   how.first_row = encoding.first_row;
   encode_additive(books, how, rows, whole.data(), nullptr, resources);
   pack_codes(whole.data(), books, codes);
+}
+
+void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
+                                  const Resources& resources) const {
+  encode(rows, codes, LocalSearchEncoding(), resources);
 }
 
 void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out,
