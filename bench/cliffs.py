@@ -14,6 +14,7 @@ Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolct
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -217,6 +218,36 @@ for count in (1, 6):
     case(f"{count} queries, arrays of 300K x 3", "faiss")(few(array_searches, count, 300_000, 3))
 
 
+# Few clusters, few columns.
+
+
+def clusterings(rows: int, cols: int, k: int, predicts: bool = False) -> Callable[..., tuple[Call, Call]]:
+    """Ten iterations from the same first centres, or labels for the rows."""
+
+    def make(rng: np.random.Generator) -> tuple[Call, Call]:
+        from sklearn.cluster import KMeans
+
+        import kith.sklearn
+
+        x = gaussian(rng, rows, cols)
+        settings = {"init": x[:k].copy(), "n_init": 1, "max_iter": 10, "tol": 0.0}
+        mine, theirs = kith.sklearn.KMeans(k, **settings, n_jobs=THREADS["threads"]), KMeans(k, **settings)
+        if not predicts:
+            return lambda: mine.fit(x), lambda: theirs.fit(x)
+        mine.fit(x)
+        theirs.fit(x)
+        return lambda: mine.predict(x), lambda: theirs.predict(x)
+
+    return make
+
+
+case("k-means 200K x 8, k = 8", "sklearn", 2)(clusterings(200_000, 8, 8))
+case("k-means 100K x 16, k = 16", "sklearn", 2)(clusterings(100_000, 16, 16))
+case("k-means 50K x 64, k = 128", "sklearn", 2)(clusterings(50_000, 64, 128))
+case("k-means 20K x 784, k = 100", "sklearn", 1.5)(clusterings(20_000, 784, 100))
+case("predict 100K x 64, k = 16", "sklearn", 2)(clusterings(100_000, 64, 16, predicts=True))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="shapes and data off the fast paths: kith against others")
     parser.add_argument("--threads", type=int, default=1)
@@ -232,6 +263,9 @@ def main() -> None:
     import faiss
     import threadpoolctl
 
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.filterwarnings("ignore", category=ConvergenceWarning)
     THREADS["threads"] = options.threads
     clock = clock_for(options.threads)
     faiss.omp_set_num_threads(options.threads)

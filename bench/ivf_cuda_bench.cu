@@ -2,23 +2,27 @@
 // device, in 4,096 lists; squared L2; lists, queries and results on the device; beside the floor of the hardware and
 // what other libraries take.
 //
-//   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16] [--runs N] [--probes N]
-//                  [--far N] [--out FILE]
+//   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16|PQ64] [--runs N] [--probes N]
+//                  [--far N] [--sample N] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
-// --far, which puts the mixture's centres so many times farther apart, they are not.
+// --far, which puts the mixture's centres so many times farther apart, they are not. --stages prints what each stage uses
+// of the hardware (stage_table.hpp), --tables the scans by lookup tables (table_ablation_cuda.hpp) beside those of PQ8
+// and PQ32.
 #include <kith/kith.hpp>
 
+#include "coarse_step_cuda.hpp"
 #include "cuda_timing.hpp"
 #include "floor.hpp"
+#include "mixture_cuda.hpp"
 #include "options.hpp"
 #include "peers.hpp"
+#include "stage_table.hpp"
 #include "table.hpp"
+#include "table_ablation_cuda.hpp"
 
 #include "ivf/ivf_search_cuda.hpp"
-#include "kernels/matrix/operands_cuda.hpp"
-#include "kernels/rerank/coarse_knn_cuda.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -33,43 +37,6 @@
 namespace {
 
 using namespace kith;
-
-__device__ uint64_t mixed(uint64_t seed, uint64_t index) {
-  uint64_t z = seed * 0x9E3779B97F4A7C15u + index * 0xD1B54A32D192ED03u + 0x9E3779B97F4A7C15u;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return z ^ z >> 31;
-}
-__device__ float gaussian(uint64_t seed, uint64_t index) {
-  const uint64_t bits = mixed(seed, index);
-  const float u = (static_cast<float>(bits >> 40) + 0.5f) * 0x1p-24f;
-  const float v = static_cast<float>(bits & 0xFFFFFF) * 0x1p-24f;
-  return sqrtf(-2 * logf(u)) * cosf(6.2831853f * v);
-}
-
-// The fixed parts: 2,000 centres and 16 factors.
-__global__ void mixture_parts_kernel(float* centres, float* factors, int cols, float far) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < int64_t{2000} * cols) centres[i] = far * 40 * fabsf(gaussian(3, static_cast<uint64_t>(i)));
-  if (i < int64_t{16} * cols) factors[i] = 6 * gaussian(5, static_cast<uint64_t>(i));
-}
-
-// A block for each row.
-__global__ void mixture_kernel(const float* centres, const float* factors, uint64_t first, int cols, bool bytes,
-                               float* rows) {
-  const uint64_t row = first + blockIdx.x;
-  const uint64_t centre = mixed(1, row) % 2000;
-  __shared__ float z[16];
-  if (threadIdx.x < 16) z[threadIdx.x] = gaussian(2, row * 16 + threadIdx.x);
-  __syncthreads();
-  for (int c = static_cast<int>(threadIdx.x); c < cols; c += static_cast<int>(blockDim.x)) {
-    float value = centres[centre * static_cast<uint64_t>(cols) + static_cast<uint64_t>(c)] +
-                  3 * gaussian(4, row * 4096 + static_cast<uint64_t>(c));
-    for (int f = 0; f < 16; ++f) value += z[f] * factors[f * cols + c];
-    if (bytes) value = fminf(fmaxf(rintf(value), 0.0f), 255.0f);
-    rows[static_cast<int64_t>(blockIdx.x) * cols + c] = value;
-  }
-}
 
 __global__ void residual_kernel(const float* rows, const float* centres, const int32_t* labels, int cols, float* out) {
   const int64_t i = blockIdx.x;
@@ -124,13 +91,18 @@ struct Settings {
   int64_t runs = 7;
   int64_t probes = 0;
   int64_t far = 1;
+  int64_t sample = 0;
+  ProductEngine engine = ProductEngine::automatic;
+  bool stages = false;
+  bool tables = false;
   std::string only;
   std::string out;
 };
 
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
-                        {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--only", "--out"});
+                        {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
+                         "--stages", "--tables", "--only", "--out"});
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -139,105 +111,14 @@ Settings parse(int argc, char** argv) {
   settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
   settings.probes = options.number("--probes", settings.probes);
   settings.far = options.number("--far", settings.far);
+  settings.sample = options.number("--sample", settings.sample);
+  settings.engine = options.text("--engine") == "mma" ? ProductEngine::mma : ProductEngine::automatic;
+  settings.stages = options.number("--stages", 0) != 0;
+  settings.tables = options.number("--tables", 0) != 0;
   settings.only = options.text("--only");
   settings.out = options.text("--out");
   return settings;
 }
-
-size_t bytes_of(int64_t count, size_t each = 1) { return static_cast<size_t>(count) * each; }
-
-// The landed coarse step, from queries to packed neighbours.
-class Coarse {
- public:
-  Coarse(const float* centres, int64_t lists, int64_t cols, int64_t most_queries, cudaStream_t stream)
-      : lists_(lists),
-        cols_(cols),
-        chunks_(operand_chunks(cols, 2)),
-        device_(cuda_devices().front()),
-        base_{centres, DType::f32, cols, lists},
-        base_operands_(bytes_of(operand_bytes(lists, chunks_))),
-        terms_(bytes_of(operand_tiles(lists) * kOperandTile, 4)),
-        centre_(bytes_of(cols, 4)),
-        base_facts_(sizeof(BaseFacts)),
-        query_operands_(bytes_of(operand_bytes(most_queries, chunks_))),
-        query_facts_(bytes_of(most_queries, sizeof(QueryFacts))),
-        thresholds_(bytes_of(most_queries, 4)),
-        key_limits_(bytes_of(most_queries, 4)),
-        failed_(bytes_of(most_queries + 1, 4)),
-        memory_(bytes_of(coarse_bytes(most_queries, lists, 2, 4096))),
-        stream_(stream) {
-    check(cudaMemset(base_facts_.as<void>(), 0, sizeof(BaseFacts)));
-    launch_sample(task(base_, base_operands_), stream_);
-    launch_base_operands(task(base_, base_operands_), {terms_.as<void>(), nullptr}, stream_);
-  }
-
-  void run(const float* queries, int64_t count, int64_t probes, uint64_t* out) const {
-    const DeviceRowsView rows{queries, DType::f32, cols_, count};
-    check(cudaMemsetAsync(failed_.as<void>(), 0, 4, stream_));
-    launch_query_operands(task(rows, query_operands_), {query_facts_.as<QueryFacts>(), nullptr, 0}, stream_);
-    CoarseKnnTask coarse;
-    coarse.engine = product_engine(device_.compute_capability);
-    coarse.multiprocessors = device_.multiprocessors;
-    coarse.operands = {OperandType::half,
-                       query_operands_.as<std::byte>(),
-                       base_operands_.as<std::byte>(),
-                       terms_.as<void>(),
-                       count,
-                       lists_,
-                       chunks_};
-    coarse.query_facts = query_facts_.as<QueryFacts>();
-    coarse.base_facts = base_facts_.as<BaseFacts>();
-    coarse.rows_per_minimum = plan_coarse(probes, lists_).rows_per_minimum;
-    coarse.thresholds = thresholds_.as<float>();
-    coarse.key_limits = key_limits_.as<uint32_t>();
-    coarse.rerank.kind = KeyKind::squared_l2;
-    coarse.rerank.queries = rows;
-    coarse.rerank.base = base_;
-    coarse.rerank.cols = cols_;
-    coarse.rerank.k = probes;
-    const int64_t shared = most_shared_bytes(device_.compute_capability);
-    coarse.rerank.room = coarse_room(probes, lists_, rerank_room(cols_, shared));
-    coarse.rerank.neighbors = out;
-    const CoarseRerank shape{
-        count, lists_, cols_, probes, DType::f32, DType::f32, coarse.rerank.room, shared, device_.multiprocessors};
-    coarse.row_tile_bytes = suits_row_tiles(shape) ? shared : 0;
-    launch_coarse_knn(coarse, {failed_.as<uint32_t>(), failed_.as<uint32_t>() + 1}, memory_.as<std::byte>(), stream_);
-  }
-
-  uint32_t failed() const {
-    uint32_t count = 0;
-    check(cudaMemcpy(&count, failed_.as<void>(), 4, cudaMemcpyDeviceToHost));
-    return count;
-  }
-
- private:
-  OperandTask task(const DeviceRowsView& rows, const DeviceArray& operands) const {
-    return {rows,
-            cols_,
-            KeyKind::squared_l2,
-            OperandType::half,
-            centre_.as<float>(),
-            base_facts_.as<BaseFacts>(),
-            operands.as<std::byte>()};
-  }
-
-  int64_t lists_;
-  int64_t cols_;
-  int64_t chunks_;
-  DeviceInfo device_;
-  DeviceRowsView base_;
-  DeviceArray base_operands_;
-  DeviceArray terms_;
-  DeviceArray centre_;
-  DeviceArray base_facts_;
-  DeviceArray query_operands_;
-  DeviceArray query_facts_;
-  DeviceArray thresholds_;
-  DeviceArray key_limits_;
-  DeviceArray failed_;
-  DeviceArray memory_;
-  cudaStream_t stream_;
-};
 
 class Bench {
  public:
@@ -261,6 +142,7 @@ class Bench {
   void run() {
     if (wanted("PQ8")) codes<16>("PQ8");
     if (wanted("PQ32")) codes<4>("PQ32");
+    if (settings_.only == "PQ64") codes<2>("PQ64");
     if (wanted("f32")) stored<float>("f32", DType::f32);
     if (wanted("f16")) stored<__half>("f16", DType::f16);
   }
@@ -407,6 +289,8 @@ class Bench {
     shape.lists = settings_.lists;
     shape.vectors = settings_.rows;
     shape.multiprocessors = device.multiprocessors;
+    shape.sample_every = static_cast<int>(settings_.sample);
+    task.engine = settings_.engine;
     const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
     const DeviceArray memory(bytes_of(plan.bytes));
     const DeviceArray packed(bytes_of(count * probes, 8));
@@ -438,9 +322,11 @@ class Bench {
     }
     for (cudaEvent_t& event : events) check(cudaEventDestroy(event));
     std::string line = column(static_cast<double>(count), 7, 0) + column(static_cast<double>(probes), 7, 0) + " |";
+    std::vector<double> medians;
     for (std::vector<double>& times : stages) {
       std::sort(times.begin(), times.end());
-      line += column(times[times.size() / 2], 8, 4);
+      medians.push_back(times[times.size() / 2]);
+      line += column(medians.back(), 8, 4);
     }
     const double pairs = static_cast<double>(count * probes) * imbalance_ * static_cast<double>(settings_.rows) /
                          static_cast<double>(settings_.lists);
@@ -458,10 +344,50 @@ class Bench {
     check(cudaMemcpy(&directly, directly_searched(memory.as<std::byte>()), 4, cudaMemcpyDeviceToHost));
     const double candidates = mean_candidates(memory, shape, plan);
     char text[100];
-    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, runs of %d, %.0f MB", candidates, directly,
-                  coarse_->failed(), static_cast<long long>(plan.values), plan.cut.run_rows,
+    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, 1 in %d, %.0f MB", candidates, directly,
+                  coarse_->failed(), static_cast<long long>(plan.values), plan.cut.sample_every,
                   static_cast<double>(plan.bytes) / 1e6);
     table_.line(line + text);
+    if (settings_.stages) stage_work(medians, shape, plan, pairs, visited, candidates);
+    if (settings_.tables) {
+      if (name == "PQ8") lookups<8>(task, count, probes);
+      if (name == "PQ32") lookups<32>(task, count, probes);
+    }
+  }
+
+  // What each stage multiplies, reads and writes.
+  void stage_work(const std::vector<double>& times, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                  double pairs, double visited, double candidates) const {
+    const auto queries = static_cast<double>(shape.queries);
+    const auto lists = static_cast<double>(shape.lists);
+    const auto slots = static_cast<double>(shape.slots);
+    const double rows = visited * static_cast<double>(shape.vectors);
+    const double code = static_cast<double>(shape.format.bytes()) + 4;  // and its term
+    const bool table = shape.format.kind == CodeKind::product;
+    const double sampled = rows / plan.cut.sample_every;
+    const double first_pairs = std::min(pairs / plan.cut.sample_every, queries * static_cast<double>(plan.values));
+    const double later_pairs = plan.cut.samples() ? pairs : pairs - first_pairs;
+    const double groups = std::max(1.0, queries * slots * visited / lists / plan.cut.group_queries);
+    // A vector is decoded from shared memory once for each group of queries, and each query read for every 64 vectors.
+    const auto shared = [&](double decoded, double some) { return (table ? 256 * decoded : 0) + 256 * some / 64; };
+    const double reranked = queries * std::min(candidates, 1.1 * static_cast<double>(shape.k));
+    print_stages(table_, {{"coarse", times[0], 256 * queries * lists, 256 * lists + 512 * queries, 0},
+                          {"sort", times[1], 0, 40 * queries * slots, 0},
+                          {"first", times[2], 256 * first_pairs, sampled * code + 4 * first_pairs,
+                           shared(sampled, first_pairs)},
+                          {"select", times[3], 0, 4 * first_pairs, 0},
+                          {"later", times[4], 256 * later_pairs, later_pairs > 0 ? rows * code * groups : 0,
+                           later_pairs > 0 ? shared(rows * groups, later_pairs) : 0},
+                          {"rerank", times[5], 0, 12 * queries * candidates + reranked * (code + 512), 0},
+                          {"direct", times[6], 0, 0, 0}});
+  }
+
+  template <int kParts>
+  void lookups(const IvfSearchTask& task, int64_t count, int64_t probes) const {
+    const TableLists lists{task.lists.offsets, task.lists.codes, task.lists.centres, task.lists.codec.codewords,
+                           task.lists.rows,    settings_.lists,  settings_.rows,     longest_};
+    TableAblation<kParts> ablation(lists, settings_.k, cuda_devices().front().multiprocessors, timer_, table_);
+    ablation.run(task.queries, count, task.probes, probes, task.neighbors);
   }
 
   static double mean_candidates(const DeviceArray& memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {

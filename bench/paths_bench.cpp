@@ -1,6 +1,10 @@
-// SmoothPaths on the CPU: the time to build, for widths and for paths, in a made graph or one from files.
+// SmoothPaths: the time to build, for widths and for paths, in a made graph or one from files.
 //
 //   paths_bench [--rows N] [--k N] [--cols N] [--threads N] [--pairs N] [--seed N] [--ids FILE --distances FILE]
+//               [--device cpu|cuda:N] [--cpu-threads N]
+//
+// On a GPU the graph lies there, and it is built three times: the first wakes the device. With --cpu-threads so many
+// threads of the CPU take their turn, too.
 //
 // The made graph is a k-NN graph of uniform points in few columns: each point's nearest among those beside it in five
 // shifted Z-orders, with true distances. That is quick to make, has real neighbourhoods, and its rows lie in no order.
@@ -146,7 +150,13 @@ struct Sorted {
 };
 
 void measure(const KnnGraph& graph, const Settings& settings, const Resources& resources) {
-  {
+  if (!graph.space().host_readable()) {
+    for (int i = 0; i < 3; ++i) {
+      const Timer again;
+      const SmoothPaths paths(graph, resources);
+      std::printf("SmoothPaths, run %d: %s\n", i, again.text().c_str());
+    }
+  } else {
     const Timer listing;
     const EdgeLists edges(graph, {}, resources);
     std::printf("edges both ways: %s\n", listing.text().c_str());
@@ -167,6 +177,9 @@ void measure(const KnnGraph& graph, const Settings& settings, const Resources& r
   const Timer all;
   paths.widths(pairs.data(), many, widths.data(), resources);
   std::printf("1M widths: %s\n", all.text().c_str());
+  const Timer once_more;
+  paths.widths(pairs.data(), many, widths.data(), resources);
+  std::printf("1M widths again: %s\n", once_more.text().c_str());
   const Timer single;
   double sum = 0;
   for (int64_t i = 0; i < many; ++i) {
@@ -174,6 +187,9 @@ void measure(const KnnGraph& graph, const Settings& settings, const Resources& r
   }
   std::printf("1M widths, one by one: %s; mean %.4f\n", single.text().c_str(), sum / static_cast<double>(many));
 
+  const Timer first;
+  (void)paths.path(pairs[0], pairs[1], PathBy::steps, resources);
+  std::printf("the first path by steps: %s\n", first.text().c_str());
   for (const PathBy by : {PathBy::steps, PathBy::tree}) {
     Sorted wall;
     Sorted processor;
@@ -198,7 +214,8 @@ void measure(const KnnGraph& graph, const Settings& settings, const Resources& r
 int main(int argc, char** argv) {
   try {
     const Options given(argc, argv,
-                        {"--rows", "--k", "--cols", "--threads", "--pairs", "--seed", "--ids", "--distances"});
+                        {"--rows", "--k", "--cols", "--threads", "--pairs", "--seed", "--ids", "--distances",
+                         "--device", "--cpu-threads"});
     Settings settings;
     settings.rows = given.number("--rows", settings.rows);
     settings.k = given.number("--k", settings.k);
@@ -214,7 +231,20 @@ int main(int argc, char** argv) {
                                ? made_graph(settings, resources)
                                : read_graph(given.text("--ids"), given.text("--distances"), resources);
     std::printf("the graph: %s, %d threads\n", making.text().c_str(), resources.threads());
-    measure(graph, settings, resources);
+    std::fflush(stdout);
+    const Device device = parse_device(given.text("--device", "cpu"));
+    if (device == Device::cpu()) {
+      measure(graph, settings, resources);
+    } else {
+      const Resources there = resources.with_device(device);
+      measure(graph.to(MemorySpace::cuda(device.index), there), settings, there);
+      std::fflush(stdout);
+    }
+    if (const int64_t few = given.number("--cpu-threads", 0); few > 0) {
+      options.threads = static_cast<int>(few);
+      std::printf("%lld threads of the CPU\n", static_cast<long long>(few));
+      measure(graph, settings, Resources(options));
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

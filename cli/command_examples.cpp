@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"index search", "kith index search --index base.kith --queries queries.fbin -k 10 --probes 32 --out-ids ids.ibin"},
     {"index inspect", "kith index inspect base.kith"},
     {"index convert", "kith index convert base.kith base.faiss"},
+    {"index merge", "kith index merge base.kith more.kith --out both.kith --shift-ids"},
     {"graph", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
     {"graph build", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
     {"graph eval", "kith graph eval --ids ids.npy --distances distances.npy --data base.fbin"},

@@ -24,6 +24,7 @@
 
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,11 +57,19 @@ struct Typed {
   IndexSearchOptions index_search;
   IndexInspectOptions index_inspect;
   IndexConvertOptions index_convert;
+  IndexMergeOptions index_merge;
   GraphBuildOptions graph_build;
   std::string graph_method = "auto";
   GraphEvalOptions graph_eval;
   GraphInfoOptions graph_info;
   GraphPathOptions graph_path;
+  GraphMergeOptions graph_merge;
+  GraphExtendOptions graph_extend;
+  GraphRefineOptions graph_refine;
+  GraphMergeParams merge_params;  // of these three
+  NeighborPaths merge_out;
+  std::string graph_start;
+  std::string graph_update;
   std::string path_by = "steps";
   TrainOptions train;
   CodeOptions encode;
@@ -344,6 +353,7 @@ struct IndexApps {
   const CLI::App* search = nullptr;
   const CLI::App* inspect = nullptr;
   const CLI::App* convert = nullptr;
+  const CLI::App* merge = nullptr;
 };
 
 void add_index_path(CLI::App& command, std::string& path) {
@@ -415,9 +425,13 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
       ->type_name("N");
   command
       ->add_option("--refine", options.params.refine,
-                   "With RFlat or Refine(...): so many times k candidates are compared again; 0: 4")
+                   "With RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4")
       ->check(decimal())
       ->type_name("N");
+  command
+      ->add_option("--refine-from", options.refine_from,
+                   "The original vectors, to compare candidates with again: row i is the vector with id i")
+      ->type_name("FILE");
   command
       ->add_option("--filter", options.filter,
                    "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector "
@@ -431,9 +445,26 @@ CLI::App* add_index_search(CLI::App& index, Typed& typed) {
   return command;
 }
 
+CLI::App* add_index_merge(CLI::App& index, Typed& typed) {
+  IndexMergeOptions& options = typed.index_merge;
+  CLI::App* command = index.add_subcommand("merge", "Put the vectors of another index, trained alike, into one");
+  command->add_option("INDEX", options.index, "File of an index")->required()->type_name("FILE");
+  command->add_option("OTHER", options.other, "File of the index whose vectors come behind")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--out", options.out, "Where the index goes: .kith, or any other name for FAISS's format")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--shift-ids", options.params.shift_ids,
+                    "Give the other's vectors ids behind those of the first; without it ids must differ");
+  add_memory_limit(*command, typed);
+  add_output_options(*command, typed);
+  return command;
+}
+
 IndexApps add_index(CLI::App& app, Typed& typed) {
   CLI::App* index =
-      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert");
+      app.add_subcommand("index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
   index->require_subcommand(1);
   IndexApps apps;
   apps.build = add_index_build(*index, typed);
@@ -451,6 +482,7 @@ IndexApps add_index(CLI::App& app, Typed& typed) {
   add_memory_limit(*convert, typed);
   add_output_options(*convert, typed);
   apps.convert = convert;
+  apps.merge = add_index_merge(*index, typed);
   return apps;
 }
 
@@ -460,6 +492,9 @@ struct GraphApps {
   const CLI::App* eval = nullptr;
   const CLI::App* info = nullptr;
   const CLI::App* path = nullptr;
+  const CLI::App* merge = nullptr;
+  const CLI::App* extend = nullptr;
+  const CLI::App* refine = nullptr;
 };
 
 // A graph in files, and the metric, which is not in them.
@@ -473,18 +508,97 @@ void add_graph_paths(CLI::App& command, GraphPaths& paths, Typed& typed) {
   add_metric_name(command, typed);
 }
 
+// A parameter that follows from the problem where it is not given.
+void add_number(CLI::App& command, const char* name, std::optional<int64_t>& value, const char* help) {
+  command.add_option(name, value, help)->check(decimal())->type_name("N");
+}
+
+void add_recall_and_seed(CLI::App& command, double& recall, uint64_t& seed) {
+  command.add_option("--recall", recall, "The share of the true neighbours to find; 1 is exact")
+      ->check(real())
+      ->type_name("X");
+  command.add_option("--seed", seed, "Seed of the random numbers")->check(decimal())->check(from_0_on())->type_name("N");
+}
+
+template <typename Params>
+void add_descent_options(CLI::App& command, Params& params) {
+  add_number(command, "--samples", params.samples, "Of nn_descent: new and old neighbours that meet in a round, each");
+  add_number(command, "--list-length", params.list_length, "Of nn_descent: neighbours in a working list, at least k");
+  add_number(command, "--iterations", params.iterations, "Of nn_descent: maximum rounds");
+  command.add_option("--delta", params.delta, "Of nn_descent: end when at most this share of neighbours is new")
+      ->check(real())
+      ->type_name("X");
+}
+
+void add_graph_outputs(CLI::App& command, NeighborPaths& out) {
+  command.add_option("--out-ids", out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--out-distances", out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5")
+      ->required()
+      ->type_name("FILE");
+}
+
+// What graphs made of graphs share.
+void add_merge_options(CLI::App& command, Typed& typed) {
+  add_graph_outputs(command, typed.merge_out);
+  add_recall_and_seed(command, typed.merge_params.recall, typed.merge_params.seed);
+  add_descent_options(command, typed.merge_params);
+  command.add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
+  add_threads(command, typed);
+  add_memory_limit(command, typed);
+  add_output_options(command, typed);
+}
+
+CLI::App* add_graph_merge(CLI::App& graph, Typed& typed) {
+  GraphMergeOptions& options = typed.graph_merge;
+  CLI::App* command = graph.add_subcommand("merge", "Make the graph of several sets from the graph of each");
+  const auto files = [&](const char* name, std::vector<std::string>& value, const char* help) {
+    command->add_option(name, value, help)->required()->type_name("FILE");
+  };
+  files("--ids", options.ids, "The graphs' ids");
+  files("--distances", options.distances, "The graphs' distances, in the same order");
+  files("--data", options.data, "The vectors that they were built of, in the same order");
+  add_metric_name(*command, typed);
+  add_merge_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_graph_extend(CLI::App& graph, Typed& typed) {
+  GraphExtendOptions& options = typed.graph_extend;
+  CLI::App* command = graph.add_subcommand("extend", "Add vectors to a graph");
+  add_graph_paths(*command, options.graph, typed);
+  command->add_option("--data", options.data, "The vectors that it was built of")->required()->type_name("FILE");
+  command->add_option("--new", options.fresh, "The vectors to add")->required()->type_name("FILE");
+  add_merge_options(*command, typed);
+  return command;
+}
+
+CLI::App* add_graph_refine(CLI::App& graph, Typed& typed) {
+  GraphRefineOptions& options = typed.graph_refine;
+  CLI::App* command = graph.add_subcommand("refine", "Find more of the true neighbours of a graph's rows");
+  add_graph_paths(*command, options.graph, typed);
+  command->add_option("--data", options.data, "The vectors that it was built of")->required()->type_name("FILE");
+  add_merge_options(*command, typed);
+  return command;
+}
+
 CLI::App* add_graph_build(CLI::App& graph, Typed& typed) {
   GraphBuildOptions& options = typed.graph_build;
   CLI::App* command = graph.add_subcommand("build", "Find the k nearest other rows of every row of a file");
   command->add_option("--data", options.data, "Vectors, in any format")->required()->type_name("FILE");
-  command->add_option("--out-ids", options.out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("--out-distances", options.out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5")
-      ->required()
-      ->type_name("FILE");
+  add_graph_outputs(*command, options.out);
   command->add_option("-k", options.params.k, "Neighbours per row")->check(decimal())->type_name("N");
-  command->add_option("--method", typed.graph_method, "exact, or auto for the fastest")->type_name("NAME");
+  command
+      ->add_option("--method", typed.graph_method,
+                   "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest")
+      ->type_name("NAME");
+  add_recall_and_seed(*command, options.params.recall, options.params.seed);
+  add_number(*command, "--cells", options.params.cells, "Of cells: how many there are");
+  add_number(*command, "--probes", options.params.probes, "Of cells: with how many a row is compared at most");
+  command->add_option("--start", typed.graph_start, "Of nn_descent: random, cells or auto")->type_name("NAME");
+  add_descent_options(*command, options.params);
+  command->add_option("--update", typed.graph_update, "Of nn_descent: selective or all")->type_name("NAME");
   add_metric(*command, typed);
   add_run_options(*command, typed);
   return command;
@@ -528,7 +642,7 @@ CLI::App* add_graph_path(CLI::App& graph, Typed& typed) {
 }
 
 GraphApps add_graph(CLI::App& app, Typed& typed) {
-  CLI::App* graph = app.add_subcommand("graph", "Build, measure and walk on a k-NN graph: build, eval, info, path");
+  CLI::App* graph = app.add_subcommand("graph", "Build, join, measure and walk on a k-NN graph");
   graph->require_subcommand(1);
   GraphApps apps;
   apps.build = add_graph_build(*graph, typed);
@@ -540,6 +654,9 @@ GraphApps add_graph(CLI::App& app, Typed& typed) {
   add_output_options(*info, typed);
   apps.info = info;
   apps.path = add_graph_path(*graph, typed);
+  apps.merge = add_graph_merge(*graph, typed);
+  apps.extend = add_graph_extend(*graph, typed);
+  apps.refine = add_graph_refine(*graph, typed);
   return apps;
 }
 
@@ -610,6 +727,13 @@ void interpret(Typed& typed) {
   typed.graph_build.params.metric = typed.knn.params.metric;
   typed.graph_build.params.check_finite = typed.knn.params.check_finite;
   typed.graph_build.params.method = parse_graph_method(typed.graph_method);
+  if (!typed.graph_start.empty()) typed.graph_build.params.start = parse_graph_start(typed.graph_start);
+  if (!typed.graph_update.empty()) typed.graph_build.params.update = parse_graph_update(typed.graph_update);
+  typed.merge_params.check_finite = typed.knn.params.check_finite;
+  typed.graph_merge.params = typed.graph_extend.params = typed.graph_refine.params = typed.merge_params;
+  typed.graph_merge.out = typed.graph_extend.out = typed.graph_refine.out = typed.merge_out;
+  typed.graph_merge.metric = typed.graph_extend.graph.metric = typed.graph_refine.graph.metric =
+      typed.knn.params.metric;
   typed.graph_eval.graph.metric = typed.knn.params.metric;
   typed.graph_info.graph.metric = typed.knn.params.metric;
   typed.graph_path.graph.metric = typed.knn.params.metric;
@@ -784,10 +908,14 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (index.add->parsed()) line.command = [typed] { return run_index_add(typed.index_add, typed.run); };
   if (index.search->parsed()) line.command = [typed] { return run_index_search(typed.index_search, typed.run); };
   if (index.inspect->parsed()) line.command = [typed] { return run_index_inspect(typed.index_inspect, typed.run); };
+  if (index.merge->parsed()) line.command = [typed] { return run_index_merge(typed.index_merge, typed.run); };
   if (index.convert->parsed()) line.command = [typed] { return run_index_convert(typed.index_convert, typed.run); };
   if (graph.build->parsed()) line.command = [typed] { return run_graph_build(typed.graph_build, typed.run); };
   if (graph.eval->parsed()) line.command = [typed] { return run_graph_eval(typed.graph_eval, typed.run); };
   if (graph.info->parsed()) line.command = [typed] { return run_graph_info(typed.graph_info, typed.run); };
+  if (graph.merge->parsed()) line.command = [typed] { return run_graph_merge(typed.graph_merge, typed.run); };
+  if (graph.extend->parsed()) line.command = [typed] { return run_graph_extend(typed.graph_extend, typed.run); };
+  if (graph.refine->parsed()) line.command = [typed] { return run_graph_refine(typed.graph_refine, typed.run); };
   if (graph.path->parsed()) line.command = [typed] { return run_graph_path(typed.graph_path, typed.run); };
   return line;
 }

@@ -2,6 +2,7 @@
 // ids and distances.
 #pragma once
 
+#include <kith/graph_merge.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/knn_graph.hpp>
@@ -14,6 +15,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kith::cli {
 
@@ -53,6 +55,34 @@ struct GraphPathOptions {
   std::string out_widths;  // where their widths go
 };
 Report run_graph_path(const GraphPathOptions& options, const RunOptions& run);
+
+// Several graphs and their vectors, in the same order.
+struct GraphMergeOptions {
+  std::vector<std::string> ids;
+  std::vector<std::string> distances;
+  std::vector<std::string> data;
+  Metric metric = Metric::l2;
+  NeighborPaths out;  // both
+  GraphMergeParams params;
+};
+Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run);
+
+struct GraphExtendOptions {
+  GraphPaths graph;
+  std::string data;
+  std::string fresh;  // the vectors to add
+  NeighborPaths out;  // both
+  GraphMergeParams params;
+};
+Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run);
+
+struct GraphRefineOptions {
+  GraphPaths graph;
+  std::string data;
+  NeighborPaths out;  // both
+  GraphMergeParams params;
+};
+Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run);
 
 // How a graph was made, for people and for programs.
 std::string report_text(const GraphReport& report);

@@ -33,11 +33,20 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run);
 struct IndexSearchOptions {
   std::string index;
   std::string queries;
-  std::string filter;  // empty: all
+  std::string filter;       // empty: all
+  std::string refine_from;  // empty: what the index keeps
   NeighborPaths out;
   SearchParams params;
 };
 Report run_index_search(const IndexSearchOptions& options, const RunOptions& run);
+
+struct IndexMergeOptions {
+  std::string index;
+  std::string other;
+  std::string out;
+  MergeParams params;
+};
+Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run);
 
 struct IndexInspectOptions {
   std::string index;

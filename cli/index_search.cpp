@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace kith::cli {
@@ -22,6 +23,7 @@ namespace {
 std::vector<NamedPath> inputs_of(const IndexSearchOptions& options) {
   std::vector<NamedPath> inputs{{"--index", options.index}, {"--queries", options.queries}};
   if (!options.filter.empty()) inputs.push_back({"--filter", options.filter});
+  if (!options.refine_from.empty()) inputs.push_back({"--refine-from", options.refine_from});
   return inputs;
 }
 
@@ -57,6 +59,8 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   check_outputs(outputs, inputs_of(options));
 
   const VectorFile queries(options.queries);
+  std::optional<VectorFile> originals;
+  if (!options.refine_from.empty()) originals.emplace(options.refine_from);
   NeighborFiles results(options.out, queries.rows(), options.params.k);
   IndexInfo info;
   double load_seconds = 0;
@@ -73,6 +77,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
     const FilterFile filter(options.filter, resources);
     SearchParams params = options.params;
     params.filter = filter.rows();
+    params.refine_from = originals ? &*originals : nullptr;
     search_seconds = search_all(index, queries, params, results, resources);
     results.commit();
   });
@@ -96,6 +101,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   result.number("k", options.params.k);
   if (options.params.probes > 0) result.number("probes", options.params.probes);
   if (options.params.refine > 0) result.number("refine", options.params.refine);
+  if (!options.refine_from.empty()) result.text("refine_from", options.refine_from);
   result.text("device", device).number("threads", threads);
   for (const NamedPath& output : outputs)
     result.text(output.name == "--out-ids" ? "out_ids" : "out_distances", output.path);

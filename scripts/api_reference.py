@@ -93,7 +93,8 @@ def _prose(text: str, names: set[str]) -> str:
     for block in text.strip().split("\n\n"):
         lines = block.splitlines()
         if any(line.lstrip().startswith(">>>") for line in lines):
-            result.append("```pycon\n" + inspect.cleandoc(block) + "\n```")
+            shown = re.sub(r" *# doctest: .*", "", inspect.cleandoc(block))
+            result.append(f"```pycon\n{shown}\n```")
         elif lines and all(line.startswith("    ") for line in lines):
             result.append("```python\n" + inspect.cleandoc(block) + "\n```")
         else:

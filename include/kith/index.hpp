@@ -47,7 +47,16 @@ struct SearchParams {
   int64_t k = 10;
   RowFilter filter = {};  // which may be found: a list of ids, or a mask or bits of the size() rows; without one, all
   int64_t probes = 0;     // lists that are looked at; 0: the root of their number, at most 64; beyond their number: all
-  int64_t refine = 0;     // with RFlat or Refine: so many times k candidates are compared again; 0: 4
+  // With RFlat, Refine or refine_from: the index finds refine * k candidates, which are compared again with vectors that
+  // say more; the first k of them by those are returned. 0: 4, or what a file of FAISS's says.
+  int64_t refine = 0;
+  // A file with the original vectors, of any dtype, for an index that keeps none: row i is the vector with id i, so that
+  // the file that an index was built from goes with it. It is read as candidates ask for it. Read during the call.
+  const VectorFile* refine_from = nullptr;
+};
+
+struct MergeParams {
+  bool shift_ids = false;  // the other's vectors get ids behind all that this one ever had: their own plus that
 };
 
 struct RangeSearchParams {
@@ -99,7 +108,8 @@ class KITH_EXPORT Index {
   bool trained() const;
 
   // Rows get the ids after the largest that there was: 0, 1, 2, ... at first. The first add fixes dimension, dtype and
-  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream.
+  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream. What
+  // holds codes takes rows from anywhere, of any dtype, and keeps codes where their rows lay (docs/indexes.md).
   // Returns when they are in. Calls at the same time take turns. A sink that is called on the way may search the index;
   // adding to it is InvalidState.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
@@ -113,6 +123,18 @@ class KITH_EXPORT Index {
   // Returns how many there were; ids that the index does not have are no error. The others close up: size() shrinks,
   // and masks are of the rows that are there. A removed id may be added again, but is never given by the index itself.
   int64_t remove(VectorView<const int64_t> ids, const Resources& resources = Resources());
+
+  // Adds all vectors of another index with the same training, of any kind: copies of one trained index, say, that were
+  // filled from parts of the data. They come behind those that are there, in their order, and keep their ids; one that
+  // both have is InvalidArgument that names it, unless params.shift_ids. InvalidArgument too where metric, centres, codes
+  // or transforms differ. All are added or none; the other stays as it is.
+  void merge(const Index& other, const MergeParams& params = {}, const Resources& resources = Resources());
+
+  // A new index that shares all vectors with this one, and whose calls run on `device` where their resources leave it to
+  // be chosen. What is added to one, or removed, is not seen by the other. Vectors in a GPU's memory that are to be
+  // searched elsewhere are copied to the host; others take memory on `device` when they are first searched there.
+  Index to(Device device, const Resources& resources = Resources()) const;
+  Device runs_on() const;  // as to() was told; automatic at first
 
   // The vectors of these ids as the index keeps them, decoded and, where transforms can be undone, in the caller's
   // space: ids x dimension(), f32 in host memory. An unknown id is InvalidArgument.
@@ -132,7 +154,8 @@ class KITH_EXPORT Index {
 
   int64_t size() const;
   int64_t dimension() const;  // 0 before the first add or train
-  Device device() const;      // in whose memory the rows lie: cpu or a GPU; automatic before the first add
+  // In whose memory the rows or codes lie: cpu, also where they lie in several, or a GPU; automatic before the first add.
+  Device device() const;
   IndexBytes bytes() const;
   IndexInfo info() const;
   const std::string& factory() const;

@@ -10,6 +10,7 @@
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
 #include <kith/graph_file.hpp>
+#include <kith/graph_merge.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/index.hpp>
@@ -33,6 +34,7 @@
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/vector_quantizer.hpp>
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>

@@ -19,24 +19,57 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace kith {
 
 enum class GraphMethod : uint8_t {
-  automatic,  // what is fastest of what there is: exact
-  exact,      // the distances of all pairs
+  automatic,   // what is predicted to take least time for the recall that is wanted
+  exact,       // the distances of all pairs
+  cells,       // a row is compared with the rows of the k-means cells nearest to it
+  nn_descent,  // neighbours' neighbours are compared, in rounds
 };
 
 KITH_EXPORT std::string_view name_of(GraphMethod method);
-// "auto", "exact"; throws InvalidArgument listing the names.
+// "auto", "exact", "cells", "nn_descent"; throws InvalidArgument listing the names.
 KITH_EXPORT GraphMethod parse_graph_method(std::string_view name);
 
+// What NN-Descent begins with.
+enum class GraphStart : uint8_t { automatic, random, cells };
+// "auto", "random", "cells".
+KITH_EXPORT std::string_view name_of(GraphStart start);
+KITH_EXPORT GraphStart parse_graph_start(std::string_view name);
+
+// Which compared pairs NN-Descent offers to lists: the nearest of each sample alone, or all.
+enum class GraphUpdate : uint8_t { selective, all };
+// "selective", "all".
+KITH_EXPORT std::string_view name_of(GraphUpdate update);
+KITH_EXPORT GraphUpdate parse_graph_update(std::string_view name);
+
+// Parameters that are not given follow from the rows, their columns, k, the metric and the recall, never from the device:
+// the same parameters and seed give the same bytes everywhere. Only what `automatic` chooses may differ by device.
 struct KnnGraphParams {
   int64_t k = 15;
   Metric metric = Metric::l2;
   GraphMethod method = GraphMethod::automatic;
   bool check_finite = true;  // refuse NaN and infinities, naming the row
+  // The share of the true neighbours to be found, estimated on 1,000 rows drawn by the seed. The work stops when it is
+  // reached, or at the method's limit: then the report says so. 1: exact.
+  double recall = 0.99;
+  uint64_t seed = 0;
+
+  // Of cells: how many there are, and how many each row is compared with at most.
+  std::optional<int64_t> cells = {};
+  std::optional<int64_t> probes = {};
+
+  // Of nn_descent.
+  std::optional<GraphStart> start = {};
+  std::optional<int64_t> samples = {};      // new and old neighbours of a list that meet in a round, each
+  std::optional<int64_t> list_length = {};  // of the working lists, at least k
+  std::optional<int64_t> iterations = {};   // at most
+  std::optional<double> delta = {};         // ends when at most delta rows k neighbours have entered in a round
+  std::optional<GraphUpdate> update = {};
 
   KITH_EXPORT void validate() const;
 };

@@ -2,11 +2,14 @@
 // of "Billion-scale similarity search with GPUs"). The graph is taken both ways: a neighbour leads to its row too.
 //
 // A SmoothPaths is built once for a graph, in time in proportion to its edges, and then answers any pair: a width in
-// about a microsecond, a path in the time of a short breadth-first search. It keeps the edges itself, and not the graph.
-// Every function but the constructor is const and safe from many threads. Results do not depend on threads or limits.
+// about a microsecond, a path in the time of a short breadth-first search. It is built on the device that is asked for, or
+// where the graph lies. Every function but the constructor is const and safe from many threads. Results are the same for
+// any device, threads and limits.
 //
-// Memory: 16 bytes for each neighbour of the graph and some 40 for each row, and while it is built 40 more for each row;
-// paths with the fewest steps take 8 bytes a row for their search, which are kept for the next.
+// Memory: 16 bytes for each neighbour of the graph and some 40 for each row, and while it is built 2 more for each
+// neighbour and 40 for each row; paths with the fewest steps take 8 bytes a row for their search, which are kept for the
+// next. Built on a GPU it takes 12 bytes for each neighbour and 52 for each row there, keeps some 14 of these, and a handle
+// to the graph: the edges are listed on the host when the first path with the fewest steps is asked for.
 #pragma once
 
 #include <kith/export.hpp>

@@ -24,14 +24,14 @@ its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good fou
 look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`,
 `LocalSearchQuantizer`, `ResidualQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
-Vectors are numpy arrays, or anything that speaks DLPack (torch, cupy, jax), on the host or in a GPU's memory. float32,
-float16, bfloat16, uint8 and int8 arrays whose columns are contiguous are used where they lie; float64, wider integers
-and other layouts are converted to float32 by one copy, and `PrecisionWarning` says where that may be too coarse.
-Results are arrays of the queries' library, where the
-queries lie.
+Vectors are numpy arrays, or arrays of any library that supports DLPack (torch, cupy, jax), in host or GPU memory. float32,
+float16, bfloat16, uint8 and int8 arrays with contiguous columns are zero-copy; float64, wider integers and other layouts are
+converted to float32 by one copy, and `PrecisionWarning` says where that may be too coarse. Results have the queries' array type
+and are on their device.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
-(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows).
+(1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows). Names of other
+libraries are understood where they can mean one thing only, such as ``"euclidean"``.
 
 Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
 system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too
@@ -43,9 +43,11 @@ from typing import TYPE_CHECKING
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
+from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphRecall, GraphReport, GraphRound
-from kith._index import Index, IndexInfo
+from kith._index import Index
 from kith._index_files import load, read_faiss, write_faiss
+from kith._index_info import IndexInfo
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
@@ -94,15 +96,18 @@ __all__ = [
     "SpanningTree",
     "Transform",
     "__version__",
+    "extend_graph",
     "info",
     "knn",
     "knn_graph",
     "load",
+    "merge_graphs",
     "pairwise_distances",
     "range_search",
     "read_faiss",
     "read_vectors",
     "recall",
+    "refine_graph",
     "show",
     "write_faiss",
     "write_vectors",

@@ -139,10 +139,10 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     @classmethod
     def load(cls, path: PathLike) -> LocalSearchQuantizer:
         """A quantizer that `save` or ``kith train`` has written: its codebooks, with the default parameters."""
-        compiled, books, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.LocalSearchQuantizer):
             raise ValueError(f"{os.fspath(path)} holds no local search quantizer but a {type(compiled).__name__}")
-        quantizer = cls(books, bits=bits)
+        quantizer = cls(books, bits=bits, seed=seed, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -298,10 +298,10 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
     @classmethod
     def load(cls, path: PathLike) -> ResidualQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, books, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ResidualQuantizer):
             raise ValueError(f"{os.fspath(path)} holds no residual quantizer but a {type(compiled).__name__}")
-        quantizer = cls(books, bits=bits, beam=compiled.beam)
+        quantizer = cls(books, bits=bits, beam=compiled.beam, seed=seed, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, cast, overload
@@ -14,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, c
 import numpy as np
 
 from kith import _kith
-from kith._arrays import Array, Vectors, VectorsLike, as_base, as_queries, as_vectors
+from kith._arrays import Array, Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
 from kith._ids import IdsLike, as_ids
+from kith._index_adding import Adding
+from kith._index_info import IndexInfo
 from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
@@ -29,58 +29,6 @@ from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-# Held for a few instructions, never while something is added; no child of a fork finds it taken.
-_narrowing_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_narrowing_lock.acquire,
-        after_in_child=_narrowing_lock.release,
-        after_in_parent=_narrowing_lock.release,
-    )
-
-
-@dataclass(frozen=True)
-class IndexInfo:
-    """What an index holds, as `Index.info` tells it.
-
-    Attributes
-    ----------
-    factory, metric : str
-        As they were given.
-    trained : bool
-        Whether vectors can be added.
-    rows, dimension : int
-        The shape of what it holds; the dimension is 0 before it is known.
-    dtype : str
-        Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
-    lists : int
-        Of an inverted file; 1 for codes without one, 0 for ``"Flat"``.
-    imbalance : float
-        How many times as many vectors a search looks at as if all lists were as long: 1 at best.
-    longest_list : int
-        The vectors of the longest list.
-    code_bytes : int
-        What a vector takes in the lists.
-    host_bytes, device_bytes : int
-        All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
-    parts : dict
-        The same bytes by what they are for.
-    """
-
-    factory: str
-    metric: Metric
-    trained: bool
-    rows: int
-    dimension: int
-    dtype: str
-    lists: int
-    imbalance: float
-    longest_list: int
-    code_bytes: int
-    host_bytes: int
-    device_bytes: int
-    parts: dict[str, int] = field(default_factory=dict)
 
 
 class Index:
@@ -104,8 +52,8 @@ class Index:
         ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, and for ``"Flat"`` also ``"l1"``, ``"linf"``,
         ``"chi_square"`` or ``"hamming"``, as in `knn`.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, in what is trained on, added and searched for.
     prepare : bool, default True
@@ -213,7 +161,7 @@ class Index:
             if self.trained and self.dimension == 0:  # needs none; what is wrong with x it says all the same
                 self._train(x, options, partial(as_vectors, warns=False))
                 return
-            with _Adding(self) as adding:
+            with Adding(self) as adding:
                 if isinstance(x, (str, os.PathLike)):
                     self._check_plain(x)
                     adding.plain()  # as vectors are trained on, so they are added
@@ -245,8 +193,8 @@ class Index:
         ----------
         x : array_like, (rows, dimension), or path
             The vectors, as in `knn`, or the path of a file of vectors, which may be larger than memory. The first
-            training or add fixes the dimension, where vectors lie (all on the host, or all in the memory of one GPU), the
-            dtype of ``"Flat"``, and, if they are float64 or wide integers, what is subtracted from all vectors and queries
+            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or all
+            in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they are float64 or wide integers, what is subtracted from all vectors and queries
             before they are rounded to float32.
         ids : array_like of int, (rows,), optional
             What searches call the vectors, from 0 on, each once. By default 0, 1, 2, ..., going on after the largest id
@@ -261,7 +209,7 @@ class Index:
         borrow = not flag(copy, "copy")
         names = None if ids is None else as_ids(ids)[0]
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
-            with _Adding(self) as adding:
+            with Adding(self) as adding:
                 if isinstance(x, (str, os.PathLike)):
                     if borrow:
                         raise ValueError("copy=False refers to an array, and x is a path: add a copy")
@@ -347,6 +295,7 @@ class Index:
         *,
         probes: SupportsIndex | None = None,
         refine: SupportsIndex | None = None,
+        refine_from: PathLike | None = None,
         filter: FilterLike | None = None,
         out: Output | None = None,
         **settings: Unpack[Settings],
@@ -359,6 +308,7 @@ class Index:
         *,
         probes: SupportsIndex | None = None,
         refine: SupportsIndex | None = None,
+        refine_from: PathLike | None = None,
         filter: FilterLike | None = None,
         out: Output | None = None,
         **settings: Unpack[Settings],
@@ -371,6 +321,7 @@ class Index:
         *,
         probes: SupportsIndex | None = None,
         refine: SupportsIndex | None = None,
+        refine_from: PathLike | None = None,
         filter: FilterLike | None = None,
         out: Output | None = None,
         **settings: Unpack[Settings],
@@ -382,6 +333,7 @@ class Index:
         *,
         probes: SupportsIndex | None = None,
         refine: SupportsIndex | None = None,
+        refine_from: PathLike | None = None,
         filter: FilterLike | None = None,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
@@ -403,7 +355,11 @@ class Index:
             By default the root of their number, at most 64; beyond their number it is all. Where they hold fewer than k
             vectors, more are looked at.
         refine : int, optional
-            With ``RFlat`` or ``Refine(...)``: so many times k candidates are compared again. By default 4.
+            With ``RFlat``, ``Refine(...)`` or `refine_from`: the index finds ``refine * k`` candidates, compares them again
+            with the vectors that are kept there, and returns the first k by those. By default 4.
+        refine_from : path, optional
+            A file with the original vectors, for an index that keeps none: row i is the vector with id i, so the file
+            that the index was built from goes with it, also after `remove`. Only the candidates are read.
         filter : array_like, optional
             Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
             order of add.
@@ -417,11 +373,14 @@ class Index:
         number = whole_number(k, "k")
         lists, times = _count(probes, "probes"), _count(refine, "refine")
         rows = as_filter(filter)
+        originals = None if refine_from is None else path_bytes(refine_from)
+        if originals is not None:
+            self._check_plain(os.fsdecode(originals))
         arrays = (queries, *(out if isinstance(out, tuple) else ()))
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
             def step(matrix: Vectors, given: Given | None) -> Found | None:
-                return self._index.search(matrix, number, lists, times, rows, options, given)
+                return self._index.search(matrix, number, lists, times, originals, rows, options, given)
 
             while True:
                 narrowing = self._narrowing or PLAIN
@@ -525,24 +484,76 @@ class Index:
             self._index.save(path_bytes(path), self._offset().offset, options)
 
     def to(self, device: str) -> Index:
-        """Search on another device from now on. Vectors in a GPU's memory are searched there alone.
+        """A new index with the same vectors, whose calls run on another device.
+
+        Both share what they hold: this one stays as it is, and what is added to one or removed is not seen by the other.
+        Vectors in a GPU's memory that are to be searched elsewhere are copied to the host.
 
         Parameters
         ----------
         device : str
             As in `Index`.
 
-        Returns
-        -------
-        Index
-            This one.
+        Examples
+        --------
+        >>> index = kith.Index("Flat")
+        >>> index.to("cpu").device
+        'cpu'
         """
         wanted = check_device(device)
-        place = self._index.place
-        if place.startswith("cuda") and wanted not in ("auto", "cuda", place):
-            raise ValueError(f"the index holds vectors in the memory of {place}, and is searched there; add them elsewhere")
-        self._device = wanted
-        return self
+        with calling(wanted) as options:
+            moved = self._index.to(wanted, options)
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._hold(moved, wanted, self._narrowing if moved.dimension > 0 else None)
+        return made
+
+    def merge(
+        self,
+        other: Index,
+        *,
+        shift_ids: bool = False,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> None:
+        """Add all vectors of another index that was trained alike: all of them, or, after an error, none.
+
+        Copies of one trained index (`to`, `copy.copy`, a saved file) that were filled from parts of the data become one so.
+        The other's vectors come behind those that are there, in their order; the other stays as it is.
+
+        Parameters
+        ----------
+        other : Index
+            Of the same metric, with the same centres, codes and transforms; else ValueError that says what differs.
+        shift_ids : bool, default False
+            Give the other's vectors ids behind all that this index ever had: their own plus that. Without it they keep
+            their ids, and one that both have is a ValueError that names it.
+        threads, memory_limit, progress
+            As in `knn`.
+
+        Examples
+        --------
+        >>> x = np.random.default_rng(0).standard_normal((2000, 16), dtype=np.float32)
+        >>> index = kith.Index("IVF16,SQ8")
+        >>> index.train(x)
+        >>> other = index.to("auto")
+        >>> index.add(x[:1500])
+        >>> other.add(x[1500:])
+        >>> index.merge(other, shift_ids=True)
+        >>> len(index)
+        2000
+        """
+        refuse_unknown("merge()", unknown)
+        if not isinstance(other, Index):
+            raise TypeError(f"other is a {type(other).__name__}; it must be a kith.Index")
+        shift = flag(shift_ids, "shift_ids")
+        with calling(self._device, threads, memory_limit, progress=progress) as options:
+            with Adding(self) as adding:
+                if other.dimension > 0:
+                    adding.like(other._offset())
+                self._index.merge(other._index, shift, options)
 
     def info(self) -> IndexInfo:
         """What the index holds: rows, lists and how even they are, bytes by part."""
@@ -655,40 +666,3 @@ def read_index(path: PathLike, device: str, kind: type[Index] = Index, **setting
     with calling(check_device(device), **settings) as options:
         index, offset = _kith.load_index(path_bytes(path), options)
     return kind._of(index, device, offset)
-
-
-class _Adding:
-    """One add or training, and how its vectors become float32: as those of the first that succeeds, or is on its way."""
-
-    __slots__ = ("_index",)
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-
-    def __enter__(self) -> _Adding:
-        with _narrowing_lock:
-            self._index._adding += 1
-        return self
-
-    def taken(self, x: VectorsLike, name: str, stream: int) -> tuple[Vectors, bool]:
-        index = self._index
-        if index._narrowing is None:
-            rows, copied, narrowing = as_base(x, name, index.metric, stream)
-            with _narrowing_lock:
-                if index._narrowing is None:
-                    index._narrowing = narrowing
-                if index._narrowing is narrowing:
-                    return rows, copied
-        return as_vectors(x, name, stream, index._narrowing)
-
-    def plain(self) -> None:
-        """The vectors come from a file, which holds none that must be rounded."""
-        with _narrowing_lock:
-            if self._index._narrowing is None:
-                self._index._narrowing = PLAIN
-
-    def __exit__(self, *_: object) -> None:
-        with _narrowing_lock:
-            if self._index._adding == 1 and self._index.dimension == 0:  # nothing came of it
-                self._index._narrowing = None
-            self._index._adding -= 1

@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, SupportsIndex, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from kith._libraries import library_of
 from kith._narrowing import PLAIN, Narrowing
 from kith._options import calling, check_device, flag, real_number, text, whole_number
 from kith._progress import Progress
+from kith._typing import HostLike, NumpyLike, Settings, Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PathLike = Union[str, "os.PathLike[str]"]
 Labels = npt.NDArray[np.int32]
@@ -51,7 +55,7 @@ class KMeans:
     clusters : int, default 8
         How many centres.
     iterations : int, default 25
-        The most passes over the vectors. With `batch_size`, passes over as many vectors as there are.
+        The maximum number of passes over the vectors; with `batch_size`, of passes' worth of mini-batches.
     tol : float, default 1e-4
         Stop when the centres' squared moves add up to at most `tol` times the mean variance of the columns, as
         scikit-learn does; 0 goes on until nothing moves.
@@ -62,20 +66,20 @@ class KMeans:
     seed : int, default 0
         Of the random numbers; not negative.
     max_points_per_centre : int, default 0
-        Train on a random sample of so many vectors for each centre (FAISS's default is 256); 0 trains on all.
+        Train on a random sample of this many vectors per centre (FAISS's default is 256); 0 trains on all.
     init_points_per_centre : int, optional
-        k-means++ looks at a random sample of so many vectors for each centre; 0 looks at all. By default it looks at all
-        where that is cheap; for many centres all vectors are drawn from in rounds, and it chooses among what was drawn.
+        k-means++ considers a random sample of this many vectors per centre; 0 considers all. By default it considers all
+        where that is cheap; for many centres it draws candidates from all vectors in rounds and chooses among these.
     spherical : bool, default False
         Centres of length 1; a vector belongs to the centre with the largest inner product.
     batch_size : int, default 0
-        Mini-batches of so many vectors drawn at random instead of whole passes; 0 for whole passes.
+        Use mini-batches of this many vectors, drawn at random; 0 for whole passes.
     compute_labels : bool, default True
-        A last pass, so that `labels_` and `inertia_` are those of the final centres. Without it there are no labels,
-        and `inertia_` is that of the last iteration before its centres moved.
+        A final pass computes `labels_` and `inertia_` for the final centres. Without it there are no labels, and `inertia_`
+        is that of the last iteration before its centres moved.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
@@ -257,6 +261,12 @@ class KMeans:
             self._take_results()
         return self
 
+    @overload
+    def predict(self, x: HostLike, **settings: Unpack[Settings]) -> Labels: ...
+    @overload
+    def predict(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
+    @overload
+    def predict(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def predict(
         self,
         x: VectorsLike | PathLike,
@@ -273,6 +283,12 @@ class KMeans:
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._assigned(x, options, wants_distances=False)[0]
 
+    @overload
+    def assign(self, x: HostLike, **settings: Unpack[Settings]) -> tuple[Labels, Floats]: ...
+    @overload
+    def assign(self, x: Tensor, **settings: Unpack[Settings]) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def assign(self, x: VectorsLike, **settings: Unpack[Settings]) -> tuple[Array, Array]: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def assign(
         self,
         x: VectorsLike | PathLike,
@@ -315,6 +331,12 @@ class KMeans:
         assert found is not None
         return library.from_host(found[0], x), None if found[1] is None else library.from_host(found[1], x)
 
+    @overload
+    def transform(self, x: NumpyLike, **settings: Unpack[Settings]) -> Floats: ...
+    @overload
+    def transform(self, x: Tensor, **settings: Unpack[Settings]) -> Tensor: ...
+    @overload
+    def transform(self, x: VectorsLike, **settings: Unpack[Settings]) -> Array: ...  # type: ignore[overload-cannot-match,unused-ignore]
     def transform(
         self,
         x: VectorsLike,

@@ -68,7 +68,7 @@ def knn(
     progress: Progress = False,
     out: Output | None = None,
 ) -> Neighbors:
-    """Find, for every query, the k vectors of the base that are nearest: exactly.
+    """Find the k nearest vectors of the base for every query, exactly.
 
     The result is the first k of all rows ordered by (distance, row number). It is the same, to the bit, for any number
     of threads, any memory limit and every device.
@@ -76,17 +76,16 @@ def knn(
     Parameters
     ----------
     queries : array_like, (queries, dimension) or (dimension,)
-        What neighbours are sought for. float32, float16, bfloat16 (of ml_dtypes, or of torch and jax through DLPack),
-        uint8 and int8 arrays whose columns are contiguous are used where they lie, those of other libraries through
-        DLPack too, on the host or in a GPU's memory; float64, longdouble, other integers, lists and other layouts are
-        converted to float32 by one copy. Queries and base may differ in dtype, and one may lie on the host and the
-        other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted
-        before they are rounded, where that keeps more of them and the metric allows it.
+        The vectors to search for. float32, float16, bfloat16 (of ml_dtypes, torch or jax), uint8 and int8 arrays with
+        contiguous columns are zero-copy, in host or GPU memory; float64, longdouble, other integers, lists and other layouts
+        are converted to float32 by one copy. Queries and base may differ in dtype, and one may be in host memory and the
+        other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted before
+        they are rounded, where that keeps more precision and the metric allows it.
     base : array_like, (rows, dimension)
-        What is searched; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a path
-        too, and both are read in pieces that fit `memory_limit`.
+        The vectors to search in; the same kinds of array. Or the path of a file (see `read_vectors`): then `queries` is a
+        path too, and both are read in pieces that fit `memory_limit`.
     k : int, default 10
-        How many neighbours. Where the base has fewer rows, the rest is id -1 at distance inf (-inf for
+        How many neighbours. If the base has fewer rows, results are padded with id -1 at distance inf (-inf for
         ``inner_product``).
     metric : str, default "l2"
         ``"l2"`` (root of the sum of squared differences), ``"sqeuclidean"`` (that sum), ``"inner_product"`` (largest
@@ -98,8 +97,8 @@ def knn(
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
         Few rows make a short search.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the arrays lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the arrays, or, for host arrays, a GPU if there is
+        one and it is predicted to be faster.
     threads : int, default 0
         Threads of the CPU; 0 is one per hardware thread.
     memory_limit : int, optional
@@ -120,7 +119,7 @@ def knn(
     -------
     Neighbors
         A named tuple ``(ids, distances)`` of int64 and float32 arrays, (queries, k), or (k,) for one query given as a
-        1-D array: in the queries' kind of array (torch, cupy, jax, else numpy), where the queries lie.
+        1-D array. They have the queries' array type (torch, cupy, jax, else numpy) and are on the queries' device.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from kith._files import PathLike, path_bytes
 from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
-from kith._options import calling, flag, text, whole_number
+from kith._options import calling, flag, real_number, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._spanning_tree import SpanningTree
@@ -52,7 +52,7 @@ class KnnGraph:
         if not on_device(self._ids):
             self.validate()
 
-    def _take(self, ids: Array, distances: Array, metric: str, report: GraphReport) -> None:
+    def _take(self, ids: Array, distances: Array, metric: Metric, report: GraphReport) -> None:
         self._ids = _kept(ids, "ids", "int64")
         self._distances = _kept(distances, "distances", "float32")
         self._metric = cast(Metric, metric_name(metric))
@@ -74,7 +74,7 @@ class KnnGraph:
     def _found(cls, ids: Array, distances: Array, metric: str, report: GraphReport) -> KnnGraph:
         """Of what a search found, which need not be looked at."""
         graph = cls.__new__(cls)
-        graph._take(ids, distances, metric, report)
+        graph._take(ids, distances, cast(Metric, metric), report)
         return graph
 
     @classmethod
@@ -383,6 +383,14 @@ class KnnGraph:
             np.ascontiguousarray(ids).view(np.int64), np.ascontiguousarray(distances, np.float32), self._metric
         )
 
+    def _given_there(self, options: _kith.CallOptions) -> _kith.GivenGraph:
+        """For the library, where it lies."""
+        if not on_device(self._ids) or str(self._ids.dtype).rpartition(".")[2] != "int64":
+            return self._given()
+        library = library_of(self._ids)
+        arrays = [library.export(x, options.stream, name) for x, name in ((self._ids, "ids"), (self._distances, "distances"))]
+        return _kith.GivenGraph(arrays[0], arrays[1], self._metric)
+
     def _stays_on_device(self) -> bool:
         """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
         return on_device(self._ids) and library_of(self._ids).computes
@@ -401,6 +409,16 @@ def knn_graph(
     metric: Metric = "l2",
     method: str = "auto",
     *,
+    recall: SupportsFloat = 0.99,
+    seed: SupportsIndex = 0,
+    cells: SupportsIndex | None = None,
+    probes: SupportsIndex | None = None,
+    start: str | None = None,
+    samples: SupportsIndex | None = None,
+    list_length: SupportsIndex | None = None,
+    iterations: SupportsIndex | None = None,
+    delta: SupportsFloat | None = None,
+    update: str | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
@@ -411,7 +429,7 @@ def knn_graph(
     """Find, for every row of `x`, its k nearest other rows.
 
     A row is never its own neighbour, but its duplicates are. Neighbours are in the order of `knn`, by (distance, row
-    number).
+    number). The same input, parameters and seed give the same bytes for any number of threads and memory limit.
 
     Parameters
     ----------
@@ -423,7 +441,25 @@ def knn_graph(
     metric : str, default "l2"
         As in `knn`.
     method : str, default "auto"
-        ``"exact"`` compares all pairs; ``"auto"`` takes the fastest method there is, which today is that one.
+        ``"exact"`` compares all pairs. ``"cells"`` compares a row with the rows of the k-means cells nearest to it (l2,
+        sqeuclidean, cosine, inner_product). ``"nn_descent"`` compares neighbours' neighbours, in rounds (every metric).
+        ``"auto"`` takes the one that is predicted to be done first: exact for few rows, and on a GPU.
+    recall : float, default 0.99
+        The share of the true neighbours to find, above 0 and up to 1; 1 is exact. It is estimated on 1,000 rows that are
+        searched exactly. The work stops when it is reached, or at the method's limit: then ``report.reached`` is False.
+    seed : int, default 0
+        Seed of the random numbers.
+    cells, probes : int, optional
+        Of ``"cells"``: how many cells there are, and with how many of them a row is compared at most.
+    start : str, optional
+        Of ``"nn_descent"``: what it begins with, ``"random"`` lists or ``"cells"``.
+    samples, list_length, iterations : int, optional
+        Of ``"nn_descent"``: new and old neighbours of a list that meet in a round, each (32); the length of the working
+        lists, at least k (64); the most rounds (20).
+    delta : float, optional
+        Of ``"nn_descent"``: ends when at most ``delta * rows * k`` neighbours have entered in a round (0.001).
+    update : str, optional
+        Of ``"nn_descent"``: ``"selective"`` offers each sample its nearest alone, ``"all"`` every compared pair.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -436,7 +472,7 @@ def knn_graph(
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `knn`; an unknown method.
+        As `knn`; an unknown method, a parameter of another method, a recall that is none.
 
     Examples
     --------
@@ -453,18 +489,39 @@ def knn_graph(
     number = whole_number(k, "k")
     name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
+    wish = given_wish(
+        recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
+        iterations=iterations, delta=delta, update=update,
+    )  # fmt: skip
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         rows, _, _ = as_base(x, "x", name, options.stream)
 
         told: dict[str, Any] = {}
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, options, given)
+            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given)
             told.update(report)
             return arrays
 
         found = fresh_neighbors(step, x, rows, number, options)
     return KnnGraph._found(found.ids, found.distances, name, GraphReport._of(told))
+
+
+def given_wish(**values: Any) -> dict[str, Any]:
+    """What was given of a method's parameters, as plain numbers and names."""
+    wish: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in ("recall", "delta"):
+            wish[name] = real_number(value, name)
+        elif name in ("start", "update"):
+            wish[name] = text(value, name)
+        else:
+            wish[name] = whole_number(value, name)
+    if wish.get("seed", 0) < 0:
+        raise ValueError(f"seed = {wish['seed']}; it must not be negative")
+    return wish
 
 
 def _scipy_sparse(user: str) -> Any:

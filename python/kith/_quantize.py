@@ -151,8 +151,8 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     seed : int, default 0
         Of the random numbers; not negative.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
@@ -213,10 +213,10 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ProductQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, parts, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
             raise ValueError(f"{os.fspath(path)} holds no product quantizer but a {type(compiled).__name__}")
-        quantizer = cls(parts, bits=bits, device=device)
+        quantizer = cls(parts, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -317,10 +317,10 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> ScalarQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
-        compiled, _, bits = _kith.load_quantizer(path_bytes(path))
+        compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):
             raise ValueError(f"{os.fspath(path)} holds no scalar quantizer but a {type(compiled).__name__}")
-        quantizer = cls(bits=bits, device=device)
+        quantizer = cls(bits=bits, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 

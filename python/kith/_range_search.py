@@ -54,7 +54,7 @@ class RangeNeighbors(_RangeNeighbors[IdsArray, DistancesArray]):
 
     Those of query ``q`` are ``ids[offsets[q]:offsets[q + 1]]``, and their distances likewise; `by_query` goes over them.
 
-    All are arrays of the queries' library where that is torch, cupy or jax, and lie where the queries do; else numpy's.
+    The arrays have the queries' type (torch, cupy, jax, else numpy) and are on the queries' device.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ def range_search(
     check_finite: bool = True,
     progress: Progress = False,
 ) -> RangeNeighbors:
-    """Find, for every query, all vectors of the base within a radius: exactly, nearest first.
+    """Find all vectors of the base within a radius of every query, exactly, nearest first.
 
     Distances are those that `knn` reports, in its order.
 

@@ -49,10 +49,10 @@ else:  # before Python 3.11 a named tuple cannot be generic
 class Neighbors(_Neighbors[IdsArray, DistancesArray]):
     """The neighbours of each query, nearest first: a named tuple ``(ids, distances)``.
 
-    Where there are fewer than k vectors, the rest is id -1 at distance inf (-inf for ``inner_product``).
+    If there are fewer than k vectors, results are padded with id -1 at distance inf (-inf for ``inner_product``).
 
-    Both are arrays of the queries' library where that is torch, cupy or jax (which has no int64 unless told so), and lie
-    where the queries do; else numpy's.
+    The arrays have the queries' type (torch, cupy, jax, else numpy) and are on the queries' device. jax has no int64 unless
+    ``jax_enable_x64`` is set.
 
     Attributes
     ----------

@@ -38,10 +38,16 @@ class SmoothPaths:
     Parameters
     ----------
     graph : KnnGraph
-        Of any metric but ``inner_product``, which is no distance. It is not kept: 16 bytes for each of its neighbours
-        and some 40 for each row are.
-    threads, memory_limit, progress
+        Of any metric but ``inner_product``, which is no distance.
+    device : str, default "auto"
+        ``"cpu"`` or ``"cuda:N"``; ``"auto"`` is where the graph lies. What is found is the same. Built on a GPU, it answers
+        many widths there; the first path by steps then lists the edges on the host.
+    threads, memory_limit, device_memory_limit, progress
         As in `knn`.
+
+    Notes
+    -----
+    Built on the CPU it keeps 16 bytes for each neighbour of the graph and some 40 for each row, and not the graph.
 
     Raises
     ------
@@ -63,14 +69,19 @@ class SmoothPaths:
         self,
         graph: KnnGraph,
         *,
+        device: str = "auto",
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> None:
         if not isinstance(graph, KnnGraph):
             raise TypeError(f"graph is a {type(graph).__name__}; it must be a kith.KnnGraph")
-        with calling("cpu", threads, memory_limit, None, progress) as options:
-            self._paths = _kith.SmoothPaths(graph._given(), options)
+        arrays = (graph.ids, graph.distances)
+        with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
+            self._given = graph._given_there(options) if device != "cpu" else graph._given()
+            self._graph = graph  # whose memory is read again where this was built on a GPU
+            self._paths = _kith.SmoothPaths(self._given, options)
 
     def __len__(self) -> int:
         """How many rows the graph has."""

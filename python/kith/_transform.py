@@ -40,8 +40,8 @@ class Transform:
     seed : int, default 0
         Of the random numbers; not negative.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: where the vectors lie, or, for host arrays, a GPU where it is
-        there and predicted to be faster. Training works on the host's threads whatever the device.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        there is one and it is predicted to be faster. Training works on the host's threads whatever the device.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 

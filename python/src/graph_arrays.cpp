@@ -9,10 +9,19 @@ namespace kith::python {
 
 KnnGraph GivenGraph::graph() const {
   NeighborsView view;
-  view.ids = const_cast<int64_t*>(ids.data());  // which KnnGraph never writes to
-  view.distances = const_cast<float*>(distances.data());
-  view.queries = static_cast<int64_t>(ids.shape(0));
-  view.k = static_cast<int64_t>(ids.shape(1));
+  if (const auto* on_device = std::get_if<DeviceArray>(&ids)) {
+    view.queries = on_device->shape().at(0);
+    view.k = on_device->shape().at(1);
+    view.space = on_device->space();
+    view.ids = on_device->writable<int64_t>("ids", view.queries, view.k);
+    view.distances = std::get<DeviceArray>(distances).writable<float>("distances", view.queries, view.k);
+  } else {
+    const auto& host = std::get<ConstIdArray>(ids);
+    view.queries = static_cast<int64_t>(host.shape(0));
+    view.k = static_cast<int64_t>(host.shape(1));
+    view.ids = const_cast<int64_t*>(host.data());  // which KnnGraph never writes to
+    view.distances = const_cast<float*>(std::get<ConstDistanceArray>(distances).data());
+  }
   return GraphAccess::make(view, nullptr, parse_metric(metric), {});
 }
 

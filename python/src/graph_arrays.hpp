@@ -11,13 +11,15 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace kith::python {
 
-// A graph in the package's hands: two arrays on the host and the metric. What it is made of must outlive the call.
+// A graph in the package's hands: two arrays, both on the host or both in a GPU's memory, and the metric. What it is made
+// of must outlive the call.
 struct GivenGraph {
-  ConstIdArray ids;
-  ConstDistanceArray distances;
+  std::variant<DeviceArray, ConstIdArray> ids;
+  std::variant<DeviceArray, ConstDistanceArray> distances;
   std::string metric;
 
   // Not looked at: what reads it does that.

@@ -25,6 +25,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <list>
 #include <optional>
 #include <string>
@@ -141,22 +142,64 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   return vectors_array(std::move(vectors));
 }
 
+// Shares what the other borrows: it is kept before it can be seen, and stays where an exception comes too late.
+void merge(BorrowingIndex& self, const BorrowingIndex& other, bool shift_ids, const CallOptions& options) {
+  Call call(options);
+  const std::list<nb::object> theirs = other.borrowed;
+  const auto kept = self.borrowed.insert(self.borrowed.end(), theirs.begin(), theirs.end());
+  bool merged = false;
+  try {
+    call.run([&] {
+      self.index.merge(other.index, {.shift_ids = shift_ids}, call.resources());
+      merged = true;
+    });
+  } catch (...) {
+    for (auto at = kept; !merged && at != self.borrowed.end() && !theirs.empty();) {
+      const bool own = std::any_of(theirs.begin(), theirs.end(), [&](const nb::object& one) { return one.is(*at); });
+      if (!own) break;  // of an add since
+      at = self.borrowed.erase(at);
+    }
+    throw;
+  }
+}
+
+BorrowingIndex to_device(const BorrowingIndex& self, const std::string& device, const CallOptions& options) {
+  Call call(options);
+  std::optional<Index> copy;
+  call.run([&] { copy = self.index.to(parse_device(device), call.resources()); });
+  return {std::move(*copy), self.borrowed};
+}
+
+// Beside its numbers a search may have the path of the vectors to refine with.
+struct SearchWords {
+  int64_t k;
+  int64_t probes;
+  int64_t refine;
+  std::optional<nb::bytes> refine_from;
+};
+
 std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& self, const VectorArray& queries,
-                                                        int64_t k, int64_t probes, int64_t refine,
-                                                        const FilterArray* filter, const CallOptions& options,
-                                                        const GivenOutput& out) {
+                                                        const SearchWords& words, const FilterArray* filter,
+                                                        const CallOptions& options, const GivenOutput& out) {
+  const int64_t k = words.k;
   KnnParams params;
   params.k = k;
   params.validate();
   const MatrixView view = view_of(queries, "queries");
-  const SearchParams wanted{
-      .k = k, .filter = filter_over(filter, self.index.size()), .probes = probes, .refine = refine};
+  const std::optional<VectorFile> originals =
+      words.refine_from ? std::optional<VectorFile>(path_of(*words.refine_from)) : std::nullopt;
+  const SearchParams wanted{.k = k,
+                            .filter = filter_over(filter, self.index.size()),
+                            .probes = words.probes,
+                            .refine = words.refine,
+                            .refine_from = originals ? &*originals : nullptr};
   check_result_size(view.rows(), k);
   Call call(options);
-  const SearchShape shape{
-      .queries = view.rows(), .rows = self.index.size(), .cols = view.cols(), .metric = self.index.params().metric};
-  const SearchWish wish{.k = k};
-  return naming_the_limit(limited(shape, wish, wanted.filter, out), call.resources(), [&] {
+  const auto needed = [&] {
+    const int64_t results = out ? 0 : neighbors_bytes(view.rows(), k);
+    return results + IndexAccess::smallest_search_bytes(self.index, view, wanted, call.resources());
+  };
+  return naming_host_limit(needed, call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
     call.run([&] { self.index.search(view, output.view(), wanted, call.resources()); });
     return output.take();
@@ -266,12 +309,23 @@ void bind_index(nb::module_& module) {
            nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
       .def("reconstruct", &reconstruct, nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_DISTANCES))
-      .def("search", &search, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
-           nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
-           nb::sig("def search(self, queries: " KITH_PY_VECTORS
-                   ", k: int, probes: int, refine: int, filter: " KITH_PY_FILTER
-                   ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
-           "Returns (ids, distances), or None after filling out.")
+      .def("merge", &merge, nb::arg("other"), nb::arg("shift_ids"), nb::arg("options"))
+      .def("to", &to_device, nb::arg("device"), nb::arg("options"),
+           "A new index that shares the vectors, and the arrays that are read in place.")
+      .def(
+          "search",
+          [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
+             const std::optional<nb::bytes>& refine_from, const FilterArray* filter, const CallOptions& options,
+             const GivenOutput& out) {
+            return search(self, queries, {k, probes, refine, refine_from}, filter, options, out);
+          },
+          nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
+          nb::arg("refine_from").none(), nb::arg("filter").none(), nb::arg("options"),
+          nb::arg("out").noconvert().none(),
+          nb::sig("def search(self, queries: " KITH_PY_VECTORS
+                  ", k: int, probes: int, refine: int, refine_from: bytes | None, filter: " KITH_PY_FILTER
+                  ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
+          "Returns (ids, distances), or None after filling out.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
            nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS

@@ -6,6 +6,7 @@
 #include "array.hpp"
 #include "call.hpp"
 #include "graph_arrays.hpp"
+#include "graph_params.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
@@ -14,6 +15,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 
 #include <string>
 
@@ -26,20 +28,21 @@ namespace {
 #define KITH_PY_PAIR "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]]"
 
 nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
-                bool check_finite, const CallOptions& options, const GivenOutput& out) {
+                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
   params.method = parse_graph_method(method);
   params.check_finite = check_finite;
+  put_wish(wish, params);
   params.validate();
   const MatrixView view = view_of(x, "x");
   check_result_size(view.rows(), k);
   Call call(options);
   const SearchShape shape = check_search(RowsInfo(view), RowsInfo(view), params.metric);
-  const SearchWish wish{.k = k, .without_self = true};
+  const SearchWish wanted{.k = k, .without_self = true};
   GraphReport report;
-  const auto found = naming_the_limit(limited(shape, wish, RowFilter(), out), call.resources(), [&] {
+  const auto found = naming_the_limit(limited(shape, wanted, RowFilter(), out), call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
     call.run([&] { report = knn_graph(view, output.view(), params, call.resources()); });
     return output.take();
@@ -48,8 +51,8 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
   return nb::make_tuple(found, report_dict(report));
 }
 
-void make_given(GivenGraph* self, const ConstIdArray& ids, const ConstDistanceArray& distances,
-                const std::string& metric) {
+void make_given(GivenGraph* self, const std::variant<DeviceArray, ConstIdArray>& ids,
+                const std::variant<DeviceArray, ConstDistanceArray>& distances, const std::string& metric) {
   (void)parse_metric(metric);
   new (self) GivenGraph{ids, distances, metric};
 }
@@ -133,19 +136,19 @@ void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distanc
 
 void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
+                     "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
                      ", dict[str, typing.Any]]"),
              "Returns (ids, distances), or None after filling out, and the report.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),
              nb::sig("def load_graph(ids: bytes, distances: bytes, metric: str, options: CallOptions) -> " KITH_PY_PAIR),
              "Read-only arrays of a graph that is one, mapped where the files lie so.");
 
-  nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph, on the host, that the caller keeps for a call.")
+  nb::class_<GivenGraph>(module, "GivenGraph", "Arrays of a graph that the caller keeps for a call.")
       .def("__init__", &make_given, nb::arg("ids").noconvert(), nb::arg("distances").noconvert(), nb::arg("metric"),
-           nb::sig("def __init__(self, ids: numpy.typing.NDArray[numpy.int64], distances: " KITH_PY_DISTANCES
-                   ", metric: str) -> None"))
+           nb::sig("def __init__(self, ids: DeviceArray | numpy.typing.NDArray[numpy.int64], distances: DeviceArray | "
+                   KITH_PY_DISTANCES ", metric: str) -> None"))
       .def("validate", &validate, nb::arg("options"), "ValueError that names the row, unless it is a graph.")
       .def("in_degrees", &in_degrees, nb::arg("options"),
            nb::sig("def in_degrees(self, options: CallOptions) -> numpy.typing.NDArray[numpy.int64]"))

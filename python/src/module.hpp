@@ -17,6 +17,7 @@ void bind_index(nb::module_& module);
 void bind_info(nb::module_& module);
 void bind_kmeans(nb::module_& module);
 void bind_knn(nb::module_& module);
+void bind_graph_merge(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
 void bind_pairwise_distances(nb::module_& module);
 void bind_additive_quantizers(nb::module_& module);

@@ -21,26 +21,27 @@ void save(const Made& quantizer, const nb::bytes& path) {
   call.run([&] { save_quantizer(quantizer, path_of(path), call.resources()); });
 }
 
-// (quantizer, parts, bits), with 0 parts for a scalar one and codebooks for parts of an additive one.
-std::tuple<nb::object, int64_t, int> load(const nb::bytes& path) {
+// (quantizer, parts, bits, seed, check_finite), with 0 parts and seed for a scalar one, codebooks for parts of an
+// additive one.
+std::tuple<nb::object, int64_t, int, uint64_t, bool> load(const nb::bytes& path) {
   Call call;
   std::optional<Quantizer> loaded;
   call.run([&] { loaded = load_quantizer(path_of(path), call.resources()); });
   if (auto* const product = std::get_if<ProductQuantizer>(&*loaded)) {
     const ProductQuantizerParams params = product->params();
-    return {nb::cast(std::move(*product)), params.parts, params.bits};
+    return {nb::cast(std::move(*product)), params.parts, params.bits, params.seed, params.check_finite};
   }
   if (auto* const local = std::get_if<LocalSearchQuantizer>(&*loaded)) {
     const LocalSearchParams params = local->params();
-    return {nb::cast(std::move(*local)), params.codebooks, params.bits};
+    return {nb::cast(std::move(*local)), params.codebooks, params.bits, params.seed, params.check_finite};
   }
   if (auto* const residual = std::get_if<ResidualQuantizer>(&*loaded)) {
     const ResidualQuantizerParams params = residual->params();
-    return {nb::cast(std::move(*residual)), params.codebooks, params.bits};
+    return {nb::cast(std::move(*residual)), params.codebooks, params.bits, params.seed, params.check_finite};
   }
   auto& scalar = std::get<ScalarQuantizer>(*loaded);
-  const int bits = scalar.params().bits;
-  return {nb::cast(std::move(scalar)), 0, bits};
+  const ScalarQuantizerParams params = scalar.params();
+  return {nb::cast(std::move(scalar)), 0, params.bits, 0, params.check_finite};
 }
 
 }  // namespace
@@ -52,8 +53,8 @@ void bind_quantizer_file(nb::module_& module) {
   module.def("save_quantizer", &save<ResidualQuantizer>, nb::arg("quantizer"), nb::arg("path"));
   module.def("load_quantizer", &load, nb::arg("path"),
              nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer | "
-                     "LocalSearchQuantizer | ResidualQuantizer, int, int]"),
-             "The quantizer, its parts (0 for a scalar one) or codebooks, and its bits.");
+                     "LocalSearchQuantizer | ResidualQuantizer, int, int, int, bool]"),
+             "The quantizer, its parts (0 for a scalar one) or codebooks, bits, seed and check_finite.");
 }
 
 }  // namespace kith::python

@@ -81,7 +81,7 @@ int CentreSearchCuda::multiply(const CentreSearchTask& task, const std::byte* op
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, plan_.multiprocessors);
   const ProductOperands product{
       OperandType::half, operands, at<std::byte>(layout_.centre_operands), at<float>(layout_.centre_terms), padded,
-      centre_count_,     chunks_};
+      centre_count_,     chunks_,  last_chunk_steps(shape_.cols, 2)};
   launch_product<ProductNearest>(plan_.engine, product, schedule,
                                  {slacks.slacks, slacks.limits, at<NearestRows>(layout_.candidates), padded,
                                   int64_t{schedule.tiles_per_item} * kOperandTile, task.rows.count},

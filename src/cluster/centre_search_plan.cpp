@@ -26,7 +26,9 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
   search.rows = shape.centres;
   search.cols = shape.cols;
   search.query_dtype = shape.dtype;
-  search.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product : Metric::sqeuclidean;
+  search.metric = shape.kind == KeyKind::inner_product ? Metric::inner_product
+                  : shape.kind == KeyKind::l2          ? Metric::l2
+                                                       : Metric::sqeuclidean;
   search.query_space = search.base_space = MemorySpace::cuda(device.index);
   return search_of(search, {.k = 1, .check_finite = false});
 }
@@ -35,7 +37,8 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
                                     int64_t unsettled_rows, ProductEngine asked) {
   CentreSearchPlan plan;
   plan.multiprocessors = device.multiprocessors;
-  plan.few = asked == ProductEngine::automatic && suits_few_centres(shape.centres, shape.cols);
+  plan.few = asked == ProductEngine::automatic && shape.kind != KeyKind::l2 &&
+             suits_few_centres(shape.centres, shape.cols);
   if (plan.few) {
     plan.products = false;
     return plan;

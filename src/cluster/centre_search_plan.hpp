@@ -21,7 +21,7 @@ struct CentreSearchShape {
   int64_t centres = 0;
   int64_t cols = 0;
   DType dtype = DType::f32;  // of the rows; centres are f32
-  KeyKind kind = KeyKind::squared_l2;
+  KeyKind kind = KeyKind::squared_l2;  // or l2, whose keys are equal more often, or inner_product
 };
 
 // Products mark centres about as near for rows that have many, where there are no more centres than this: then no row

@@ -40,4 +40,16 @@ void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, s
   }
 }
 
+void gather_floats_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, float* out,
+                        const Resources& resources) {
+  const DeviceGuard guard(rows.space().device);
+  const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
+  const auto count = static_cast<int64_t>(numbers.size());
+  const DeviceBuffer list(count * 4, "rows to be gathered", context, resources);
+  context->copy(list.data(), numbers.data(), count * 4);
+  launch_gather_floats(device_rows(rows), rows.cols(), reinterpret_cast<const uint32_t*>(list.data()), count, out,
+                       context->stream());
+  context->synchronize();
+}
+
 }  // namespace kith

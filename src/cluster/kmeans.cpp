@@ -114,6 +114,87 @@ void transform_cuda(const KMeansParams& params, Device device, const MatrixView&
   pairwise_cuda(task, plan_knn(task, device, resources), rows, centres, out, {"data", "centres", "transform"});
 }
 
+// The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
+KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const MatrixView& given,
+                      const KMeansInput& given_input, const Resources& given_resources) {
+  MatrixView rows = given;
+  KMeansInput input = given_input;
+  Resources outer = given_resources;
+  KMeansParams params = own;
+  const bool begins = former.centres.rows() == 0;
+  if (!begins) {
+    check_same_columns(rows.cols(), former.centres.cols());
+    params.clusters = 1;  // a later batch may be smaller than the number of centres
+    params.init = KMeansInit::random;
+  }
+  check_kmeans_input(params, RowsInfo(rows), input);
+  params = own;
+  MatrixBuffer scaled_values;
+  MatrixBuffer scaled_centres;
+  int exponent = 0;
+  if (!params.spherical) {
+    if (begins && params.init == KMeansInit::given) scaled_centres = scaled_copy(input.centres, 0, outer);
+    exponent = scale_exponent(rows_of(given), begins ? scaled_centres.view() : former.centres.view(), outer);
+    scale_values(scaled_centres.mutable_view(), exponent);
+    if (exponent != 0) input.centres = scaled_centres.view();
+  }
+  if (exponent != 0) {
+    outer = outer.with_device(resolve_kmeans_device(KMeansShape(RowsInfo(given), params.clusters), {}, outer));
+    scaled_values = scaled_copy(given, exponent, outer);
+    rows = scaled_values.view();
+  }
+
+  const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
+  KMeansWish wish;
+  wish.spherical = params.spherical;
+  if (begins) {
+    const StartChoice start = choose_start(params, rows.rows(), rows.cols());
+    wish.sampled_rows = start.plus_plus_rows;
+    wish.candidates = start.candidates;
+  }
+  KMeansModel next;
+  next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
+  next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
+  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
+  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
+  const Resources& resources = planned.resources();
+  ProgressMeter meter("kmeans", rows.rows(), resources);
+  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
+
+  ViewSource source(rows);
+  const MutableMatrixView centres = next.centres.mutable_view();
+  const HostArray<float> keys(rows.rows(), "the distances", resources);
+  const KMeansRowArrays arrays{rows.rows(), next.labels.data(), keys.data(), input.weights.data};
+  const DataSample sample = sample_data(source, rows.cols(), resources);
+  std::unique_ptr<KMeansBackend> backend;
+  if (!begins || wish.candidates > 0) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+  if (begins) {
+    choose_first_centres(params, planned.plan, {source, input.centres, arrays, backend.get()}, 0, centres, resources);
+    std::fill_n(next.counts.data(), params.clusters, 0.0);
+  } else {
+    const MatrixView old = former.centres.view();
+    std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
+    std::copy_n(former.counts.data(), params.clusters, next.counts.data());
+    scale_values(centres, exponent);
+  }
+  if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+  backend->set_rows(arrays);
+  backend->set_centres(centres);
+  backend->begin_pass(true);
+  backend->scan_all(source, planned.plan.piece_rows, meter);
+  next.objective = backend->objective();
+  next.iterations = former.iterations + 1;
+  backend->move_by_batch(centres, next.counts.data());
+  backend->get_centres(centres);
+  backend->get_rows();
+  meter.finish();
+  scale_back(next, exponent);
+  if (!begins && exponent != 0) keep_where_it_was(former, next);
+  next.history = former.history;
+  next.history.push_back(next.objective);
+  return next;
+}
+
 }  // namespace
 
 KMeans::KMeans(KMeansParams params) {
@@ -142,87 +223,16 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& input, const Resourc
   }));
 }
 
-void KMeans::partial_fit(const MatrixView& given, const KMeansInput& given_input, const Resources& given_resources) {
+void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const Resources& resources) {
   const DefaultFloatMode mode;
-  if (given.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
-  MatrixView rows = given;
-  KMeansInput input = given_input;
-  Resources outer = given_resources;
-  KMeansParams params = this->params();
+  if (rows.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
+  // As a fit, with distances and the rows scaled.
+  const auto needed = [&] {
+    return smallest_fit_bytes(params(), RowsInfo(rows), resources) + array_bytes<float>(rows.rows() * (rows.cols() + 1));
+  };
   const std::shared_ptr<const KMeansModel> former = state_->current();
-  const bool begins = former->centres.rows() == 0;
-  if (!begins) {
-    check_same_columns(rows.cols(), former->centres.cols());
-    params.clusters = 1;  // a later batch may be smaller than the number of centres
-    params.init = KMeansInit::random;
-  }
-  check_kmeans_input(params, RowsInfo(rows), input);
-  params = this->params();
-  MatrixBuffer scaled_values;
-  MatrixBuffer scaled_centres;
-  int exponent = 0;
-  if (!params.spherical) {
-    if (begins && params.init == KMeansInit::given) scaled_centres = scaled_copy(input.centres, 0, outer);
-    exponent = scale_exponent(rows_of(given), begins ? scaled_centres.view() : former->centres.view(), outer);
-    scale_values(scaled_centres.mutable_view(), exponent);
-    if (exponent != 0) input.centres = scaled_centres.view();
-  }
-  if (exponent != 0) {
-    outer = outer.with_device(resolve_kmeans_device(KMeansShape(RowsInfo(given), params.clusters), {}, outer));
-    scaled_values = scaled_copy(given, exponent, outer);
-    rows = scaled_values.view();
-  }
-
-  const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
-  KMeansWish wish;
-  wish.spherical = params.spherical;
-  if (begins) {
-    const StartChoice start = choose_start(params, rows.rows(), rows.cols());
-    wish.sampled_rows = start.plus_plus_rows;
-    wish.candidates = start.candidates;
-  }
-  // Changed aside and put in place at the end, so that an exception leaves the former state.
-  KMeansModel next;
-  next.centres = MatrixBuffer(DType::f32, params.clusters, rows.cols(), "the centres", outer);
-  next.counts = HostArray<double>(params.clusters, "the centres' weights", outer);
-  next.labels = HostArray<int32_t>(rows.rows(), "the labels", outer);
-  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
-  const Resources& resources = planned.resources();
-  ProgressMeter meter("kmeans", rows.rows(), resources);
-  if (params.check_finite) check_rows_finite(rows, 0, meter, resources);
-
-  ViewSource source(rows);
-  const MutableMatrixView centres = next.centres.mutable_view();
-  const HostArray<float> keys(rows.rows(), "the distances", resources);
-  const KMeansRowArrays arrays{rows.rows(), next.labels.data(), keys.data(), input.weights.data};
-  const DataSample sample = sample_data(source, rows.cols(), resources);
-  std::unique_ptr<KMeansBackend> backend;
-  if (!begins || wish.candidates > 0) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
-  if (begins) {
-    choose_first_centres(params, planned.plan, {source, input.centres, arrays, backend.get()}, 0, centres, resources);
-    std::fill_n(next.counts.data(), params.clusters, 0.0);
-  } else {
-    const MatrixView old = former->centres.view();
-    std::copy_n(static_cast<const float*>(old.data()), old.rows() * old.cols(), static_cast<float*>(centres.data()));
-    std::copy_n(former->counts.data(), params.clusters, next.counts.data());
-    scale_values(centres, exponent);
-  }
-  if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
-  backend->set_rows(arrays);
-  backend->set_centres(centres);
-  backend->begin_pass(true);
-  backend->scan_all(source, planned.plan.piece_rows, meter);
-  next.objective = backend->objective();
-  next.iterations = former->iterations + 1;
-  backend->move_by_batch(centres, next.counts.data());
-  backend->get_centres(centres);
-  backend->get_rows();
-  meter.finish();
-  scale_back(next, exponent);
-  if (!begins && exponent != 0) keep_where_it_was(*former, next);
-  next.history = former->history;
-  next.history.push_back(next.objective);
-  state_->publish(std::move(next));
+  state_->publish(
+      naming_host_limit(needed, resources, [&] { return fit_batch(params(), *former, rows, input, resources); }));
 }
 
 void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, const VectorView<float>& distances,
@@ -243,15 +253,18 @@ void KMeans::predict(const MatrixView& rows, const VectorView<int32_t>& labels, 
     return assign_kmeans({params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
                          AssignedOnDevice{labels.data, distances.data, space}, resources);
   }
-  assign_kmeans(
-      {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
-      [&](const AssignedRows& some) {
-        if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
-        for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
-          distances[some.first + i] = distance_of(some.keys[i], some.exponent, params().spherical);
-        }
-      },
-      resources);
+  const auto needed = [&] { return smallest_assign_bytes(params(), RowsInfo(rows), resources); };
+  naming_host_limit(needed, resources, [&] {
+    assign_kmeans(
+        {params(), model->centres.view(), rows_of(rows), distances.data != nullptr},
+        [&](const AssignedRows& some) {
+          if (labels.data != nullptr) std::copy_n(some.labels, some.count, labels.data + some.first);
+          for (int64_t i = 0; distances.data != nullptr && i < some.count; ++i) {
+            distances[some.first + i] = distance_of(some.keys[i], some.exponent, params().spherical);
+          }
+        },
+        resources);
+  });
 }
 
 void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resources& resources) const {
@@ -260,22 +273,27 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
-  const ReadMemory memory = rows.reserve_memory(resources);
-  std::vector<float> distances;
-  assign_kmeans(
-      {params(), model->centres.view(), rows_of(rows)},
-      [&](const AssignedRows& some) {
-        constexpr int64_t kAtOnce = 4096;
-        for (int64_t at = 0; at < some.count; at += kAtOnce) {
-          const int64_t part = std::min(kAtOnce, some.count - at);
-          distances.resize(static_cast<size_t>(part));
-          for (int64_t i = 0; i < part; ++i) {
-            distances[static_cast<size_t>(i)] = distance_of(some.keys[at + i], some.exponent, params().spherical);
+  const auto needed = [&] {
+    return rows.memory_bytes() + smallest_assign_bytes(params(), RowsInfo(rows), resources);
+  };
+  naming_host_limit(needed, resources, [&] {
+    const ReadMemory memory = rows.reserve_memory(resources);
+    std::vector<float> distances;
+    assign_kmeans(
+        {params(), model->centres.view(), rows_of(rows)},
+        [&](const AssignedRows& some) {
+          constexpr int64_t kAtOnce = 4096;
+          for (int64_t at = 0; at < some.count; at += kAtOnce) {
+            const int64_t part = std::min(kAtOnce, some.count - at);
+            distances.resize(static_cast<size_t>(part));
+            for (int64_t i = 0; i < part; ++i) {
+              distances[static_cast<size_t>(i)] = distance_of(some.keys[at + i], some.exponent, params().spherical);
+            }
+            sink(some.first + at, part, some.labels + at, distances.data());
           }
-          sink(some.first + at, part, some.labels + at, distances.data());
-        }
-      },
-      resources);
+        },
+        resources);
+  });
 }
 
 void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const {
@@ -296,7 +314,10 @@ void KMeans::transform(const MatrixView& rows, const MutableMatrixView& out, con
   std::vector<uint32_t> every(static_cast<size_t>(all.rows()));
   std::iota(every.begin(), every.end(), 0u);
   const KeyKind kind = params().spherical ? KeyKind::inner_product : KeyKind::l2;
-  const HostArray<float> scratch(resources.threads() * rows.cols(), "rows as f32", resources);
+  const int64_t floats = resources.threads() * rows.cols();
+  const HostArray<float> scratch =
+      naming_host_limit([&] { return array_bytes<float>(floats); }, resources,
+                        [&] { return HostArray<float>(floats, "rows as f32", resources); });
   parallel_for(rows.rows(), meter, resources, [&](int64_t i, int slot) {
     float* const row = scratch.data() + slot * rows.cols();
     auto* const keys = reinterpret_cast<float*>(out.row(i));

@@ -227,29 +227,56 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   return model;
 }
 
-int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
-  const KMeansShape shape(rows, params.clusters);
+namespace {
+
+// Of the smallest plan, whether the rows are scaled or not.
+template <typename WishFor>
+int64_t smallest_plan_bytes(int64_t clusters, const RowsInfo& rows, const Resources& resources,
+                            const WishFor& wish_for) {
   PlanBudget nothing;
   nothing.device = INT64_MAX;
   nothing.threads = resources.threads();
   nothing.cpu = cpu_extensions();
   const auto smallest = [&](const KMeansShape& planned) {
     try {
-      return bytes_of(plan_kmeans_cpu(planned, fit_wish(params, planned), nothing)).host;
+      return bytes_of(plan_kmeans_cpu(planned, wish_for(planned), nothing)).host;
     } catch (const OutOfMemory& error) {
       return error.bytes_needed();
     }
   };
   RowsInfo scaled = rows;  // what is scaled is read like a file
   scaled.in_memory = false;
-  const int64_t plan = std::max(smallest(shape), smallest(KMeansShape(scaled, params.clusters)));
+  return std::max(smallest(KMeansShape(rows, clusters)), smallest(KMeansShape(scaled, clusters)));
+}
+
+// Rows that are looked at first.
+int64_t sample_bytes(const RowsInfo& rows) { return 256 * rows.cols * static_cast<int64_t>(sizeof(float)); }
+
+}  // namespace
+
+int64_t smallest_assign_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
+  const int64_t plan = smallest_plan_bytes(params.clusters, rows, resources, [&](const KMeansShape& shape) {
+    KMeansWish wish;
+    wish.spherical = params.spherical;
+    wish.moves_centres = false;
+    wish.check_finite = wants_check(params, shape.dtype);
+    return wish;
+  });
+  // The centres may be scaled.
+  return plan + params.clusters * rows.cols * 4 + sample_bytes(rows) + scaled_read_bytes(rows);
+}
+
+int64_t smallest_fit_bytes(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
+  const KMeansShape shape(rows, params.clusters);
+  const int64_t plan = smallest_plan_bytes(params.clusters, rows, resources,
+                                           [&](const KMeansShape& planned) { return fit_wish(params, planned); });
   const int64_t centres = params.clusters * (shape.cols * 4 + 8);
   const int64_t models = (params.n_init > 1 ? 2 : 1) * (centres + shape.rows * 4);
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < shape.rows / params.clusters;
   const int64_t sample = samples ? most * params.clusters * shape.row_bytes() + shape.rows / 8 + shape.rows * 4 : 0;
-  // Centres to begin with may be scaled, and 256 rows are looked at first.
-  return plan + models + sample + centres + 256 * shape.cols * 4 + scaled_read_bytes(rows);
+  // Centres to begin with may be scaled.
+  return plan + models + sample + centres + sample_bytes(rows) + scaled_read_bytes(rows);
 }
 
 void scale_back(KMeansModel& model, int exponent) {

@@ -14,6 +14,8 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape&, const KMeans
 
 void gather_cuda(const MatrixView&, const std::vector<uint32_t>&, std::byte*, const Resources&) { throw_no_cuda(); }
 
+void gather_floats_cuda(const MatrixView&, const std::vector<uint32_t>&, float*, const Resources&) { throw_no_cuda(); }
+
 int64_t survey_cuda(const MatrixView&, const std::vector<float>&, bool, bool, std::vector<double>&, const Resources&) {
   throw_no_cuda();
 }

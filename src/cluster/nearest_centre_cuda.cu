@@ -93,10 +93,17 @@ __device__ double pair_sum(const X* row, const float* centre, int64_t cols, bool
   return sum[0];
 }
 
+// The key of a canonical sum. Roots make some keys equal that are not, so a search by l2 compares roots.
 template <bool kProduct>
-__device__ uint64_t packed(double sum, uint32_t centre) {
-  return pack_neighbor(
-      ordered_key(canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0)), centre);
+__device__ float key_of_sum(const SettleTask& task, double sum) {
+  if (kProduct) return canonical_key<KeyKind::inner_product>(sum, 0, 0);
+  return task.kind == KeyKind::l2 ? canonical_key<KeyKind::l2>(sum, 0, 0)
+                                  : canonical_key<KeyKind::squared_l2>(sum, 0, 0);
+}
+
+template <bool kProduct>
+__device__ uint64_t packed(const SettleTask& task, double sum, uint32_t centre) {
+  return pack_neighbor(ordered_key(key_of_sum<kProduct>(task, sum)), centre);
 }
 
 __device__ void take(const SettleTask& task, int64_t row, uint64_t nearest) {
@@ -171,12 +178,12 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(SettleTask task) {
     const auto centre = [&](int c) { return task.centres + best.rows[c] * task.cols; };
     double sums[2];
     pair_sums<kProduct, 2>(values, {centre(0), centre(1)}, task.cols, row_aligned, centre_aligned, threads, sums);
-    const uint64_t first = packed<kProduct>(sums[0], best.rows[0]);
-    const uint64_t second = packed<kProduct>(sums[1], best.rows[1]);
+    const uint64_t first = packed<kProduct>(task, sums[0], best.rows[0]);
+    const uint64_t second = packed<kProduct>(task, sums[1], best.rows[1]);
     uint64_t nearest = first < second ? first : second;
     if (best.rows[kKept] > 2) {
       const uint64_t third = packed<kProduct>(
-          pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
+          task, pair_sum<kProduct>(values, centre(2), task.cols, row_aligned, centre_aligned, threads), best.rows[2]);
       nearest = third < nearest ? third : nearest;
     }
     if (threadIdx.x % kRowThreads == 0) take(task, row, nearest);
@@ -216,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
       const uint32_t centre = list[at];
       const double sum = pair_sum<kProduct>(values, task.centres + centre * task.cols, task.cols, row_aligned,
                                             centre_aligned, threads);
-      const uint64_t found = packed<kProduct>(sum, centre);
+      const uint64_t found = packed<kProduct>(task, sum, centre);
       if (lane % kRowThreads == 0 && found < nearest) nearest = found;
     }
     __syncwarp();
@@ -239,8 +246,7 @@ __global__ void __launch_bounds__(kThreads) row_keys_kernel(SettleTask task) {
   const double sum = pair_sum<kProduct>(values, task.centres + task.labels[row] * task.cols, task.cols,
                                         rows_aligned(static_cast<const X*>(task.rows.data), task.rows.stride),
                                         rows_aligned(task.centres, task.cols), threads);
-  const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
-  if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key));
+  if (threadIdx.x % kRowThreads == 0) task.keys[row] = key_of_ordered(ordered_key(key_of_sum<kProduct>(task, sum)));
 }
 
 // A block for each row, four threads for each centre.
@@ -256,8 +262,7 @@ __global__ void __launch_bounds__(kFewThreads) search_few_kernel(SettleTask task
   for (int64_t c = threadIdx.x / kRowThreads; c < clusters; c += kFewThreads / kRowThreads) {
     const double sum =
         pair_sum<kProduct>(values, task.centres + c * task.cols, task.cols, row_aligned, centre_aligned, threads);
-    const float key = canonical_key < kProduct ? KeyKind::inner_product : KeyKind::squared_l2 > (sum, 0, 0);
-    const uint64_t found = pack_neighbor(ordered_key(key), static_cast<uint32_t>(c));
+    const uint64_t found = packed<kProduct>(task, sum, static_cast<uint32_t>(c));
     if (threadIdx.x % kRowThreads == 0 && found < nearest) nearest = found;
   }
   KITH_UNROLL

@@ -51,6 +51,21 @@ __device__ inline void keep_in_registers(double& value) { asm volatile("" : "+d"
 // Asks for the 128 bytes around an address to be brought to the second-level cache.
 __device__ inline void prefetch(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
 
+// The compiler takes such a value as it is, and does not put together what it was made from in another way.
+__device__ inline void keep_whole(uint32_t& value) { asm volatile("" : "+r"(value)); }
+
+// Eight bytes of shared memory that nobody writes any more.
+__device__ inline uint2 load_constant_8(uint32_t shared) {
+  uint2 value;
+  asm("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(shared));
+  return value;
+}
+__device__ inline uint32_t load_constant_4(uint32_t shared) {
+  uint32_t value;
+  asm("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared));
+  return value;
+}
+
 // Four 8 x 16-byte matrices; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ inline void load_matrices(uint32_t (&fragment)[4], uint32_t shared) {
   KITH_PTX_80("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

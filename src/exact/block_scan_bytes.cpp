@@ -1,34 +1,13 @@
 #include "exact/block_scan.hpp"
+#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/byte_product.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
 namespace kith {
 namespace {
-
-// The canonical key of an exact sum: the lanes of a canonical sum of bytes hold the same integers, exactly.
-float key_of_sum(KeyKind kind, int32_t sum) {
-  return kind == KeyKind::l2 ? static_cast<float>(std::sqrt(static_cast<double>(sum))) : static_cast<float>(sum);
-}
-
-// The largest sum whose key is not above the limit, or one that no pair has.
-int32_t largest_sum(KeyKind kind, float limit) {
-  int64_t low = kind == KeyKind::inner_product ? kSmallestLimit : -1;  // not above, or below every sum
-  int64_t high = int64_t{kLargestLimit} + 1;                           // above
-  if (!(limit < static_cast<float>(kLargestLimit))) return kLargestLimit;
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    if (key_of_sum(kind, static_cast<int32_t>(middle)) <= limit) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return static_cast<int32_t>(low);
-}
 
 class ByteBlockScan final : public BytePanelHits, private BlockScan<int32_t> {
  public:

@@ -22,11 +22,8 @@ Device likely_device(const SearchShape& shape, const Resources& resources) {
   return resources.device().kind == DeviceKind::cuda ? resources.device() : Device::cpu();
 }
 
-// Bits and list, of which most searches make one.
 int64_t filter_bytes(const RowFilter& filter, int64_t rows) {
-  if (filter.form() == RowFilter::Form::none) return 0;
-  const int64_t listed = filter.form() == RowFilter::Form::rows ? filter.size() : rows;
-  return KeptRows::words_for(rows) * 8 + KeptRows::ranks_for(rows) * 4 + listed * 4;
+  return filter.form() == RowFilter::Form::none ? 0 : KeptRows::most_bytes(filter, rows);
 }
 
 }  // namespace

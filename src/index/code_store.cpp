@@ -17,12 +17,14 @@ CodeStore::CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> code
   if (rows_ > 0) blocks_.push_back(std::make_shared<Block>(Block{std::move(codes), 0}));
 }
 
-CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) const {
+template <typename Write>
+CodeStore CodeStore::grown(int64_t count, const Resources& resources, const Write& write) const {
   const int64_t each = codec_->format().bytes();
   CodeStore after = *this;
-  after.rows_ += rows.rows();
+  if (count == 0) return after;
+  after.rows_ += count;
   const size_t stay =
-      blocks_that_stay(blocks_.size(), rows.rows(), [&](size_t b) { return blocks_[b]->codes.size() / each; });
+      blocks_that_stay(blocks_.size(), count, [&](size_t b) { return blocks_[b]->codes.size() / each; });
   const int64_t first_row = stay < blocks_.size() ? blocks_[stay]->first_row : rows_;
   after.blocks_.resize(stay);
   auto block = std::make_shared<Block>();
@@ -32,9 +34,17 @@ CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) c
   for (size_t b = after.blocks_.size(); b < blocks_.size(); ++b) {
     to = std::copy(blocks_[b]->codes.begin(), blocks_[b]->codes.end(), to);
   }
-  codec_->encode(rows, to, resources);
+  write(to);
   after.blocks_.push_back(std::move(block));
   return after;
+}
+
+CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) const {
+  return grown(rows.rows(), resources, [&](uint8_t* to) { codec_->encode(rows, to, resources); });
+}
+
+CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) const {
+  return grown(other.rows(), resources, [&](uint8_t* to) { other.copy_to(to); });
 }
 
 CodeStore CodeStore::kept(const KeptRows& kept, const Resources& resources) const {
@@ -57,9 +67,12 @@ const uint8_t* CodeStore::code(int64_t row) const {
 
 HostArray<uint8_t> CodeStore::copy(const Resources& resources) const {
   HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
-  uint8_t* to = all.data();
-  for (const auto& block : blocks_) to = std::copy(block->codes.begin(), block->codes.end(), to);
+  copy_to(all.data());
   return all;
+}
+
+void CodeStore::copy_to(uint8_t* to) const {
+  for (const auto& block : blocks_) to = std::copy(block->codes.begin(), block->codes.end(), to);
 }
 
 }  // namespace kith

@@ -27,6 +27,8 @@ class CodeStore {
 
   // With rows of any dtype, in host memory, behind the others.
   CodeStore added(const MatrixView& rows, const Resources& resources) const;
+  // With the codes of another, of the same codec, behind the others.
+  CodeStore joined(const CodeStore& other, const Resources& resources) const;
   // Less the rows that are not kept.
   CodeStore kept(const KeptRows& kept, const Resources& resources) const;
 
@@ -39,6 +41,11 @@ class CodeStore {
     HostArray<uint8_t> codes;
     int64_t first_row = 0;
   };
+
+  // With `count` more codes, which write(to) puts behind the others.
+  template <typename Write>
+  CodeStore grown(int64_t count, const Resources& resources, const Write& write) const;
+  void copy_to(uint8_t* to) const;
 
   std::shared_ptr<const Codec> codec_;
   std::vector<std::shared_ptr<const Block>> blocks_;

@@ -11,7 +11,7 @@
 
 #include "index/index_kind.hpp"
 #include "quantize/codec.hpp"
-#include "quantize/transform_training.hpp"
+#include "transform/transform_training.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -78,6 +78,29 @@ class FlatKind final : public IndexKind {
     return std::make_shared<FlatState>(before.content().with_rows(kept.count()), params_, std::move(blocks), checked);
   }
 
+  // Blocks are shared with the other index. Small ones are merged as those of an add are.
+  std::shared_ptr<const IndexState> merged(const IndexState* state, const IndexState& other,
+                                           const Resources& resources) const override {
+    const auto* const before = static_cast<const FlatState*>(state);
+    const auto* const more = dynamic_cast<const FlatState*>(&other);
+    if (more == nullptr) throw_not_alike("the other index keeps something else than the vectors as they are");
+    FlatState::Blocks blocks = before == nullptr ? FlatState::Blocks() : before->blocks();
+    bool checked = more->checked() && (before == nullptr || before->checked());
+    int64_t rows = before == nullptr ? 0 : before->content().rows;
+    for (const auto& block : more->blocks()) {
+      rows += block->view().rows();
+      const std::shared_ptr<const FlatBlock> small = blocks.empty() || !block->owns() ? nullptr : blocks.back();
+      if (small == nullptr || !small->owns() || small->view().rows() > 2 * block->view().rows()) {
+        blocks.push_back(block);
+        continue;
+      }
+      blocks.push_back(merge(block->view(), blocks, resources));
+      checked = prepare(*blocks.back(), rows - blocks.back()->view().rows(), resources) && checked;
+    }
+    return std::make_shared<FlatState>(before == nullptr ? other.content() : before->content().with_rows(rows), params_,
+                                       std::move(blocks), checked);
+  }
+
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
     FlatState::Blocks blocks;
     IndexContent content{0, parts.stored_cols(), parts.transforms.empty() ? parts.dtype : DType::f32, {}};

@@ -6,6 +6,7 @@
 #include "exact/knn_checks.hpp"
 #include "exact/knn_output.hpp"
 #include "exact/range_loop.hpp"
+#include "exact/search_limit.hpp"
 #include "rows/stored_row.hpp"
 
 namespace kith {
@@ -87,6 +88,12 @@ RangeNeighbors FlatState::range_search(const MatrixView& queries, const RangeSea
   ViewSource query_rows(queries);
   FlatLayouts layouts(*this, resources);
   return search_range(shape, range, {query_rows, {base, &layouts}, params.filter}, resources);
+}
+
+int64_t FlatState::smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                                       const Resources& resources) const {
+  const SearchShape shape = check_knn(queries, rows_of(*this).info(), {params.k, params_.metric});
+  return kith::smallest_host_bytes(shape, {.k = params.k}, params.filter, resources);
 }
 
 void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources&) const {

@@ -21,6 +21,8 @@ class FlatState final : public IndexState {
               const Resources& resources) const override;
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override;
+  int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                              const Resources& resources) const override;
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
   void describe(IndexInfo& info) const override;

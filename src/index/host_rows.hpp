@@ -8,6 +8,7 @@
 #include <kith/view.hpp>
 
 #include "cuda/device_memory.hpp"
+#include "rows/rows_info.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,10 @@ class HostRows {
   }
 
   const MatrixView& view() const { return view_; }
+  // Of the copy.
+  static int64_t bytes_for(const RowsInfo& rows) {
+    return rows.space.host_readable() ? 0 : rows.rows * rows.row_bytes();
+  }
 
  private:
   MatrixBuffer copy_;

@@ -48,6 +48,13 @@ IdTable::IdTable(const int64_t* ids, int64_t rows, int64_t next_id, const Resour
   blocks_.push_back(make_block(std::move(copy), 0, resources));
 }
 
+IdTable IdTable::row_numbers(int64_t rows) {
+  IdTable table;
+  table.rows_ = rows;
+  table.next_id_ = rows;
+  return table;
+}
+
 int64_t IdTable::bytes() const {
   int64_t total = 0;
   for (const auto& block : blocks_) total += block->ids.bytes() + block->by_id.bytes();
@@ -100,20 +107,11 @@ void IdTable::refuse_bad(const int64_t* ids, int64_t count, const Resources& res
   }
 }
 
-IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resources) const {
+template <typename Write>
+IdTable IdTable::grown(int64_t count, int64_t next_id, const Resources& resources, const Write& write) const {
   IdTable after = *this;
-  if (count == 0) return after;
   after.rows_ += count;
-  if (ids == nullptr) {
-    if (next_id_ > std::numeric_limits<int64_t>::max() - count) {
-      throw InvalidArgument("no ids are left above the largest one; give the new rows ids of their own");
-    }
-    after.next_id_ += count;
-    if (plain() && next_id_ == rows_) return after;
-  } else {
-    refuse_bad(ids, count, resources);
-    after.next_id_ = std::max(next_id_, *std::max_element(ids, ids + count) + 1);
-  }
+  after.next_id_ = next_id;
   // The new ids, and before them those of the blocks that are merged with them; all where there was no table.
   Blocks& blocks = after.blocks_;
   const size_t stay = blocks_that_stay(blocks.size(), count, [&](size_t b) { return blocks[b]->size(); });
@@ -121,14 +119,57 @@ IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resou
   blocks.resize(stay);
   HostArray<int64_t> merged = id_array(after.rows_ - first_row, resources);
   for (int64_t row = first_row; row < rows_; ++row) merged[row - first_row] = id(row);
-  int64_t* const own = merged.data() + (rows_ - first_row);
-  if (ids == nullptr) {
-    std::iota(own, own + count, next_id_);
-  } else {
-    std::copy(ids, ids + count, own);
-  }
+  write(merged.data() + (rows_ - first_row));
   blocks.push_back(make_block(std::move(merged), first_row, resources));
   return after;
+}
+
+IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resources) const {
+  if (count == 0) return *this;
+  if (ids != nullptr) {
+    refuse_bad(ids, count, resources);
+    const int64_t next = std::max(next_id_, *std::max_element(ids, ids + count) + 1);
+    return grown(count, next, resources, [&](int64_t* to) { std::copy(ids, ids + count, to); });
+  }
+  if (next_id_ > std::numeric_limits<int64_t>::max() - count) {
+    throw InvalidArgument("no ids are left above the largest one; give the new rows ids of their own");
+  }
+  if (plain() && next_id_ == rows_) return row_numbers(rows_ + count);
+  return grown(count, next_id_ + count, resources, [&](int64_t* to) { std::iota(to, to + count, next_id_); });
+}
+
+IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resources) const {
+  const int64_t count = other.rows();
+  const int64_t next = std::max(next_id_, other.next_id_);
+  if (count == 0) {
+    IdTable after = *this;
+    after.next_id_ = next;
+    return after;
+  }
+  const auto write = [&](int64_t by) {
+    return [&other, count, by](int64_t* to) {
+      for (int64_t row = 0; row < count; ++row) to[row] = other.id(row) + by;
+    };
+  };
+  if (shift) {
+    if (next_id_ > std::numeric_limits<int64_t>::max() - other.next_id_) {
+      throw InvalidArgument(
+          fmt::format("the other index's ids, up to {}, cannot be moved behind {}: there are none left above it",
+                      other.next_id_ - 1, next_id_ - 1));
+    }
+    const bool numbers = plain() && next_id_ == rows_ && other.plain() && other.next_id_ == count;
+    if (numbers) return row_numbers(rows_ + count);
+    return grown(count, next_id_ + other.next_id_, resources, write(next_id_));
+  }
+  for (int64_t row = 0; row < count; ++row) {
+    if (this->row(other.id(row)) < 0) continue;
+    throw InvalidArgument(
+        fmt::format("id {} is in both indexes, and an id names one vector: remove it from one of them, or merge with "
+                    "shift_ids, which gives the other's vectors ids behind those here. Nothing was merged",
+                    other.id(row)));
+  }
+  if (rows_ == 0 && other.plain() && next == count) return row_numbers(count);
+  return grown(count, next, resources, write(0));
 }
 
 IdTable IdTable::kept(const KeptRows& kept, const Resources& resources) const {

@@ -41,6 +41,9 @@ class IdTable {
   // With `count` more rows. `ids` is null where they have none of their own; else InvalidArgument for a negative one
   // and for one that is there already.
   IdTable added(const int64_t* ids, int64_t count, const Resources& resources) const;
+  // With the rows of another table. InvalidArgument for an id that both have, unless `shift`: then the other's ids move
+  // behind the largest that there ever was here. What the next row gets is larger than every id of both.
+  IdTable joined(const IdTable& other, bool shift, const Resources& resources) const;
   // Less the rows that are not kept.
   IdTable kept(const KeptRows& kept, const Resources& resources) const;
 
@@ -55,8 +58,12 @@ class IdTable {
   };
   using Blocks = std::vector<std::shared_ptr<const Block>>;
 
+  static IdTable row_numbers(int64_t rows);
   static std::shared_ptr<const Block> make_block(HostArray<int64_t> ids, int64_t first_row, const Resources& resources);
   void refuse_bad(const int64_t* ids, int64_t count, const Resources& resources) const;
+  // With `count` more rows, whose ids write(to) puts there.
+  template <typename Write>
+  IdTable grown(int64_t count, int64_t next_id, const Resources& resources, const Write& write) const;
 
   Blocks blocks_;
   int64_t rows_ = 0;

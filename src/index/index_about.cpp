@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/name_table.hpp"
+#include "io/container/section.hpp"
 
 #include <fmt/format.h>
 
@@ -163,9 +164,11 @@ void require_same(std::string_view text, std::string_view again) {
 
 }  // namespace
 
-std::string about_codec(const CodeFormat& format) {
+std::string about_codec(const QuantizerParts& parts) {
   AboutText text;
-  text.line("codec", code_text(format));
+  text.line("codec", code_text(parts.codec.format));
+  if (!parts.check_finite) text.line("check_finite", 0);
+  if (parts.seed != 0) text.line("seed", parts.seed);
   return text.take();
 }
 
@@ -185,6 +188,9 @@ std::string about_index(const IndexParts& parts) {
   text.line("rows", parts.rows);
   text.line("next_id", parts.next_id);
   text.line("probes", parts.probes);
+  if (!parts.prepare) text.line("prepare", 0);
+  if (parts.expected_rows != 0) text.line("expected_rows", parts.expected_rows);
+  if (parts.seed != 0) text.line("seed", parts.seed);
   write_transforms(text, parts.transforms);
   if (parts.lists) {
     text.line("lists", parts.lists->lists);
@@ -198,11 +204,23 @@ std::string about_index(const IndexParts& parts) {
   return text.take();
 }
 
-CodeFormat parse_about_codec(std::string_view text) {
+uint32_t about_version(const IndexParts& parts) {
+  const bool plain = parts.prepare && parts.expected_rows == 0 && parts.seed == 0;
+  return plain ? kFirstContainerVersion : kContainerVersion;
+}
+
+uint32_t about_version(const QuantizerParts& parts) {
+  return parts.check_finite && parts.seed == 0 ? kFirstContainerVersion : kContainerVersion;
+}
+
+QuantizerParts parse_about_codec(std::string_view text) {
   AboutReader reader(text);
-  const CodeFormat format = parse_code(reader.line("codec"));
-  require_same(text, about_codec(format));
-  return format;
+  QuantizerParts parts;
+  parts.codec.format = parse_code(reader.line("codec"));
+  if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
+  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
+  require_same(text, about_codec(parts));
+  return parts;
 }
 
 std::vector<TransformParts> parse_about_transforms(std::string_view text) {
@@ -223,6 +241,9 @@ IndexParts parse_about_index(std::string_view text) {
   parts.rows = reader.number("rows");
   parts.next_id = reader.number("next_id");
   parts.probes = reader.number("probes");
+  if (reader.is_next("prepare")) parts.prepare = reader.number("prepare") != 0;
+  if (reader.is_next("expected_rows")) parts.expected_rows = reader.number("expected_rows");
+  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
   parts.transforms = read_transforms(reader);
   if (reader.is_next("lists")) {
     ListParts& lists = parts.lists.emplace();

@@ -16,6 +16,10 @@ class KITH_EXPORT IndexAccess {
   // `factory` is only its name.
   static Index make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params = {});
 
+  // What a search takes on the host at least, beside its results: for an error that names the limit.
+  static int64_t smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
+                                       const Resources& resources);
+
   // One version, whole. InvalidState for an index that must be trained and is not.
   static IndexParts parts(const Index& index, const Resources& resources);
   // Parts that were checked. The factory string is theirs.

@@ -6,6 +6,7 @@
 #include "core/memory_budget.hpp"
 #include "exact/knn_checks.hpp"
 #include "rows/finite_check.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -51,7 +52,7 @@ void check_added(const IndexState* current, const RowsInfo& rows, Metric metric,
     throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
                                       name_of(before.dtype), before.cols, name_of(rows.dtype), rows.cols));
   }
-  if (current != nullptr && !same_place(before.space, rows.space)) {
+  if (current != nullptr && !before.any_place && !same_place(before.space, rows.space)) {
     throw InvalidArgument(
         fmt::format("the index holds vectors in {}, the added ones are in {}; an index keeps all in one place",
                     place(before.space), place(rows.space)));
@@ -62,9 +63,18 @@ void check_added(const IndexState* current, const RowsInfo& rows, Metric metric,
   }
 }
 
-void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params,
+void check_training_values(const MatrixView& rows, const IndexParams& params, const Resources& resources) {
+  if (!params.check_finite) return;
+  if (!rows.space().host_readable()) return refuse_not_finite_cuda("training", rows, resources);
+  refuse_not_finite("training", rows, {0}, resources);
+}
+
+void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params, bool coded,
                         const Resources& resources) {
-  if (!rows.space().host_readable()) return;
+  if (!rows.space().host_readable()) {
+    if (coded && params.check_finite) refuse_not_finite_cuda("added", rows, resources);
+    return;
+  }
   if (params.check_finite) refuse_not_finite("added", rows, {first_row}, resources);
   if (params.metric == Metric::chi_square) refuse_negative("added", rows, {first_row}, resources);
 }

@@ -8,14 +8,16 @@ namespace kith {
 
 // That an index can be trained on these for searches by that metric.
 void check_trained_on(const RowsInfo& rows, Metric metric);
+// That all values of rows in memory are finite, where that is to be checked.
+void check_training_values(const MatrixView& rows, const IndexParams& params, const Resources& resources);
 
 // That `rows` can come to `current`, null where the index is empty, for searches on the device asked for: by their
 // dtype, their columns, their number and where they lie.
 void check_added(const IndexState* current, const RowsInfo& rows, Metric metric, Device asked);
 
-// That all values can be searched by the metric; the first row is number first_row. Passes over rows in host memory;
-// others are left to their kind.
-void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params,
+// That all values can be searched by the metric; the first row is number first_row. Passes over rows in host memory, and
+// over those in a GPU's that become codes; others there are left to their kind.
+void check_added_values(const MatrixView& rows, int64_t first_row, const IndexParams& params, bool coded,
                         const Resources& resources);
 
 // How many rows of a file are added at a time: a few megabytes, or a part of what the limit has left.

@@ -106,6 +106,7 @@ class PartsReader {
   }
 
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
+  uint32_t version() const { return file_.version(); }
   const Resources& resources() const { return resources_; }
 
   std::string about() {
@@ -231,8 +232,15 @@ void read_lists(PartsReader& reader, IndexParts& parts) {
   }
 }
 
+void require_version(const PartsReader& reader, uint32_t version) {
+  if (reader.version() == version) return;
+  throw AboutProblem(
+      fmt::format("what it says is of version {}, and the file of version {}", version, reader.version()));
+}
+
 void read_index(PartsReader& reader, IndexParts& parts) {
   parts = parse_about_index(reader.about());
+  require_version(reader, about_version(parts));
   read_transforms(reader, parts.transforms);
   if (parts.lists) {
     read_lists(reader, parts);
@@ -255,7 +263,7 @@ void read_index(PartsReader& reader, IndexParts& parts) {
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources) {
   check_parts(parts, resources);
   const std::string about = about_index(parts);
-  ContainerWriter writer("index");
+  ContainerWriter writer("index", about_version(parts));
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
   add_transforms(writer, parts.transforms);
   if (parts.lists) {
@@ -282,24 +290,26 @@ IndexParts load_parts(const std::string& path, const Resources& resources) {
   return parts;
 }
 
-void save_codec(const CodecParts& codec, const std::string& path, const Resources& resources) {
-  check_codec(codec, "codec");
-  const std::string about = about_codec(codec.format);
-  ContainerWriter writer("codec");
+void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources) {
+  check_codec(parts.codec, "codec");
+  const std::string about = about_codec(parts);
+  ContainerWriter writer("codec", about_version(parts));
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
-  add_codec(writer, "codec", codec);
+  add_codec(writer, "codec", parts.codec);
   writer.write(path, resources);
 }
 
-CodecParts load_codec(const std::string& path, const Resources& resources) {
+QuantizerParts load_codec(const std::string& path, const Resources& resources) {
   PartsReader reader(path, "codec", resources);
-  CodecParts codec;
+  QuantizerParts parts;
   reader.naming_the_file([&] {
-    codec = read_codec(reader, "codec", parse_about_codec(reader.about()));
+    parts = parse_about_codec(reader.about());
+    require_version(reader, about_version(parts));
+    parts.codec = read_codec(reader, "codec", parts.codec.format);
     reader.finish();
-    check_codec(codec, "codec");
+    check_codec(parts.codec, "codec");
   });
-  return codec;
+  return parts;
 }
 
 void save_transforms(const std::vector<TransformParts>& transforms, const std::string& path,
@@ -317,6 +327,7 @@ std::vector<TransformParts> load_transforms(const std::string& path, const Resou
   std::vector<TransformParts> transforms;
   reader.naming_the_file([&] {
     transforms = parse_about_transforms(reader.about());
+    require_version(reader, kFirstContainerVersion);
     read_transforms(reader, transforms);
     reader.finish();
     check_transforms(transforms);

@@ -17,9 +17,9 @@ namespace kith {
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources);
 IndexParts load_parts(const std::string& path, const Resources& resources);
 
-// A codec or transforms alone.
-void save_codec(const CodecParts& codec, const std::string& path, const Resources& resources);
-CodecParts load_codec(const std::string& path, const Resources& resources);
+// A quantizer's codec or transforms alone.
+void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources);
+QuantizerParts load_codec(const std::string& path, const Resources& resources);
 void save_transforms(const std::vector<TransformParts>& transforms, const std::string& path,
                      const Resources& resources);
 std::vector<TransformParts> load_transforms(const std::string& path, const Resources& resources);

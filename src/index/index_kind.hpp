@@ -8,7 +8,10 @@
 #include "rows/kept_rows.hpp"
 #include "rows/row_source.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <string_view>
 
 namespace kith {
 
@@ -34,8 +37,23 @@ class IndexKind {
   virtual std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
                                                     const Resources& resources) const = 0;
 
+  // The state `before` with all rows of `other`, a state of some index with the same metric and columns, behind its
+  // own. InvalidArgument by throw_not_alike() where `other` is of another kind, or was trained to other values.
+  // `before` is null as in added().
+  virtual std::shared_ptr<const IndexState> merged(const IndexState*, const IndexState&, const Resources&) const {
+    throw Unsupported("this kind of index cannot be merged");
+  }
+
   // From what give_parts() has put there, which was checked.
   virtual std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const = 0;
 };
+
+// For two indexes that cannot be merged.
+[[noreturn]] inline void throw_not_alike(std::string_view difference) {
+  throw InvalidArgument(
+      fmt::format("the indexes cannot be merged: {}; both must have the same factory string and the same training, as "
+                  "copies of one trained index have",
+                  difference));
+}
 
 }  // namespace kith

@@ -6,7 +6,7 @@
 
 #include "index/part_data.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "quantize/transform_parts.hpp"
+#include "transform/transform_parts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,6 +19,13 @@ namespace kith {
 struct CodecParts {
   CodeFormat format;
   std::vector<float> values;
+};
+
+// A quantizer by itself: its code, and the parameters that the code does not show.
+struct QuantizerParts {
+  CodecParts codec;
+  bool check_finite = true;
+  uint64_t seed = 0;
 };
 
 struct ListParts {
@@ -43,6 +50,9 @@ struct IndexParts {
   std::string factory;
   Metric metric = Metric::l2;
   bool check_finite = true;
+  bool prepare = true;
+  int64_t expected_rows = 0;
+  uint64_t seed = 0;
   int64_t cols = 0;  // of the caller's vectors; 0 before they are known
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add

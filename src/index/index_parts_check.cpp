@@ -261,6 +261,7 @@ void check_parts(const IndexParts& parts, const Resources& resources) {
           "about", fmt::format("{} columns", parts.cols));
   require(is_plain(parts.factory), "about", "the factory string has control characters");
   require(parts.probes >= 0, "about", "the number of probes is negative");
+  require(parts.expected_rows >= 0, "about", "the number of expected rows is negative");
   check_transforms(parts.transforms);
   require(parts.transforms.empty() || parts.transforms.front().in == parts.cols, "about",
           "the first transform does not take the index's columns");

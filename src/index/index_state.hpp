@@ -6,6 +6,7 @@
 #include <kith/index.hpp>
 
 #include "index/index_parts.hpp"
+#include "rows/rows_info.hpp"
 
 #include <cstdint>
 
@@ -18,6 +19,7 @@ struct IndexContent {
   DType dtype = DType::f32;
   MemorySpace space;       // where the rows lie: on the host or in the memory of one device
   bool any_dtype = false;  // vectors of every dtype may be added, else of that one
+  bool any_place = false;  // likewise from any memory, else from where the rows lie
 
   IndexContent with_rows(int64_t count) const {
     IndexContent other = *this;
@@ -40,6 +42,11 @@ class IndexState {
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                                       const Resources& resources) const = 0;
+
+  // What such a search takes on the host at least, beside its results: for an error that names the limit. 0: not known.
+  virtual int64_t smallest_host_bytes(const RowsInfo&, const SearchParams&, const Resources&) const { return 0; }
+  // Whether its searches look at candidates a second time, with vectors of its own.
+  virtual bool refines() const { return false; }
 
   // The listed vectors as they are found, in the caller's columns, f32 in host memory.
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;

@@ -2,15 +2,55 @@
 // merges blocks, so that n single adds cost n log n copies and leave log n segments.
 #include "index/lists_kind.hpp"
 
+#include <kith/error.hpp>
+
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
+#include "ivf/renumbered_segment.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 namespace kith {
 namespace {
 
-// A segment of all, where they are more than one.
-Segment merged(const std::vector<Segment>& segments, const Resources& resources) {
-  return segments.size() == 1 ? segments[0] : merge_segments(segments, resources);
+// Where all segments lie; the host's memory where that is not one place.
+MemorySpace place_of(const std::vector<SharedSegment>& segments) {
+  const auto same = [&](const SharedSegment& segment) { return segment->space() == segments.front()->space(); };
+  const bool one = !segments.empty() && std::all_of(segments.begin(), segments.end(), same);
+  return one ? segments.front()->space() : MemorySpace();
+}
+
+// The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory, far
+// faster than it codes, and searches few segments sooner: there few are left.
+std::vector<SharedSegment> grown(std::vector<SharedSegment> segments, SharedSegment added, const Resources& resources) {
+  constexpr int64_t kTimesOnHost = 2;
+  constexpr int64_t kTimesOnGpu = 64;
+  const bool here = added->space().host_readable();
+  const size_t stay = blocks_that_stay(
+      segments.size(), added->size(), [&](size_t b) { return segments[b]->size(); }, here ? kTimesOnHost : kTimesOnGpu);
+  std::vector<SharedSegment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
+  joined.push_back(added);
+  try {
+    SharedSegment merged = merge_copies(joined, resources);
+    segments.resize(stay);
+    segments.push_back(std::move(merged));
+  } catch (const OutOfMemory&) {
+    if (here) throw;
+    segments.push_back(std::move(added));  // no room for both: it stays by itself
+  }
+  return segments;
+}
+
+void refuse_other_model(const IvfModel& a, const IvfModel& b) {
+  if (&a == &b) return;
+  const MatrixView x = a.centres.view();
+  const MatrixView y = b.centres.view();
+  const auto bytes = static_cast<size_t>(x.rows() * x.cols()) * sizeof(float);
+  const bool same_centres = x.rows() == y.rows() && (bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+  if (!same_centres) throw_not_alike("the centres of their lists differ");
+  if (a.residual != b.residual) throw_not_alike("the codes of one are of vectors less their centres");
+  if (!same_code(*a.codec, *b.codec)) throw_not_alike("their codes differ");
 }
 
 const ListsState& lists(const IndexState& state) { return static_cast<const ListsState&>(state); }
@@ -28,33 +68,48 @@ class ListsKind final : public IndexKind {
     spec.expected_rows = params_.expected_rows;
     spec.code = spec_.code.value_or(CodeSpec{.dtype = info.dtype});
     ListsState::Model model = train_ivf(spec, params_.metric, rows, params_.seed, resources);
-    return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), std::vector<Segment>(), 0);
+    return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), std::vector<SharedSegment>(), 0);
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     const ListsState& state = lists(*before);
     const int64_t first_row = state.content().rows;
-    std::vector<Segment> segments = state.segments();
-    const size_t stay = blocks_that_stay(segments.size(), rows.rows(), [&](size_t b) { return segments[b]->size(); });
-    std::vector<Segment> joined(segments.begin() + static_cast<std::ptrdiff_t>(stay), segments.end());
-    joined.push_back(build_segment(*state.model(), rows, first_row, resources));
-    segments.resize(stay);
-    segments.push_back(merged(joined, resources));
-    return std::make_shared<ListsState>(state.content().with_rows(first_row + rows.rows()), params_, state.model(),
-                                        std::move(segments), state.probes());
+    const std::vector<SharedSegment> segments =
+        grown(state.segments(), make_segment(*state.model(), rows, first_row, resources), resources);
+    IndexContent content = state.content().with_rows(first_row + rows.rows());
+    content.space = place_of(segments);
+    return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
                                             const Resources& resources) const override {
     const ListsState& state = lists(before);
-    std::vector<Segment> segments;
-    for (const Segment& segment : state.segments()) {
-      Segment left = without(*segment, kept, resources);
-      if (left->size() > 0) segments.push_back(std::move(left));
+    std::vector<SharedSegment> segments;
+    for (const SharedSegment& segment : state.segments()) {
+      Segment left = without(*segment->on_host(resources), kept, resources);
+      if (left->size() > 0) segments.push_back(std::make_shared<SegmentCopies>(std::move(left)));
     }
-    return std::make_shared<ListsState>(state.content().with_rows(kept.count()), params_, state.model(),
-                                        std::move(segments), state.probes());
+    IndexContent content = state.content().with_rows(kept.count());
+    content.space = MemorySpace();
+    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
+  }
+
+  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
+                                           const Resources& resources) const override {
+    const ListsState& state = lists(*before);
+    const auto* const more = dynamic_cast<const ListsState*>(&other);
+    if (more == nullptr) throw_not_alike("the other index has no lists of codes");
+    refuse_other_model(*state.model(), *more->model());
+    std::vector<SharedSegment> segments = state.segments();
+    const int64_t rows = state.content().rows;
+    for (const SharedSegment& segment : more->segments()) {
+      auto numbered = std::make_shared<SegmentCopies>(renumbered(*segment->on_host(resources), rows, resources));
+      segments = grown(std::move(segments), std::move(numbered), resources);
+    }
+    IndexContent content = state.content().with_rows(rows + more->content().rows);
+    content.space = place_of(segments);
+    return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
   }
 
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {
@@ -63,15 +118,15 @@ class ListsKind final : public IndexKind {
     model->metric = params_.metric;
     if (own.centres.rows() > 0) model->centres = std::move(own.centres).take("the lists' centres", resources);
     model->residual = own.residual;
-    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values));
+    model->codec = Codec::from_parts(own.codec.format, std::move(own.codec.values), resources);
     model->validate();
-    std::vector<Segment> segments;
+    std::vector<SharedSegment> segments;
     const int64_t rows = own.rows.size();
     if (rows > 0) {
       constexpr std::string_view kPurpose = "the index's lists";
-      segments.push_back(std::make_shared<ListSegment>(
+      segments.push_back(std::make_shared<SegmentCopies>(std::make_shared<ListSegment>(
           std::move(own.offsets).take(kPurpose, resources), std::move(own.codes).take(kPurpose, resources),
-          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes()));
+          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes())));
     }
     return std::make_shared<ListsState>(content(*model, rows), params_, model, std::move(segments), parts.probes);
   }
@@ -80,7 +135,7 @@ class ListsKind final : public IndexKind {
   // Stored codes hold one dtype, unless the factory string names it; others are made from any.
   IndexContent content(const IvfModel& model, int64_t rows) const {
     const CodeFormat& format = model.codec->format();
-    return {rows, format.cols, format.dtype, {}, spec_.code.has_value() || format.dtype == DType::f32};
+    return {rows, format.cols, format.dtype, {}, spec_.code.has_value() || format.dtype == DType::f32, true};
   }
 
   const ListsSpec spec_;

@@ -8,6 +8,7 @@
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -19,11 +20,12 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kShare = 4;  // of what is left, for queries as f32 and what is found
+
 // Calls use(queries as f32, first) for all of them, as many at a time as fit well.
 void for_float_queries(const MatrixView& queries, int64_t bytes_each, const Resources& resources,
                        const std::function<void(const MatrixView&, int64_t)>& use) {
   constexpr int64_t kTogether = 65536;
-  constexpr int64_t kShare = 4;  // of what is left
   const bool widens = queries.dtype() != DType::f32;
   const int64_t each = bytes_each + (widens ? array_bytes<float>(queries.cols()) : 0);
   const int64_t fit = resources.host_memory()->available() / kShare / std::max<int64_t>(each, 1);
@@ -57,13 +59,36 @@ Device ListsState::device_for(const MatrixView& queries, const MemorySpace& out,
   DeviceRequest request;
   request.job = "a search of lists";
   request.spaces = {queries.space(), out};
-  request.work = {2 * pairs * static_cast<double>(model_->cols()), static_cast<double>(codes_bytes()), 5e13};
+  // Lists that lie on a GPU are searched there, unless the CPU is asked for: that gets a copy.
+  if (resources.device().kind == DeviceKind::automatic) request.spaces.push_back(content().space);
+  request.work = {2 * pairs * static_cast<double>(model_->cols()), static_cast<double>(bytes_to_come()), 5e13};
   request.fits = [](Device) { return true; };
   request.description = [&] {
     return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
                        content().rows);
   };
   return resolve_coding_device(model_->codec->format(), request, resources);
+}
+
+template <typename OnCpu, typename OnGpu>
+void ListsState::search_somewhere(Device device, bool data_on_host, const Resources& resources, const OnCpu& on_cpu,
+                                  const OnGpu& on_gpu) const {
+  if (device.kind == DeviceKind::cuda) {
+    try {
+      return on_gpu(*gpu_lists(device.index, model_, segments_, resources));
+    } catch (const OutOfMemory& error) {
+      if (resources.device().kind != DeviceKind::automatic || !data_on_host) throw;
+      resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
+    }
+  }
+  on_cpu();
+}
+
+std::vector<Segment> ListsState::on_host(const Resources& resources) const {
+  std::vector<Segment> segments;
+  segments.reserve(segments_.size());
+  for (const SharedSegment& segment : segments_) segments.push_back(segment->on_host(resources));
+  return segments;
 }
 
 void ListsState::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
@@ -73,26 +98,19 @@ void ListsState::search(const MatrixView& queries, const NeighborsView& out, con
   KeptRows kept(params.filter, content().rows, resources);
   const IvfSearch search{params.k, probes_for(params.probes), kept.leaves_some_out() ? kept.bits(resources) : nullptr};
   const Device device = device_for(queries, out.space, search.probes, resources);
-  std::shared_ptr<const GpuLists> lists;
-  if (device.kind == DeviceKind::cuda) {
-    try {
-      lists = on_gpus_.get(device.index, [&] { return make_gpu_lists(device.index, *model_, segments_, resources); });
-    } catch (const OutOfMemory& error) {
-      if (resources.device().kind != DeviceKind::automatic || !on_host || !out.space.host_readable()) throw;
-      resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
-    }
-  }
-  if (lists == nullptr) return search_on_cpu(queries, search, out, resources);
-  search_on_gpu(*lists, queries, search, kept.count(), out, resources);
+  search_somewhere(
+      device, on_host && out.space.host_readable(), resources, [&] { search_on_cpu(queries, search, out, resources); },
+      [&](const GpuLists& lists) { search_on_gpu(lists, queries, search, kept.count(), out, resources); });
 }
 
 void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
                                const Resources& given) const {
   const Resources resources = given.with_device(Device::cpu());
+  const std::vector<Segment> segments = on_host(resources);
   const ResultExit exit(params_.metric);
   for_float_queries(queries, array_bytes<uint64_t>(search.k), resources, [&](const MatrixView& some, int64_t first) {
     const HostArray<uint64_t> found(some.rows() * search.k, "the neighbours found", resources);
-    search_ivf(*model_, segments_, some, search, found.data(), resources);
+    search_ivf(*model_, segments, some, search, found.data(), resources);
     for (int64_t i = 0; i < found.size(); ++i) {
       out.ids[first * search.k + i] = exit.id(found[i]);
       out.distances[first * search.k + i] = exit.distance(found[i]);
@@ -102,11 +120,15 @@ void ListsState::search_on_cpu(const MatrixView& queries, const IvfSearch& searc
 
 void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
                                const NeighborsView& out, const Resources& resources) const {
-  const int64_t least = std::min(search.k, kept);  // that every query finds
   const bool on_host = queries.space().host_readable();
-  const bool enough = search.probes == model_->lists() || (search.kept == nullptr && fewest_in(search.probes) >= least);
-  if (!on_host && queries.dtype() == DType::f32 && enough && model_->has_centres()) {
-    return lists.search(queries, search, params_.check_finite, out, resources);
+  const bool all = search.probes == model_->lists();
+  const int64_t wanted = std::min(search.k, kept);  // that every query finds
+  const bool enough = all || (search.kept == nullptr && fewest_in(search.probes) >= wanted);
+  const int64_t least = enough ? 0 : wanted;
+  if (!on_host && queries.dtype() == DType::f32) {
+    // The ranking of lists looks at values, where there are any to rank.
+    if (params_.check_finite && !model_->has_centres()) refuse_not_finite_cuda("query", queries, resources);
+    return lists.search(queries, search, least, params_.check_finite, out, resources);
   }
   const HostRows rows(queries, resources);
   const HostNeighbors found(out, resources);
@@ -114,43 +136,55 @@ void ListsState::search_on_gpu(const GpuLists& lists, const MatrixView& queries,
   for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t first) {
     const NeighborsView& to = found.view();
     const NeighborsView part{to.ids + first * to.k, to.distances + first * to.k, some.rows(), to.k, to.space};
-    lists.search(some, search, false, part, resources);
-    if (!enough) fill_up(some, search, least, part, resources);
+    lists.search(some, search, least, false, part, resources);
   });
   found.deliver(resources);
 }
 
-void ListsState::fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
-                         const Resources& resources) const {
-  for (int64_t query = 0; least > 0 && query < out.queries; ++query) {
-    if (out.ids[query * out.k + least - 1] >= 0) continue;
-    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
-    search_on_cpu(queries.slice(query, 1), search, one, resources);
-  }
-}
-
 int64_t ListsState::fewest_in(int64_t probes) const {
-  std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
-  for (size_t list = 0; list < sizes.size(); ++list) {
-    for (const Segment& segment : segments_) sizes[list] += segment->size_of(static_cast<int64_t>(list));
-  }
-  std::nth_element(sizes.begin(), sizes.begin() + (probes - 1), sizes.end());
-  return std::accumulate(sizes.begin(), sizes.begin() + probes, int64_t{0});
+  std::call_once(counted_, [&] {
+    std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
+    for (size_t list = 0; list < sizes.size(); ++list) {
+      for (const SharedSegment& segment : segments_) sizes[list] += segment->size_of(static_cast<int64_t>(list));
+    }
+    std::sort(sizes.begin(), sizes.end());
+    std::partial_sum(sizes.begin(), sizes.end(), sizes.begin());
+    fewest_ = std::move(sizes);
+  });
+  return fewest_[static_cast<size_t>(probes - 1)];
 }
 
 RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                         const Resources& resources) const {
-  const HostRows on_host(queries, resources);
-  if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
+  const bool on_host = queries.space().host_readable();
+  if (params_.check_finite && on_host) refuse_not_finite("query", queries, {0}, resources);
   KeptRows kept(params.filter, content().rows, resources);
   const IvfRange range{key_of(params_.metric, params.radius), probes_for(params.probes),
                        kept.leaves_some_out() ? kept.bits(resources) : nullptr};
   std::vector<CollectedHits> parts;
+  const auto search_all = [&](const auto& find) {  // find(f32 queries): what is in range of them
+    const HostRows rows(queries, resources);
+    if (!on_host && params_.check_finite) refuse_not_finite("query", rows.view(), {0}, resources);
+    for_float_queries(rows.view(), 0, resources, [&](const MatrixView& some, int64_t) { parts.push_back(find(some)); });
+  };
+  search_somewhere(
+      device_for(queries, MemorySpace::host(), range.probes, resources), on_host, resources,
+      [&] {
+        parts.clear();
+        const std::vector<Segment> segments = this->on_host(resources);
+        search_all([&](const MatrixView& some) {
+          return range_search_ivf(*model_, segments, some, range, resources.with_device(Device::cpu()));
+        });
+      },
+      [&](const GpuLists& lists) {
+        search_all([&](const MatrixView& some) {
+          RangeHits hits(resources);
+          lists.range_search(some, range, false, hits, resources);
+          return collect_in_range(hits, some.rows(), resources);
+        });
+      });
   int64_t total = 0;
-  for_float_queries(on_host.view(), 0, resources, [&](const MatrixView& some, int64_t) {
-    parts.push_back(range_search_ivf(*model_, segments_, some, range, resources.with_device(Device::cpu())));
-    total += parts.back().size();
-  });
+  for (const CollectedHits& part : parts) total += part.size();
   RangeNeighbors found(queries.rows(), total, resources);
   const ResultExit exit(params_.metric);
   int64_t query = 0;
@@ -168,19 +202,41 @@ RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSe
   return found;
 }
 
+int64_t ListsState::smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                                        const Resources& resources) const {
+  const int64_t rows = content().rows;
+  const bool filtered = params.filter.form() != RowFilter::Form::none;
+  const bool widens = queries.dtype != DType::f32;
+  const int64_t each = array_bytes<uint64_t>(params.k) + (widens ? array_bytes<float>(queries.cols) : 0);
+  const int64_t behind =
+      smallest_search_bytes(*model_, rows, {params.k, probes_for(params.probes)}, filtered, queries.rows, resources);
+  return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, rows) : 0) + behind +
+         std::max(behind / (kShare - 1) + 1, each);
+}
+
 void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const {
   HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
   std::copy(rows, rows + out.rows(), wide.begin());
-  reconstruct_rows(*model_, segments_, wide.data(), out.rows(), out, resources);
+  reconstruct_rows(*model_, on_host(resources), wide.data(), out.rows(), out, resources);
+}
+
+int64_t ListsState::bytes_to_come() const {
+  int64_t total = 0;
+  for (const SharedSegment& segment : segments_) total += segment->devices().empty() ? segment->host_bytes() : 0;
+  return total;
 }
 
 int64_t ListsState::codes_bytes() const {
   int64_t total = 0;
-  for (const Segment& segment : segments_) total += segment->bytes();
+  for (const SharedSegment& segment : segments_) total += segment->host_bytes();
   return total;
 }
 
-IndexBytes ListsState::bytes() const { return {model_->bytes() + codes_bytes(), on_gpus_.bytes()}; }
+IndexBytes ListsState::bytes() const {
+  int64_t there = model_->on_gpus->bytes();
+  for (const SharedSegment& segment : segments_) there += segment->device_bytes();
+  return {model_->bytes() + codes_bytes(), there};
+}
 
 void ListsState::describe(IndexInfo& info) const {
   const int64_t lists = model_->lists();
@@ -189,7 +245,7 @@ void ListsState::describe(IndexInfo& info) const {
   double squares = 0;
   for (int64_t list = 0; list < lists; ++list) {
     int64_t size = 0;
-    for (const Segment& segment : segments_) size += segment->size_of(list);
+    for (const SharedSegment& segment : segments_) size += segment->size_of(list);
     info.longest = std::max(info.longest, size);
     squares += static_cast<double>(size) * static_cast<double>(size);
   }
@@ -200,8 +256,8 @@ void ListsState::describe(IndexInfo& info) const {
 }
 
 Segment ListsState::whole(const Resources& resources) const {
-  if (segments_.size() == 1) return segments_[0];
-  if (!segments_.empty()) return merge_segments(segments_, resources);
+  if (segments_.size() == 1) return segments_[0]->on_host(resources);
+  if (!segments_.empty()) return merge_segments(on_host(resources), resources);
   HostArray<int64_t> offsets(model_->lists() + 1, "the offsets of no vectors", resources);
   std::fill(offsets.begin(), offsets.end(), int64_t{0});
   return std::make_shared<ListSegment>(std::move(offsets), HostArray<uint8_t>(), HostArray<uint32_t>(),

@@ -2,14 +2,15 @@
 // after it.
 #pragma once
 
-#include "index/gpu_lists_cache.hpp"
 #include "index/index_state.hpp"
+#include "ivf/gpu_lists.hpp"
 #include "ivf/ivf_model.hpp"
 #include "ivf/ivf_search.hpp"
-#include "ivf/list_segment.hpp"
+#include "ivf/segment_copies.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace kith {
@@ -19,7 +20,7 @@ class ListsState final : public IndexState {
   using Model = std::shared_ptr<const IvfModel>;
 
   // `probes`: the default of a search; 0: kith chooses.
-  ListsState(const IndexContent& content, const IndexParams& params, Model model, std::vector<Segment> segments,
+  ListsState(const IndexContent& content, const IndexParams& params, Model model, std::vector<SharedSegment> segments,
              int64_t probes)
       : IndexState(content),
         params_(params),
@@ -31,27 +32,35 @@ class ListsState final : public IndexState {
               const Resources& resources) const override;
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override;
+  int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                              const Resources& resources) const override;
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
   void describe(IndexInfo& info) const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const Model& model() const { return model_; }
-  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<SharedSegment>& segments() const { return segments_; }
   int64_t probes() const { return probes_; }
 
  private:
   int64_t probes_for(int64_t asked) const;
+  // The segments on the host.
+  std::vector<Segment> on_host(const Resources& resources) const;
   Device device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,
                     const Resources& resources) const;
   void search_on_cpu(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
                      const Resources& resources) const;
   void search_on_gpu(const GpuLists& lists, const MatrixView& queries, const IvfSearch& search, int64_t kept,
                      const NeighborsView& out, const Resources& resources) const;
-  // Searches those again, with more lists, that have found fewer than `least`.
-  void fill_up(const MatrixView& queries, const IvfSearch& search, int64_t least, const NeighborsView& out,
-               const Resources& resources) const;
-  int64_t codes_bytes() const;
+  // Calls on_gpu(lists) where a GPU is to search, on_cpu() elsewhere; and there too where the choice was Kith's, data lies
+  // on the host and the GPU has no room.
+  template <typename OnCpu, typename OnGpu>
+  void search_somewhere(Device device, bool data_on_host, const Resources& resources, const OnCpu& on_cpu,
+                        const OnGpu& on_gpu) const;
+  int64_t codes_bytes() const;  // on the host
+  // Of the segments that no GPU has.
+  int64_t bytes_to_come() const;
   // All vectors as one segment, also where there are none.
   Segment whole(const Resources& resources) const;
   // The vectors of so many lists, at least.
@@ -59,9 +68,10 @@ class ListsState final : public IndexState {
 
   const IndexParams params_;
   const Model model_;
-  const std::vector<Segment> segments_;  // in the order of their rows
+  const std::vector<SharedSegment> segments_;  // in the order of their rows
   const int64_t probes_;
-  const GpuListsCache on_gpus_;
+  mutable std::once_flag counted_;
+  mutable std::vector<int64_t> fewest_;  // in the 1, 2, ... shortest lists; once it was asked for
 };
 
 }  // namespace kith

@@ -19,10 +19,11 @@ VectorView<const float> view_of(const std::vector<float>& values) {
 }
 
 template <typename Made>
-void save(const Made& quantizer, CodeFormat format, const std::string& path, const Resources& resources) {
+void save(const Made& quantizer, CodeFormat format, uint64_t seed, const std::string& path,
+          const Resources& resources) {
   if (!quantizer.trained()) throw InvalidState("the quantizer must be trained before it is saved: call train() first");
   format.cols = quantizer.cols();
-  save_codec({format, quantizer.values()}, path, resources);
+  save_codec({{format, quantizer.values()}, quantizer.params().check_finite, seed}, path, resources);
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ void save_quantizer(const ProductQuantizer& quantizer, const std::string& path, 
   format.kind = CodeKind::product;
   format.bits = quantizer.params().bits;
   format.parts = quantizer.params().parts;
-  save(quantizer, format, path, resources);
+  save(quantizer, format, quantizer.params().seed, path, resources);
 }
 
 void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path, const Resources& resources) {
@@ -80,7 +81,7 @@ void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path, c
   format.kind = quantizer.params().bits == kHalfBits ? CodeKind::stored : CodeKind::scalar;
   format.dtype = format.kind == CodeKind::stored ? DType::f16 : DType::f32;
   format.bits = format.kind == CodeKind::stored ? format.bits : quantizer.params().bits;
-  save(quantizer, format, path, resources);
+  save(quantizer, format, /*seed=*/0, path, resources);
 }
 
 void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& path, const Resources& resources) {
@@ -88,7 +89,7 @@ void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& pa
   format.kind = CodeKind::additive;
   format.bits = quantizer.params().bits;
   format.parts = quantizer.params().codebooks;
-  save(quantizer, format, path, resources);
+  save(quantizer, format, quantizer.params().seed, path, resources);
 }
 
 void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path, const Resources& resources) {
@@ -98,31 +99,36 @@ void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path,
   format.parts = quantizer.params().codebooks;
   format.search = AdditiveSearch::beam;
   format.effort = static_cast<int>(quantizer.params().beam);
-  save(quantizer, format, path, resources);
+  save(quantizer, format, quantizer.params().seed, path, resources);
 }
 
 Quantizer load_quantizer(const std::string& path, const Resources& resources) {
-  const CodecParts parts = load_codec(path, resources);
-  const CodeFormat& format = parts.format;
+  const QuantizerParts parts = load_codec(path, resources);
+  const CodeFormat& format = parts.codec.format;
+  const VectorView<const float> values = view_of(parts.codec.values);
   if (format.kind == CodeKind::product) {
     ProductQuantizerParams params;
     params.parts = format.parts;
     params.bits = format.bits;
+    params.seed = parts.seed;
+    params.check_finite = parts.check_finite;
     ProductQuantizer quantizer(params);
-    quantizer.set_values(view_of(parts.values));
+    quantizer.set_values(values);
     return quantizer;
   }
   if (format.kind == CodeKind::additive && format.search == AdditiveSearch::beam) {
-    ResidualQuantizer quantizer({format.parts, format.bits, format.effort, 0, true});
-    quantizer.set_values(view_of(parts.values));
+    ResidualQuantizer quantizer({format.parts, format.bits, format.effort, parts.seed, parts.check_finite});
+    quantizer.set_values(values);
     return quantizer;
   }
   if (format.kind == CodeKind::additive) {
     LocalSearchParams params;
     params.codebooks = format.parts;
     params.bits = format.bits;
+    params.seed = parts.seed;
+    params.check_finite = parts.check_finite;
     LocalSearchQuantizer quantizer(params);
-    quantizer.set_values(view_of(parts.values));
+    quantizer.set_values(values);
     return quantizer;
   }
   if (format.kind == CodeKind::stored && format.dtype != DType::f16) {
@@ -130,8 +136,9 @@ Quantizer load_quantizer(const std::string& path, const Resources& resources) {
   }
   ScalarQuantizerParams params;
   params.bits = format.kind == CodeKind::stored ? kHalfBits : format.bits;
+  params.check_finite = parts.check_finite;
   ScalarQuantizer quantizer(params);
-  quantizer.set_values(format.cols, view_of(parts.values));
+  quantizer.set_values(format.cols, values);
   return quantizer;
 }
 

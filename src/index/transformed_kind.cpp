@@ -1,33 +1,60 @@
 #include "index/transformed_kind.hpp"
 
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/device_memory.hpp"
 #include "index/host_rows.hpp"
+#include "index/range_parts.hpp"
 #include "index/transformed_source.hpp"
 #include "rows/finite_check.hpp"
+#include "transform/transform_cuda.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <string_view>
 
 namespace kith {
 namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-// Calls use(transformed rows, first) for all rows, as many at a time as fit well.
+constexpr int64_t kShare = 8;  // of what is left, for transformed vectors: the search behind needs most of it
+
+// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
                      const std::function<void(const MatrixView&, int64_t)>& use) {
   constexpr int64_t kPieceBytes = 256 << 20;
-  constexpr int64_t kShare = 8;  // of what is left: the search behind needs most of it
-  const int64_t row_bytes = chain.out() * static_cast<int64_t>(sizeof(float));
-  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
+  constexpr int64_t kDevicePieceBytes = int64_t{8} << 30;
+  const bool here = rows.space().host_readable();
+  const int64_t cols = chain.out();
+  const int64_t row_bytes = cols * static_cast<int64_t>(sizeof(float));
+  const int64_t left =
+      here ? resources.host_memory()->available()
+           : std::min(resources.device_memory()->available(), cuda_device(rows.space().device).memory_free);
+  const int64_t bytes = std::min(here ? kPieceBytes : kDevicePieceBytes, left / kShare);
   const int64_t piece = std::clamp<int64_t>(bytes / row_bytes, 1, std::max<int64_t>(rows.rows(), 1));
-  MatrixBuffer buffer(DType::f32, std::min(piece, rows.rows()), chain.out(), "transformed vectors", resources);
+  constexpr std::string_view kPurpose = "transformed vectors";
+  MatrixBuffer buffer;
+  std::shared_ptr<std::byte> there;
+  if (here) {
+    buffer = MatrixBuffer(DType::f32, std::min(piece, rows.rows()), cols, kPurpose, resources);
+  } else {
+    there = allocate_on_device(std::min(piece, rows.rows()) * row_bytes, kPurpose, rows.space().device, resources);
+  }
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
-    const MutableMatrixView out = buffer.mutable_view().slice(0, count);
+    const MutableMatrixView out = here ? buffer.mutable_view().slice(0, count)
+                                       : MutableMatrixView(there.get(), DType::f32, {count, cols, cols}, rows.space());
     chain.apply(rows.slice(first, count), out, resources);
     use(out, first);
   }
+}
+
+void check_queries_finite(const MatrixView& queries, const Resources& resources) {
+  if (!queries.space().host_readable()) return refuse_not_finite_cuda("query", queries, resources);
+  refuse_not_finite("query", queries, {0}, resources);
 }
 
 IndexContent outer_content(const TransformChain& chain, const IndexState& inner) {
@@ -47,9 +74,8 @@ class TransformedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    const HostRows on_host(queries, resources);
-    if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
-    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t first) {
+    if (params_.check_finite) check_queries_finite(queries, resources);
+    for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
       const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
       inner_->search(some, part, params, resources);
     });
@@ -59,9 +85,26 @@ class TransformedState final : public IndexState {
                               const Resources& resources) const override {
     const HostRows on_host(queries, resources);
     if (params_.check_finite) refuse_not_finite("query", on_host.view(), {0}, resources);
-    MatrixBuffer transformed(DType::f32, queries.rows(), chain_->out(), "transformed queries", resources);
-    chain_->apply(on_host.view(), transformed.mutable_view(), resources);
-    return inner_->range_search(transformed.view(), params, resources);
+    RangeSearchParams to_host = params;
+    to_host.result_space = MemorySpace::host();
+    to_host.allocate = {};
+    RangeParts parts;
+    for_transformed(*chain_, on_host.view(), resources, [&](const MatrixView& some, int64_t) {
+      parts.add(inner_->range_search(some, to_host, resources));
+    });
+    return std::move(parts).joined(resources);
+  }
+
+  int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
+                              const Resources& resources) const override {
+    const int64_t row_bytes = array_bytes<float>(chain_->out());
+    const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
+    const int64_t behind = inner_->smallest_host_bytes(transformed, params, resources);
+    // Steps between the first and the last make rows of their own.
+    int64_t widest = 0;
+    for (const auto& step : chain_->steps()) widest = std::max({widest, step->in(), step->out()});
+    return HostRows::bytes_for(queries) + behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
+           2 * array_bytes<float>(widest);
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
@@ -89,9 +132,9 @@ class TransformedState final : public IndexState {
 
  private:
   int64_t chain_bytes() const {
-    size_t values = 0;
-    for (const auto& step : chain_->steps()) values += step->parts().matrix.size() + step->parts().offset.size();
-    return array_bytes<float>(static_cast<int64_t>(values));
+    int64_t bytes = 0;
+    for (const auto& step : chain_->steps()) bytes += step->bytes();
+    return bytes;
   }
 
   const Chain chain_;
@@ -138,6 +181,17 @@ class TransformedKind final : public IndexKind {
                                             const Resources& resources) const override {
     const TransformedState& state = transformed(before);
     return std::make_shared<TransformedState>(state.chain(), inner_->removed(*state.inner(), kept, resources), params_);
+  }
+
+  std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
+                                           const Resources& resources) const override {
+    const TransformedState& state = transformed(*before);
+    const auto* const more = dynamic_cast<const TransformedState*>(&other);
+    if (more == nullptr || !same_transforms(*state.chain(), *more->chain())) {
+      throw_not_alike("their transforms differ");
+    }
+    return std::make_shared<TransformedState>(state.chain(),
+                                              inner_->merged(state.inner().get(), *more->inner(), resources), params_);
   }
 
   std::shared_ptr<const IndexState> restored(IndexParts& parts, const Resources& resources) const override {

@@ -5,7 +5,7 @@
 #include <kith/index.hpp>
 
 #include "index/index_kind.hpp"
-#include "quantize/transform_training.hpp"
+#include "transform/transform_training.hpp"
 
 #include <memory>
 #include <vector>

@@ -69,6 +69,23 @@ FaissLists read_array_lists(FaissSource& source, int64_t lists, int64_t code_byt
   return result;
 }
 
+// The codes of so many vectors, some blocks at a time; `blocks` is memory for them, kept from list to list.
+void read_blocks(FaissSource& source, const FastScanLayout& layout, int64_t size, HostArray<uint8_t>& blocks,
+                 uint8_t* codes) {
+  constexpr int64_t kPieceBytes = 1 << 20;
+  const int64_t most = std::max<int64_t>(kPieceBytes / layout.block_bytes(), 1);
+  const int64_t piece = std::min(most, divide_up(size, layout.block_rows)) * layout.block_rows;
+  if (blocks.size() < piece / layout.block_rows * layout.block_bytes()) {
+    blocks = {};
+    blocks = HostArray<uint8_t>(piece / layout.block_rows * layout.block_bytes(), "codes", source.resources());
+  }
+  for (int64_t first = 0; first < size; first += piece) {
+    const int64_t some = std::min(piece, size - first);
+    source.read(blocks.data(), divide_up(some, layout.block_rows) * layout.block_bytes(), "the codes of a list");
+    unpack_fast_scan(layout, blocks.data(), some, codes + first * layout.code_bytes());
+  }
+}
+
 // Ids and blocks of each list, behind their numbers.
 FaissLists read_blocked_lists(FaissSource& source, int64_t lists, const FastScanLayout& layout, int64_t rows) {
   const auto count = static_cast<uint64_t>(lists);
@@ -92,14 +109,9 @@ FaissLists read_blocked_lists(FaissSource& source, int64_t lists, const FastScan
     const int64_t size = source.count(kIdBytes, "the ids of a list");
     if (size > rows - at) source.corrupt("the lists hold more vectors than the index");
     source.read(result.ids.data() + at, size * kIdBytes, "the ids of a list");
-    const int64_t bytes = divide_up(size, layout.block_rows) * layout.block_bytes();
-    source.expect_count(1, bytes, "the codes of a list");
-    if (blocks.size() < bytes) {
-      blocks = {};
-      blocks = HostArray<uint8_t>(bytes, "the codes of a list", source.resources());
-    }
-    source.read(blocks.data(), bytes, "the codes of a list");
-    unpack_fast_scan(layout, blocks.data(), size, result.codes.data() + at * layout.code_bytes());
+    const int64_t count_blocks = divide_up(size, layout.block_rows);
+    source.expect_count(1, count_blocks * layout.block_bytes(), "the codes of a list");
+    read_blocks(source, layout, size, blocks, result.codes.data() + at * layout.code_bytes());
     at += size;
     result.offsets[list + 1] = at;
   }
@@ -107,19 +119,26 @@ FaissLists read_blocked_lists(FaissSource& source, int64_t lists, const FastScan
   return result;
 }
 
-// Rows and codes of one list in the order of rows.
-void sort_list(uint32_t* rows, uint8_t* codes, int64_t size, int64_t code_bytes, const Resources& resources) {
+// Rows and codes of one list in the order of rows. FAISS's lists are, unless something was removed; else a heap sort
+// moves them where they are, since memory in proportion to a list is not to be had.
+void sort_list(uint32_t* rows, uint8_t* codes, int64_t size, int64_t code_bytes) {
   if (std::is_sorted(rows, rows + size)) return;
-  HostArray<uint32_t> order(size, "a list's order", resources);
-  HostArray<uint32_t> old_rows(size, "a list's rows", resources);
-  HostArray<uint8_t> old_codes(size * code_bytes, "a list's codes", resources);
-  std::iota(order.begin(), order.end(), 0U);
-  std::copy(rows, rows + size, old_rows.begin());
-  std::memcpy(old_codes.data(), codes, static_cast<size_t>(old_codes.bytes()));
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rows[a] < rows[b]; });
-  for (int64_t i = 0; i < size; ++i) {
-    rows[i] = old_rows[order[i]];
-    std::memcpy(codes + i * code_bytes, old_codes.data() + order[i] * code_bytes, static_cast<size_t>(code_bytes));
+  const auto swap = [&](int64_t a, int64_t b) {
+    std::swap(rows[a], rows[b]);
+    std::swap_ranges(codes + a * code_bytes, codes + (a + 1) * code_bytes, codes + b * code_bytes);
+  };
+  const auto sift_down = [&](int64_t at, int64_t end) {
+    for (int64_t child = 2 * at + 1; child < end; child = 2 * at + 1) {
+      if (child + 1 < end && rows[child] < rows[child + 1]) ++child;
+      if (rows[at] >= rows[child]) return;
+      swap(at, child);
+      at = child;
+    }
+  };
+  for (int64_t at = size / 2; at-- > 0;) sift_down(at, size);
+  for (int64_t end = size; --end > 0;) {
+    swap(0, end);
+    sift_down(0, end);
   }
 }
 
@@ -182,8 +201,8 @@ void number_rows(FaissSource& source, FaissLists lists, IndexParts& parts) {
   const int64_t code_bytes = parts.lists->codec.format.bytes();
   for (int64_t list = 0; list < parts.lists->lists; ++list) {
     const int64_t first = lists.offsets[list];
-    sort_list(rows.data() + first, lists.codes.data() + first * code_bytes, lists.offsets[list + 1] - first, code_bytes,
-              resources);
+    sort_list(rows.data() + first, lists.codes.data() + first * code_bytes, lists.offsets[list + 1] - first,
+              code_bytes);
   }
   parts.next_id = count;
   if (ids.size() > 0) {

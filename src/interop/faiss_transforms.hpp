@@ -3,7 +3,7 @@
 
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_source.hpp"
-#include "quantize/transform_parts.hpp"
+#include "transform/transform_parts.hpp"
 
 #include <string>
 

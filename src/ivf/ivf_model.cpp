@@ -3,13 +3,12 @@
 #include <kith/error.hpp>
 #include <kith/kmeans.hpp>
 
-#include "cluster/row_sample.hpp"
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
-#include "core/parallel_for.hpp"
 #include "ivf/list_assignment.hpp"
+#include "ivf/streamed_training.hpp"
+#include "ivf/training_sample.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/distance_cpu.hpp"
 
 #include <fmt/format.h>
 
@@ -23,38 +22,30 @@ namespace {
 constexpr uint64_t kCentreStream = 0x69766663;  // of the rows that centres are trained on
 constexpr uint64_t kCodeStream = 0x69766670;    // of those that the code is
 constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
+constexpr int64_t kMostPointsPerCentre = 256;
+constexpr int64_t kManyPoints = 1 << 24;        // of all centres together, unless that is too few for each
+constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer iterations
+constexpr int64_t kRandomStartLists = 1 << 14;  // more of them start from random rows
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
-MatrixBuffer draw(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources) {
-  const int64_t count = std::min(rows.rows(), most);
-  MatrixBuffer sample(DType::f32, count, rows.info().cols, "the training sample", resources);
-  gather_as_floats(rows, sample_rows(rng, rows.rows(), count, resources),
-                   static_cast<float*>(sample.mutable_view().data()), resources);
-  return sample;
-}
-
-// Cosine knows directions alone.
-void make_unit_length(const MutableMatrixView& rows) {
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    auto* const row = reinterpret_cast<float*>(rows.row(i));
-    const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(row, rows.cols()));
-    for (int64_t c = 0; c < rows.cols(); ++c) row[c] = static_cast<float>(row[c] * inverse);
-  }
-}
-
 MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
                            const Resources& resources) {
-  const int64_t most =
-      lists > INT64_MAX / spec.most_points_per_centre ? rows.rows() : lists * spec.most_points_per_centre;
-  MatrixBuffer sample = draw(rows, most, CounterRng(seed, kCentreStream), resources);
-  if (metric == Metric::cosine) make_unit_length(sample.mutable_view());
+  const CentreTraining training = centre_training(spec, lists);
   KMeansParams params;
   params.clusters = lists;
-  params.iterations = spec.iterations;
+  params.iterations = training.iterations;
+  params.init = training.init;
   params.seed = seed;
   params.spherical = spherical(metric);
   params.compute_labels = false;
+  const CounterRng rng(seed, kCentreStream);
+  const bool here = rows.space().host_readable();
+  if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, resources)) {
+    return train_centres_streamed(params, metric, rows, training.rows, rng, resources);
+  }
+  TrainingSample sample(rows, training.rows, rng, resources);
+  if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
   KMeans kmeans(params);
   kmeans.fit(sample.view(), {}, resources);
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
@@ -68,8 +59,7 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
 }  // namespace
 
 int64_t IvfModel::bytes() const {
-  return array_bytes<float>(centres.rows() * centres.cols()) +
-         array_bytes<float>(static_cast<int64_t>(codec->values().size())) + words->bytes();
+  return array_bytes<float>(centres.rows() * centres.cols()) + codec->bytes() + words->bytes();
 }
 
 void check_ivf_metric(Metric metric) {
@@ -104,9 +94,24 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows) {
   return std::max<int64_t>(root, 1);
 }
 
+CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
+  const auto times = [&](int64_t points) { return lists > INT64_MAX / points ? INT64_MAX : lists * points; };
+  CentreTraining training;
+  training.rows = spec.most_points_per_centre > 0
+                      ? times(spec.most_points_per_centre)
+                      : std::min(times(kMostPointsPerCentre), std::max(kManyPoints, times(kFewPointsPerCentre)));
+  training.iterations = spec.iterations > 0 ? spec.iterations : lists > kManyLists ? 10 : 20;
+  training.init = spec.init.value_or(lists > kRandomStartLists ? KMeansInit::random : KMeansInit::kmeans_plus_plus);
+  return training;
+}
+
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
-                                          const Resources& resources) {
+                                          const Resources& given) {
   const DefaultFloatMode mode;
+  // Where the rows lie, so that what is drawn from them is worked on there too.
+  const MemorySpace space = rows.space();
+  const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
+  const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;
   check_ivf_metric(metric);
   if (spec.lists < kOneList)
     throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
@@ -127,8 +132,15 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
     model->residual = spec.residual && spec.code.kind != CodeKind::stored;
   }
-  MatrixBuffer sample =
-      draw(rows, spec.code.kind == CodeKind::stored ? 1 : kCodeRows, CounterRng(seed, kCodeStream), resources);
+  const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
+  const CounterRng rng(seed, kCodeStream);
+  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
+    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
+    model->validate();
+    return model;
+  }
+  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
   if (model->residual) {
     const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
     assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);

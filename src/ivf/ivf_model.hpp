@@ -5,17 +5,21 @@
 // the vector x' that the code stands for: decode(code), or centre + decode(code), one f32 addition a value.
 #pragma once
 
+#include <kith/kmeans.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
 #include "ivf/code_words.hpp"
+#include "ivf/device_cache.hpp"
+#include "ivf/gpu_model.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace kith {
 
@@ -25,6 +29,7 @@ struct IvfModel {
   std::shared_ptr<const Codec> codec;
   bool residual = false;                                             // needs centres
   std::shared_ptr<CodeWords> words = std::make_shared<CodeWords>();  // what searches keep of a product code
+  std::shared_ptr<DeviceCache<GpuModel>> on_gpus = std::make_shared<DeviceCache<GpuModel>>();
 
   int64_t lists() const { return std::max<int64_t>(centres.rows(), 1); }
   int64_t cols() const { return codec->format().cols; }
@@ -32,7 +37,7 @@ struct IvfModel {
   const float* centre(int64_t list) const { return reinterpret_cast<const float*>(centres.view().row(list)); }
   // What is added to a decoded code of that list; null where nothing is.
   const float* base_of(int64_t list) const { return residual ? centre(list) : nullptr; }
-  int64_t bytes() const;
+  int64_t bytes() const;  // on the host
 
   // InvalidArgument or Unsupported for parts that do not go together.
   void validate() const;
@@ -51,9 +56,21 @@ struct IvfSpec {
   int64_t expected_rows = 0;  // that will be added
   CodeSpec code;
   bool residual = true;  // ignored for stored codes and a single list: these have none
-  int64_t iterations = 20;
-  int64_t most_points_per_centre = 256;  // trained on a sample of so many rows for each centre
+  // How centres are trained; what is not said here follows from the number of lists.
+  int64_t iterations = 0;
+  int64_t most_points_per_centre = 0;  // a sample of so many rows for each centre
+  std::optional<KMeansInit> init = {};
 };
+
+// What k-means of that many lists is given: up to 256 rows for each centre, but no more than 2^24 in all unless that
+// leaves fewer than kFewPointsPerCentre; from k-means++ 20 iterations, above 2^14 lists 10 from random rows, which that
+// many need not be chosen with care (measured: 2 % more imbalance at 2^16 lists, for an eighth of the time).
+struct CentreTraining {
+  int64_t rows = 0;
+  int64_t iterations = 0;
+  KMeansInit init = KMeansInit::kmeans_plus_plus;
+};
+CentreTraining centre_training(const IvfSpec& spec, int64_t lists);
 
 // Fewer rows than this for each centre are worth a line in the log.
 inline constexpr int64_t kFewPointsPerCentre = 39;
@@ -62,7 +79,9 @@ inline constexpr int64_t kFewPointsPerCentre = 39;
 int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 
 // The centres by k-means over a sample of the rows, spherical for inner_product and cosine; then the code, of another
-// use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32.
+// use of a sample. The rows are f32 or widened to it. Memory: the larger sample as f32, where the rows lie
+// (training_sample.hpp), or, where the host's limit has no room for that, a piece of it at a time
+// (streamed_training.hpp): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
 

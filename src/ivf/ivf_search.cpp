@@ -375,19 +375,25 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   }
 }
 
+// The smallest plan, with what the model keeps of its codewords.
+int64_t least_bytes(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
+  PlanBudget nothing = budget_left(resources);
+  nothing.host = 0;
+  const CodeWords::Wanted wanted = ListProductShape::choose(model, queries, nothing.cpu).wanted_words(model, queries);
+  const int64_t words = wanted.columns || wanted.rounded ? CodeWords::bytes_for(model.codec->format(), wanted) : 0;
+  try {
+    return words + plan_search(model, wish, queries, nothing).host_bytes;
+  } catch (const OutOfMemory& error) {
+    return words + error.bytes_needed();
+  }
+}
+
 // Makes what the model keeps of its codewords for such searches.
 CodeWords::Wanted keep_words(const IvfModel& model, const Wish& wish, int64_t queries, const Resources& resources) {
-  PlanBudget budget = budget_left(resources);
+  const PlanBudget budget = budget_left(resources);
   const CodeWords::Wanted wanted = ListProductShape::choose(model, queries, budget.cpu).wanted_words(model, queries);
   if (!wanted.columns && !wanted.rounded) return wanted;
-  const auto needed = [&] {
-    budget.host = 0;
-    try {
-      return plan_search(model, wish, queries, budget).host_bytes;
-    } catch (const OutOfMemory& error) {
-      return error.bytes_needed() + CodeWords::bytes_for(model.codec->format(), wanted);
-    }
-  };
+  const auto needed = [&] { return least_bytes(model, wish, queries, resources); };
   naming_host_limit(needed, resources, [&] { model.words->get(*model.codec, wanted, resources); });
   return wanted;
 }
@@ -443,14 +449,21 @@ void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, con
                  });
 }
 
+int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                              int64_t queries, const Resources& resources) {
+  const int64_t k = std::min(search.k, rows);
+  const Wish wish{k, std::min(search.probes, model.lists()), k};
+  const int64_t sizes = filtered ? array_bytes<int64_t>(model.lists()) : 0;
+  // A limit may have them searched a few at a time, which is planned otherwise.
+  return sizes + std::max(least_bytes(model, wish, queries, resources), least_bytes(model, wish, 1, resources));
+}
+
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                const IvfRange& range, const Resources& resources) {
   const DefaultFloatMode mode;
   check_input(model, segments, queries, range.probes);
   const ListedVectors vectors(model, segments);
   RangeHits hits(resources);
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter collecting("collect", queries.rows(), quiet);
   if (vectors.size() > 0 && queries.rows() > 0) {
     for_each_batch(vectors, queries, range.kept, {kRangeListLength, range.probes, 0, false}, {}, resources,
                    [&](BatchSearch& batch, const Resources& planned, ProgressMeter& meter) {
@@ -458,9 +471,15 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                      batch.run(user, meter);
                    });
   }
-  const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries.rows() + 1) +
+  return collect_in_range(hits, queries.rows(), resources);
+}
+
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources) {
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter collecting("collect", queries, quiet);
+  const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries + 1) +
                         resources.threads() * RangeHits::kLargestSegmentBytes;
-  const auto room = hits.counted() * 8 + 32 * (queries.rows() + 1);
+  const auto room = hits.counted() * 8 + 32 * (queries + 1);
   if (hits.overflowed() || room > resources.host_memory()->available()) {
     const int64_t found = hits.counted();
     hits.clear();
@@ -469,7 +488,7 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                                  "limit leaves; raise the limit, or lower the radius",
                                  found, format_bytes_up(bytes)));
   }
-  return hits.collect(queries.rows(), collecting);
+  return hits.collect(queries, collecting);
 }
 
 }  // namespace kith

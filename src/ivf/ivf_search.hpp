@@ -35,6 +35,10 @@ struct IvfSearch {
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, uint64_t* neighbors, const Resources& resources);
 
+// What search_ivf takes at least for so many queries of `rows` vectors, for an error that names the limit.
+int64_t smallest_search_bytes(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
+                              int64_t queries, const Resources& resources);
+
 struct IvfRange {
   float most = 0;  // vectors with keys up to it are in range (exact/metric_unit.hpp)
   int64_t probes = 1;
@@ -44,5 +48,9 @@ struct IvfRange {
 // All vectors in range in the queries' lists, each query's sorted. OutOfMemory names the limit that would do.
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                const IvfRange& range, const Resources& resources);
+
+// The vectors that were found for all queries, sorted; OutOfMemory, naming the limit that would do, where there is no
+// room for them.
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources);
 
 }  // namespace kith

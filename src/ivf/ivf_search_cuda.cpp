@@ -3,13 +3,14 @@
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "ivf/scan_engines_cuda.hpp"
 
 #include <algorithm>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kLargestProductK = kMostListCandidates / 3;
+constexpr int64_t kLargestProductK = kMostListCandidates / 2;
 constexpr int64_t kMostPairs = int64_t{1} << 30;  // of a batch
 
 struct IvfWorkspace : WorkspaceLayout {
@@ -25,6 +26,7 @@ struct IvfWorkspace : WorkspaceLayout {
     worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
     zeroed = bytes;
     left = take(queries, sizeof(uint32_t));
+    crowded = take(plan.direct ? 0 : queries, sizeof(uint32_t));
     direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
     direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
     if (plan.direct) return;
@@ -40,45 +42,68 @@ struct IvfWorkspace : WorkspaceLayout {
     candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
   }
 
-  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, arrived = 0,
+  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, crowded = 0, arrived = 0,
           direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
           first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0;
 };
 
+// Runs of about so many items for every block, long enough to be worth loading the queries for.
+int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int group_queries, double items) {
+  const double groups =
+      std::max(std::min(pairs, static_cast<double>(shape.lists)), pairs / static_cast<double>(group_queries));
+  const double rows = groups * rows_of_list / (items * shape.multiprocessors);
+  constexpr int64_t kLeast = 128;
+  return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
+}
+
 // How many vectors the first pass looks at for a query, and how items are cut.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  const auto slots = static_cast<double>(shape.slots);
+  const auto k = static_cast<double>(shape.k);
   const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
   const double share = shape.kept < 0 || shape.vectors == 0
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
+  ScanCut& cut = plan.cut;
+  // Where a query's vectors are few all their values are kept. Of long codes, which take longer to read twice than more
+  // candidates to write, the first pass takes a sample: one in so many lets about so many times k pass, for which there
+  // must be room, and must itself have several times k.
+  const bool all = mean * slots <= 6144;
+  const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
+  cut.sample_every = 1;
+  if (shape.sample_every > 0) {
+    cut.sample_every = shape.sample_every;
+  } else if (!all && shape.format.bytes() > 128) {
+    const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
+    const double enough = sampled_lists * mean * share / (12 * k);
+    cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
+  }
+  const double rows_of_list = mean / cut.sample_every;
   // Most lists whole: what the first pass does not keep of one is another item.
   const double kept_rows =
-      std::min((shape.slots == 1 ? 3 : 1.5) * mean + 32, static_cast<double>(kMostFirstValues) / 2);
-  plan.cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), 32);
-  // A reach from so many vectors lets few of the other lists' pass. All lists of a query are kept where they are few,
-  // or where reading them twice would take longer than their values.
-  const double wanted = std::max(1024.0, 44.0 * static_cast<double>(shape.k)) / share;
-  const double all = mean * static_cast<double>(shape.slots);
-  const bool long_codes = shape.format.bytes() >= 256;
-  const double first = all <= (long_codes ? 24576 : 6144) ? 1e9 : wanted;
-  plan.cut.first_rows =
-      static_cast<int64_t>(std::min({first, static_cast<double>(kMostFirstValues - plan.cut.kept_rows),
-                                     static_cast<double>((shape.slots - 1) * plan.cut.kept_rows + 1)}));
-  plan.values = std::min(round_up(plan.cut.first_rows - 1 + plan.cut.kept_rows, 32), kMostFirstValues);
-  plan.cut.group_queries = scan_group_queries(shape.format);
-  // Enough items for every multiprocessor, long enough to be worth loading the queries for.
-  const double pairs = static_cast<double>(plan.batch * shape.slots);
-  const double groups =
-      std::max(std::min(pairs, static_cast<double>(shape.lists)), pairs / static_cast<double>(plan.cut.group_queries));
-  const double rows = groups * mean / (12.0 * shape.multiprocessors);
-  plan.cut.run_rows = static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), 256), 256, 4096));
+      std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64, static_cast<double>(kMostFirstValues) / 2);
+  cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
+  // A reach from so many vectors lets few of the other lists' pass.
+  const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 40 * k) / share;
+  cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
+                                                  (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
+  plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
+  cut.group_queries = scan_group_queries(shape.format);
+  const auto pairs = static_cast<double>(plan.batch) * slots;
+  const double first_slots =
+      std::min(sampled_lists, static_cast<double>(cut.first_rows) / std::max(1.0, rows_of_list) + 1);
+  cut.first_run_rows = run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape,
+                                std::max(1, cut.group_queries), 8);
+  cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
 }
 
 }  // namespace
 
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   IvfSearchPlan plan;
-  plan.candidates = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  // Queries that are far from all lists have more, the more lists they look at.
+  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
   plan.direct =
       shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);
@@ -110,7 +135,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     stage = 0;
     mark();
     KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
-    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left
+    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left, crowded
 
     ListRerankTask rerank;
     rerank.lists = task.lists;
@@ -124,6 +149,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.kept = task.kept;
     rerank.unsure = words(at.unsure);
     rerank.left = {counters + 2, words(at.left)};
+    rerank.crowded = {counters + 3, words(at.crowded)};
     rerank.neighbors = task.neighbors + done * shape.k;
     rerank.multiprocessors = shape.multiprocessors;
     const DirectMemory direct{words(at.arrived), part(static_cast<uint64_t*>(nullptr), at.direct_parts),
@@ -169,6 +195,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.unsure = words(at.unsure);
     scan.counter = counters;
     scan.multiprocessors = shape.multiprocessors;
+    scan.engine = task.engine;
     launch_scan_first(scan, stream);
     mark();
 
@@ -189,6 +216,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     select.reaches = floats(at.reaches);
     select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
                          words(at.candidate_lists), plan.candidates};
+    select.lists_candidates = !plan.cut.samples();
     launch_list_select(select, stream);
     mark();
 
@@ -201,6 +229,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
 
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
+    rerank.reaches = select.reaches;
     rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
     launch_list_rerank(rerank, stream);
     mark();

@@ -2,9 +2,9 @@
 // key, row), in eight launches and nothing that waits.
 //
 //   1-3. pairs of queries and lists are sorted by list (probe_pairs_cuda.hpp)
-//   4.   the first pass scans each query's nearest lists and keeps all values (scan_lists_cuda.hpp)
+//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_lists_cuda.hpp)
 //   5.   the k-th of them is the query's reach (list_select_cuda.hpp)
-//   6.   the second pass scans the other lists for what that does not rule out
+//   6.   the second pass scans the other vectors, or all, for what that does not rule out
 //   7.   canonical keys of the candidates, sorted (list_rerank_cuda.hpp)
 //   8.   queries that bounds say nothing about, or that have too many candidates, are searched directly
 //        (list_direct_cuda.hpp)
@@ -37,6 +37,7 @@ struct IvfSearchShape {
   int64_t vectors = 0;
   int64_t kept = -1;  // vectors that a filter leaves; negative: all
   int multiprocessors = 0;
+  int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
 };
 
 struct IvfSearchPlan {
@@ -59,6 +60,7 @@ struct IvfSearchTask {
   const uint64_t* probes = nullptr;  // queries x slots, packed neighbours: the coarse step's, as they are
   const uint64_t* kept = nullptr;    // bits of a filter, by row number
   uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
+  ProductEngine engine = ProductEngine::automatic;
 };
 
 // With plan.bytes of memory, aligned to 256 bytes. Enqueues and returns. `stages` records an event after each stage,

@@ -1,14 +1,20 @@
-// Stands in for what searches lists on a GPU in a build without CUDA.
+// Stands in for what codes and searches lists on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "ivf/code_rows_cuda.hpp"
+#include "ivf/device_segment.hpp"
 #include "ivf/gpu_lists.hpp"
 
 namespace kith {
 
-std::shared_ptr<const GpuLists> make_gpu_lists(int, const IvfModel&, const std::vector<Segment>&, const Resources&) {
+std::shared_ptr<const GpuLists> gpu_lists(int, const std::shared_ptr<const IvfModel>&,
+                                          const std::vector<SharedSegment>&, const Resources&) {
   throw_no_cuda();
 }
 
-void code_rows_cuda(int, const IvfModel&, const MatrixView&, int32_t*, uint8_t*, const Resources&) { throw_no_cuda(); }
+SegmentThere merge_on_device(const std::vector<SegmentThere>&, const Resources&) { throw_no_cuda(); }
+
+SegmentThere code_rows_cuda(int, const IvfModel&, const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
+
+int64_t rows_coded_together(int, const IvfModel&, const Resources&) { throw_no_cuda(); }
 
 }  // namespace kith

@@ -39,6 +39,8 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
 void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                   const Resources& resources) {
   rank_lists(metric, centres, rows, 1, lists, resources);
+  // A row that is not finite, where nobody has asked for a check, has no nearest list.
+  std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows) {

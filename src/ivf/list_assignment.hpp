@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// The list of each row. The rows may be of any dtype.
+// The list of each row, the first for a row that is not finite. The rows may be of any dtype.
 void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                   const Resources& resources);
 

@@ -30,7 +30,7 @@ struct ListFacts {
 
 // Of a query's halves for one list.
 struct PairFacts {
-  double squared_norm;  // |a|^2
+  double squared_norm;  // |a|^2, to within 2^-20 of it
   double residual;      // what rounding moved the query by
   double offset;        // s t <x, c>, of products and cosine
   double inverse_norm;  // cosine: g
@@ -51,7 +51,7 @@ struct PairBounds {
 KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const ListFacts& list,
                                                const PairFacts& query) {
   constexpr double kRounding = 0x1p-21;  // of eight f32 operations
-  const double norm = sqrt(query.squared_norm);
+  const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
   const double product = norm * list.norm;
   const double sum_loss = (static_cast<double>(cols) + 16) * kSumLoss * product;
   PairBounds bounds{1, 0, 0, 0, 1, 0};
@@ -59,7 +59,7 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const
   if (has_differences(kind)) {
     const double squares = query.squared_norm + static_cast<double>(list.norm) * list.norm;
     // Sums start from |b|^2 / 2, of which each addition of the matrix units may lose its share too.
-    error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16);
+    error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16) + 0x1p-20 * query.squared_norm;
     bounds.scale = 2;
     bounds.shift = static_cast<float>(query.squared_norm);
     bounds.moved = static_cast<float>((query.residual + list.residual) * (1 + 0x1p-20));

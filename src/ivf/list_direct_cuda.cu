@@ -17,8 +17,10 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
 constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at
+constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
+constexpr uint32_t kSkipped = 0xFFFFFFFFu;
 constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
-constexpr int64_t kMostParts = 16;
+constexpr int64_t kMostParts = 32;
 constexpr int64_t kListSharedBytes = int64_t{160} << 10;
 
 int64_t list_room(int64_t k) { return k + kSpareEntries; }
@@ -34,6 +36,25 @@ int64_t direct_blocks(int64_t k, int64_t cols, int multiprocessors) {
   return std::max<int64_t>(1, std::min<int64_t>(multiprocessors, kMostBytes / (8 * list_room(k))));
 }
 
+// Whether a list may have vectors within the query's reach; by a warp. `query` is in shared memory, as it was given: for
+// distances only.
+__device__ bool may_reach(const ListRerankTask& task, const double* query, uint32_t list, double scale, float reach) {
+  const auto cols = static_cast<int>(task.lists.codec.format.cols);
+  const bool has_origin = task.lists.has_origin();
+  double square = 0;
+  for (int col = static_cast<int>(threadIdx.x) % 32; col < cols; col += 32) {
+    const double origin = has_origin ? task.lists.centres[static_cast<int64_t>(list) * cols + col] : 0.0f;
+    const double difference = query[col] - origin;
+    square = fma(difference, difference, square);
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) square += __shfl_xor_sync(0xFFFFFFFFu, square, apart);
+  const ListFacts facts = task.prepared.facts[list];
+  const double nearest = sqrt(square) * scale - static_cast<double>(facts.norm) - facts.residual;
+  // Not where anything is NaN or infinite. The slack is for the roundings here.
+  return !(nearest > reach + sqrt(square) * scale * 0x1p-30);
+}
+
 struct DirectCut {
   int room;   // of a block's list
   int parts;  // blocks that share one of the first queries
@@ -47,6 +68,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   extern __shared__ __align__(16) uint64_t memory[];
   __shared__ int listed;
   __shared__ bool last;
+  __shared__ uint32_t numbers[kSlotsTogether];
   auto* const values = reinterpret_cast<double*>(memory);
   uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
@@ -54,6 +76,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   const auto k = static_cast<int>(task.k);
   const Reader reader(task.lists);
   ptx::wait_for_kernel_before();
+  const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
   const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
   const int64_t shared_work = shared_queries * cut.parts;
@@ -68,10 +91,23 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
+    const bool bounded = task.reaches != nullptr && has_differences(task.lists.kind) && task.unsure[query] == 0;
     for (int64_t slot = 0; slot < task.slots; ++slot) {
-      const uint64_t probe = task.probes[query * task.slots + slot];
-      if (probe == kPadding || row_of(probe) >= task.lists.lists) continue;
-      const uint32_t number = row_of(probe);
+      if (slot % kSlotsTogether == 0) {
+        __syncthreads();
+        for (int next = thread / 32; next < kSlotsTogether; next += kThreads / 32) {
+          const uint64_t probe = slot + next < task.slots ? task.probes[query * task.slots + slot + next] : kPadding;
+          uint32_t number = kSkipped;
+          if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
+          if (number != kSkipped && bounded && !may_reach(task, values, number, scale, task.reaches[query])) {
+            number = kSkipped;
+          }
+          if (thread % 32 == 0) numbers[next] = number;
+        }
+        __syncthreads();
+      }
+      const uint32_t number = numbers[slot % kSlotsTogether];
+      if (number == kSkipped) continue;
       const int64_t end = task.lists.offsets[number + 1];
       for (int64_t begin = task.lists.offsets[number]; begin < end; begin += kRun) {
         if (run++ % parts != part) continue;

@@ -1,7 +1,8 @@
 // The search of lists without estimates, for queries that those leave: the canonical keys of all vectors of a query's
 // lists, of which the k smallest are kept.
 //
-// The first queries are shared by several blocks, each with every so many runs of vectors; the last of them to be done
+// A list is skipped where the query's reach ends before it begins: |x - c| is larger than the reach and the list's radius
+// together. The first queries are shared by several blocks, each with every so many runs of vectors; the last of them to be done
 // brings their lists together. A block for each of the others. Bound by double arithmetic and decoding.
 #pragma once
 
@@ -19,7 +20,7 @@ struct DirectMemory {
   uint64_t* parts = nullptr;    // direct_part_entries(k)
   uint64_t* lists = nullptr;    // direct_list_entries(...)
 };
-inline constexpr int64_t kSharedQueries = 256;
+inline constexpr int64_t kSharedQueries = 128;
 int64_t direct_part_entries(int64_t k);
 int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors);  // 0 where shared memory has room
 

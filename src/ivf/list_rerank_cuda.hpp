@@ -1,9 +1,12 @@
-// From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted. A block for each query: where
-// candidates are many the k-th smallest estimate rules most of them out; four threads compute the canonical key of each
-// of the others. Queries whose candidates are too many, or whose bounds say nothing, are left (list_direct_cuda.hpp).
+// From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted. Where candidates are many the
+// k-th smallest estimate rules most of them out; four threads compute the canonical key of each of the others.
+//
+// A warp for each query where queries are many, which spares barriers and hides one query's waits behind others' work; a
+// block for each where they are few, and for those that have too many candidates for a warp. Queries whose candidates
+// are too many for that too, or whose bounds say nothing, are left (list_direct_cuda.hpp).
 #pragma once
 
-#include "ivf/scan_lists_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 #include "kernels/rerank/rerank_task.hpp"
 
 #include <cuda_runtime_api.h>
@@ -12,7 +15,7 @@
 
 namespace kith {
 
-inline constexpr int64_t kMostListCandidates = 4096;  // of a query, for re-ranking
+inline constexpr int64_t kMostListCandidates = 4096;  // of a query, that their k-th estimate is taken from
 
 struct ListRerankTask {
   DeviceListsView lists;
@@ -28,6 +31,8 @@ struct ListRerankTask {
   const ErrorBounds* worst = nullptr;  // of each query's estimates
   int64_t room = 0;                    // candidates that are not ruled out; queries with more are left
   const uint32_t* unsure = nullptr;
+  const float* reaches = nullptr;  // of each query that is not unsure, ties included; none: nothing is known
+  FailedQueries crowded;          // memory for those that are too much for a warp
   FailedQueries left;             // written by the one, read by the other
   uint64_t* neighbors = nullptr;  // queries x k, sorted, padded
   int multiprocessors = 0;

@@ -5,10 +5,8 @@
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
-#include "ivf/code_rows_cuda.hpp"
 #include "ivf/list_assignment.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
-#include "quantize/coding_device.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -108,54 +106,11 @@ int64_t ListSegment::list_of(int64_t place) const {
   return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
 }
 
-namespace {
-
-// The device that codes rows: the one asked for, or where they lie, or what is predicted to be faster.
-Device coding_device(const IvfModel& model, const MatrixView& rows, const Resources& resources) {
-  const auto count = static_cast<double>(rows.rows());
-  const double compared = static_cast<double>(model.centres.rows() + model.codec->format().codewords());
-  DeviceRequest request;
-  request.job = "the making of lists";
-  request.spaces = {rows.space()};
-  request.work = {2 * count * compared * static_cast<double>(rows.cols()),
-                  count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
-  request.fits = [](Device) { return true; };
-  request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_coding_device(model.codec->format(), request, resources);
-}
-
-// Lists and codes from a GPU, in the order of rows, sorted here.
-Segment build_on_gpu(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
-                     const Resources& resources) {
-  const int64_t code_bytes = model.codec->format().bytes();
-  HostArray<int32_t> labels(model.has_centres() ? rows.rows() : 0, "the rows' lists", resources);
-  HostArray<uint8_t> codes(rows.rows() * code_bytes, "the rows' codes", resources);
-  code_rows_cuda(device, model, rows, labels.data(), codes.data(), resources);
-  HostArray<int64_t> sizes = no_sizes(model.lists(), resources);
-  if (!model.has_centres()) sizes[1] = rows.rows();
-  for (const int32_t label : labels) ++sizes[label + 1];
-  SegmentArrays arrays(std::move(sizes), code_bytes, resources);
-  HostArray<int64_t> next(model.lists(), "the lists' offsets", resources);
-  std::copy_n(arrays.offsets.data(), model.lists(), next.data());
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    const int64_t place = next[model.has_centres() ? labels[i] : 0]++;
-    arrays.rows[place] = static_cast<uint32_t>(first_row + i);
-    std::memcpy(arrays.codes.data() + place * code_bytes, codes.data() + i * code_bytes,
-                static_cast<size_t>(code_bytes));
-  }
-  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes);
-}
-
-}  // namespace
-
 // Counting sort: tasks of consecutive rows count, then place, what belongs to each list. Rows come in their order, so
 // that those of a list ascend.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& given) {
   const DefaultFloatMode mode;
-  const Device device = coding_device(model, rows, given);
-  if (device.kind == DeviceKind::cuda) return build_on_gpu(device.index, model, rows, first_row, given);
-  const Resources resources = given.with_device(device);
+  const Resources resources = given.with_device(Device::cpu());
   const int64_t lists = model.lists();
   const int64_t code_bytes = model.codec->format().bytes();
   HostArray<int64_t> sizes = no_sizes(lists, resources);

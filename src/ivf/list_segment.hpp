@@ -53,8 +53,8 @@ class ListSegment {
 
 using Segment = std::shared_ptr<const ListSegment>;
 
-// The rows, of any dtype in host memory, as numbers first_row, first_row + 1, ... Beside the segment it takes 4 bytes a
-// row and a block of rows as f32.
+// The rows, of any dtype in host memory, as numbers first_row, first_row + 1, ..., coded on the CPU. Beside the segment
+// it takes 4 bytes a row and a block of rows as f32.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& resources);
 
 // One segment of several, given in the order of their rows.

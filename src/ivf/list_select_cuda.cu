@@ -28,7 +28,7 @@ struct FirstSlot {
 };
 
 template <int kThreads, int kHeld>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+__global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThreads)
     list_select_kernel(const __grid_constant__ ListSelectTask task) {
   __shared__ typename BlockGroup<kThreads>::Shared shared;
   __shared__ FirstSlot slots[kMostFirstSlots];
@@ -103,6 +103,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   const double wider = reach + fabs(reach) * 0x1p-22;
   const float reach_out = wider < 1e37 ? static_cast<float>(wider) : HUGE_VALF;
   if (thread == 0) task.reaches[query] = reach_out;
+  if (!task.lists_candidates) return;
   if (thread < kMostFirstSlots && slots[thread].limit == 0.0f) {
     slots[thread].limit = value_limit(kind, slots[thread].bounds, reach_out);
   }
@@ -141,6 +142,7 @@ void launch(const ListSelectTask& task, cudaStream_t stream) {
 void launch_list_select(const ListSelectTask& task, cudaStream_t stream) {
   if (task.query_count == 0) return;
   if (task.value_stride <= 128 * 16) return launch<128, 16>(task, stream);
+  if (task.value_stride <= 256 * 20) return launch<256, 20>(task, stream);
   if (task.value_stride <= 256 * 32) return launch<256, 32>(task, stream);
   if (task.value_stride <= 512 * 32) return launch<512, 32>(task, stream);
   static_assert(1024 * 32 == kMostFirstValues);

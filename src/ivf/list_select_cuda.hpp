@@ -6,7 +6,7 @@
 // comparisons. One read of the values.
 #pragma once
 
-#include "ivf/scan_lists_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -31,6 +31,7 @@ struct ListSelectTask {
   const ErrorBounds* bounds = nullptr;
   const uint32_t* unsure = nullptr;
   float* reaches = nullptr;  // written; infinite where fewer than k values are known
+  bool lists_candidates = true;  // false: the second pass looks at all vectors, and finds these again
   ListCandidates candidates;
 };
 

@@ -94,11 +94,22 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
+// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest.
 __global__ void __launch_bounds__(kThreads)
-    table_kernel(const float* codewords, int64_t count, const float* largest, uint16_t* table) {
+    table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= count) return;
-  const __half value = __float2half_rn(codewords[i] * operand_scale(*largest));
+  const CodeFormat& format = lists.codec.format;
+  const auto step = static_cast<int>(i / (kTableStepBytes / 2));
+  const auto within = static_cast<int>(i % (kTableStepBytes / 2));
+  const int number = within / 16;
+  const int col = 4 * unit_of(unit_order(format), step, within % 16 / 4) + within % 4;
+  float word = 0;
+  if (col < format.cols) {
+    const auto each = static_cast<int>(format.part_cols());
+    word = lists.codec.codewords[(static_cast<int64_t>(col / each) * 256 + number) * each + col % each];
+  }
+  const __half value = __float2half_rn(word * operand_scale(*largest));
   table[i] = *reinterpret_cast<const uint16_t*>(&value);
 }
 
@@ -163,8 +174,9 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
     KITH_CUDA_CHECK_LAUNCH("largest_kernel");
   }
   if (prepared.table != nullptr) {
-    table_kernel<<<value_blocks, kThreads, 0, stream>>>(lists.codec.codewords, values, prepared.largest,
-                                                        prepared.table);
+    const int64_t halves = table_steps(format) * kTableStepBytes / 2;
+    table_kernel<<<static_cast<unsigned>(divide_up(halves, kThreads)), kThreads, 0, stream>>>(
+        lists, halves, prepared.largest, prepared.table);
     KITH_CUDA_CHECK_LAUNCH("table_kernel");
   }
   if (blocks > 0) {

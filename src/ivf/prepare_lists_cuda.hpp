@@ -4,6 +4,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "ivf/device_lists_cuda.hpp"
+#include "ivf/scan_units.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -11,18 +12,12 @@
 
 namespace kith {
 
-// Whether codewords are looked up as halves in tables of 256.
-inline bool has_half_table(const CodeFormat& format) {
-  return format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0;
-}
-
 struct PreparedListsLayout : WorkspaceLayout {
   explicit PreparedListsLayout(const DeviceListsView& lists) {
     largest = take(1, sizeof(float));
     facts = take(lists.lists, sizeof(ListFacts));
     terms = take(PreparedLists::has_terms(lists.kind) ? lists.count : 0, sizeof(float));
-    table = take(has_half_table(lists.codec.format) ? lists.codec.format.codewords() * lists.codec.format.cols : 0,
-                 sizeof(uint16_t));
+    table = take(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes : 0, 1);
   }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {reinterpret_cast<float*>(memory + largest), reinterpret_cast<ListFacts*>(memory + facts),

@@ -37,7 +37,7 @@ __device__ void count_pairs(const ProbePairsTask& task, int64_t query) {
     const bool real = probe != kPadding && row_of(probe) < task.lists;
     const int64_t list = real ? row_of(probe) : 0;
     const int64_t length = real ? task.offsets[list + 1] - task.offsets[list] : 0;
-    const auto kept = static_cast<uint32_t>(length < task.cut.kept_rows ? length : task.cut.kept_rows);
+    const uint32_t kept = task.cut.first_rows_of(static_cast<uint32_t>(length));
     const uint32_t end = before + warp_inclusive(kept);
     const uint32_t start = end - kept;
     const bool first = slot < kMostFirstSlots && start < task.cut.first_rows;
@@ -65,19 +65,34 @@ struct Totals {
   uint32_t later_items;
 };
 
-__device__ inline uint32_t cut_into(int64_t count, int64_t each) {
-  return static_cast<uint32_t>((count + each - 1) / each);
+__device__ inline Totals list_totals(const ScanCut& cut, uint32_t length, uint32_t first, uint32_t later) {
+  Totals totals{first + later, 0, 0};
+  if (totals.pairs == 0) return totals;
+  const auto items = [&](const ScanPart& part, int run_rows) {
+    return part.runs(run_rows) * part.groups(cut.group_queries);
+  };
+  if (first > 0) totals.first_items = items(first_part(cut, length, first), cut.first_run_rows);
+  for (int part = 0; part < 2; ++part) {
+    totals.later_items += items(later_part(cut, length, first, later, part), cut.later_run_rows);
+  }
+  return totals;
 }
 
-__device__ inline Totals list_totals(const ProbePairsTask& task, int64_t list) {
-  const int64_t first = task.counts[2 * list];
-  const int64_t later = task.counts[2 * list + 1];
-  const int64_t length = task.offsets[list + 1] - task.offsets[list];
-  const int64_t kept = length < task.cut.kept_rows ? length : task.cut.kept_rows;
-  const int64_t group = task.cut.group_queries;
-  const int64_t run = task.cut.run_rows;
-  return {static_cast<uint32_t>(first + later), cut_into(kept, run) * cut_into(first, group),
-          cut_into(kept, run) * cut_into(later, group) + cut_into(length - kept, run) * cut_into(first + later, group)};
+constexpr int kTogether = 4;  // lists whose counts and lengths are asked for at once
+
+struct ListShape {
+  uint2 pairs;  // first, later
+  uint32_t length;
+};
+
+__device__ inline void load_shapes(const ProbePairsTask& task, int64_t list, int64_t end,
+                                   ListShape (&shapes)[kTogether]) {
+  KITH_UNROLL
+  for (int i = 0; i < kTogether; ++i) {
+    const int64_t at = list + i < end ? list + i : end - 1;
+    shapes[i] = {*reinterpret_cast<const uint2*>(task.counts + 2 * at),
+                 static_cast<uint32_t>(task.offsets[at + 1] - task.offsets[at])};
+  }
 }
 
 // By a block of kScanThreads: each has neighbouring lists.
@@ -87,11 +102,17 @@ __device__ void place_lists(const ProbePairsTask& task) {
   const int64_t begin = threadIdx.x * each;
   const int64_t end = begin + each < task.lists ? begin + each : task.lists;
   Totals mine = {0, 0, 0};
-  for (int64_t list = begin; list < end; ++list) {
-    const Totals one = list_totals(task, list);
-    mine.pairs += one.pairs;
-    mine.first_items += one.first_items;
-    mine.later_items += one.later_items;
+  ListShape shapes[kTogether];
+  for (int64_t list = begin; list < end; list += kTogether) {
+    load_shapes(task, list, end, shapes);
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      if (list + i >= end) break;
+      const Totals one = list_totals(task.cut, shapes[i].length, shapes[i].pairs.x, shapes[i].pairs.y);
+      mine.pairs += one.pairs;
+      mine.first_items += one.first_items;
+      mine.later_items += one.later_items;
+    }
   }
   Totals sums = {warp_inclusive(mine.pairs), warp_inclusive(mine.first_items), warp_inclusive(mine.later_items)};
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -107,15 +128,19 @@ __device__ void place_lists(const ProbePairsTask& task) {
                warps[warp].first_items + sums.first_items - mine.first_items,
                warps[warp].later_items + sums.later_items - mine.later_items};
   uint32_t* const later_items = task.items + task.lists + 1;
-  for (int64_t list = begin; list < end; ++list) {
-    const Totals one = list_totals(task, list);
-    task.starts[2 * list] = at.pairs;
-    task.starts[2 * list + 1] = at.pairs + task.counts[2 * list];
-    task.items[list] = at.first_items;
-    later_items[list] = at.later_items;
-    at.pairs += one.pairs;
-    at.first_items += one.first_items;
-    at.later_items += one.later_items;
+  for (int64_t list = begin; list < end; list += kTogether) {
+    if (each > kTogether) load_shapes(task, list, end, shapes);  // else they are still there
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      if (list + i >= end) break;
+      const Totals one = list_totals(task.cut, shapes[i].length, shapes[i].pairs.x, shapes[i].pairs.y);
+      *reinterpret_cast<uint2*>(task.starts + 2 * (list + i)) = {at.pairs, at.pairs + shapes[i].pairs.x};
+      task.items[list + i] = at.first_items;
+      later_items[list + i] = at.later_items;
+      at.pairs += one.pairs;
+      at.first_items += one.first_items;
+      at.later_items += one.later_items;
+    }
   }
   // The thread behind the last list, which may have none itself.
   if (threadIdx.x == kScanThreads - 1) {
@@ -166,7 +191,7 @@ __global__ void __launch_bounds__(kScanThreads) few_pairs_kernel(ProbePairsTask 
 
 void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
-  constexpr int64_t kFewPairs = 8192;
+  constexpr int64_t kFewPairs = 512;
   constexpr int64_t kFewLists = 16384;
   const int64_t pairs = task.queries * task.slots;
   if (pairs <= kFewPairs && task.lists <= kFewLists) {

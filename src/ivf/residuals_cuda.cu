@@ -13,14 +13,19 @@ constexpr int kThreads = 256;
 
 template <typename X>
 __global__ void residual_kernel(const X* rows, int64_t stride, int64_t count, int64_t cols, const float* centres,
-                                const int64_t* lists, float* residuals) {
+                                int64_t centre_count, const int32_t* lists, float* residuals) {
   const int64_t total = count * cols;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
     const int64_t row = i / cols;
     const int64_t col = i - row * cols;
     const float value = static_cast<float>(rows[row * stride + col]);
-    residuals[i] = centres == nullptr ? value : __fsub_rn(value, centres[lists[row] * cols + col]);
+    if (centres == nullptr) {
+      residuals[i] = value;
+      continue;
+    }
+    const int64_t list = lists[row] < 0 || lists[row] >= centre_count ? 0 : int64_t{lists[row]};
+    residuals[i] = __fsub_rn(value, centres[list * cols + col]);
   }
 }
 
@@ -32,8 +37,8 @@ __global__ void narrow_kernel(const int64_t* lists, int64_t count, int32_t* narr
 template <typename X>
 void launch(const ResidualTask& task, unsigned blocks, cudaStream_t stream) {
   residual_kernel<<<blocks, kThreads, 0, stream>>>(static_cast<const X*>(task.rows.data), task.rows.stride,
-                                                   task.rows.count, task.cols, task.centres, task.lists,
-                                                   task.residuals);
+                                                   task.rows.count, task.cols, task.centres, task.centre_count,
+                                                   task.lists, task.residuals);
 }
 
 }  // namespace

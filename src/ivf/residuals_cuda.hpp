@@ -13,7 +13,8 @@ struct ResidualTask {
   DeviceRowsView rows;  // of any dtype
   int64_t cols = 0;
   const float* centres = nullptr;  // none: rows are only widened
-  const int64_t* lists = nullptr;  // of each row; as exact search gives them
+  const int32_t* lists = nullptr;  // of each row
+  int64_t centre_count = 0;        // a list beyond them counts as the first
   float* residuals = nullptr;      // rows x cols
 };
 

@@ -1,9 +1,9 @@
 // The scan of inverted lists on matrix units: a list is decoded once for all the queries that visit it.
 //
-// An item is a run of a list's vectors and a group of its queries (probe_pairs_cuda.hpp). The queries, less the list's
-// centre, lie in shared memory as halves; a warp decodes 32 vectors at a time to halves in registers, which are the
-// matrix units' left operand, and multiplies them with eight queries at a time. The columns of a step of 16 are taken
-// in the order in which a lane's four values are neighbours, in both operands, so that decoding reads them at once.
+// An item is a run of a list's vectors and a group of its queries (scan_cut.hpp). The queries, less the list's centre,
+// lie in shared memory as halves (scan_queries_cuda.hpp); vectors are decoded to halves in registers
+// (scan_decoders_cuda.hpp), which are the matrix units' left operand. On Hopper products are those of warpgroups, 64
+// vectors with up to 64 queries at a time, elsewhere those of warps (scan_engines_cuda.hpp).
 //
 //   first pass   writes the estimate (list_bounds_cuda.hpp) of every pair of its items
 //   second pass  writes the vectors that the query's reach does not rule out, with bounds of their distance or key
@@ -11,58 +11,11 @@
 // Time is that of the product, or of decoding where a list has few queries.
 #pragma once
 
-#include "ivf/device_lists_cuda.hpp"
-#include "ivf/probe_pairs_cuda.hpp"
+#include "ivf/scan_lists_task_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-
 namespace kith {
-
-// A vector that may be among the nearest of a query.
-struct ListCandidate {
-  uint32_t position;  // in the order of lists
-  float estimate;
-};
-
-struct ErrorBounds {  // of a query's estimates, as PairBounds has them
-  float error;
-  float moved;
-};
-
-struct ListCandidates {
-  uint32_t* counts = nullptr;        // of each query, zeroed before; may end above capacity, where some were dropped
-  ListCandidate* entries = nullptr;  // queries x capacity
-  uint32_t* lists = nullptr;         // likewise: the list of each
-  int64_t capacity = 0;
-};
-
-struct ScanListsTask {
-  DeviceListsView lists;
-  PreparedLists prepared;
-  const float* queries = nullptr;
-  int64_t query_stride = 0;
-  const uint64_t* kept = nullptr;  // bits of a filter, by row number
-  ScanCut cut;
-  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five
-  const uint32_t* starts = nullptr;
-  const ProbePair* pairs = nullptr;
-  const uint32_t* items = nullptr;         // of this pass
-  const uint32_t* value_starts = nullptr;  // of the first pass, as the next three
-  float* values = nullptr;                 // queries x value_stride; NaN for what a filter leaves out
-  int64_t value_stride = 0;
-  ErrorBounds* bounds = nullptr;   // queries x kMostFirstSlots
-  const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
-  ListCandidates candidates;
-  ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
-  uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
-  uint32_t* counter = nullptr;   // zeroed before
-  int multiprocessors = 0;
-};
-
-// The most queries of a group, and with that the shared memory of a block.
-int scan_group_queries(const CodeFormat& format);
 
 // Enqueue and return.
 void launch_scan_first(const ScanListsTask& task, cudaStream_t stream);

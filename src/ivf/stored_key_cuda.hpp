@@ -16,13 +16,26 @@ KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
   return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
 }
 
-// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All threads of the block.
+// Who works on a query together.
+struct BlockThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int threads() { return static_cast<int>(blockDim.x); }
+  __device__ static void sync() { __syncthreads(); }
+};
+struct WarpThreads {
+  __device__ static int thread() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int threads() { return 32; }
+  __device__ static void sync() { __syncwarp(); }
+};
+
+// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All of the threads.
+template <typename Threads = BlockThreads>
 __device__ inline double load_query(const DeviceListsView& lists, const float* values, double* query) {
   const auto cols = static_cast<int>(lists.codec.format.cols);
-  for (int col = static_cast<int>(threadIdx.x); col < padded_cols(cols); col += static_cast<int>(blockDim.x)) {
+  for (int col = Threads::thread(); col < padded_cols(cols); col += Threads::threads()) {
     query[col] = col < cols ? static_cast<double>(values[col]) : 0.0;
   }
-  __syncthreads();
+  Threads::sync();
   if (lists.kind != KeyKind::cosine) return 1;
   // Four threads after the canonical order, in every warp.
   double lanes[kRowThreadLanes] = {};
@@ -33,9 +46,9 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
   }
   const double square = __shfl_sync(0xFFFFFFFFu, join_row_threads(lanes, row_threads()), 0);
   const double inverse = canonical_inverse_norm(square);
-  __syncthreads();
-  for (int col = static_cast<int>(threadIdx.x); col < cols; col += static_cast<int>(blockDim.x)) query[col] *= inverse;
-  __syncthreads();
+  Threads::sync();
+  for (int col = Threads::thread(); col < cols; col += Threads::threads()) query[col] *= inverse;
+  Threads::sync();
   return inverse;
 }
 
@@ -68,6 +81,24 @@ class CodewordReader {
   const float4* codewords_;
   int fours_;
   int inverse_;
+};
+
+// The same for sub-vectors of two columns; a multiple of four in all.
+class PairReader {
+ public:
+  __device__ explicit PairReader(const DeviceListsView& lists)
+      : codewords_(reinterpret_cast<const float2*>(lists.codec.codewords)) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const int part = first / 2;
+    const auto pair = *reinterpret_cast<const uchar2*>(code + part);
+    const float2 low = codewords_[part * 256 + pair.x];
+    const float2 high = codewords_[(part + 1) * 256 + pair.y];
+    return {{low.x, low.y, high.x, high.y}};
+  }
+
+ private:
+  const float2* codewords_;
 };
 
 // f32 as stored; a multiple of four columns.
@@ -179,6 +210,8 @@ template <typename Use>
 void visit_reader(const CodeFormat& format, const Use& use) {
   if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() % 4 == 0 && format.cols <= 1024) {
     use(ReaderTag<CodewordReader>());
+  } else if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
+    use(ReaderTag<PairReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
     use(ReaderTag<FloatReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f16 && format.cols % 4 == 0) {

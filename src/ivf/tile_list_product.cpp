@@ -41,8 +41,11 @@ struct QueryFacts {
   float moved_by;  // how far rounding has moved it
 };
 
-// A root, and what its rounding and that of the sum below it may have lost.
-float norm_of(float squares) { return squares < kLargestSquaredNorm ? std::sqrt(squares) * 1.001f : kInfinity; }
+// A root, and what its rounding and that of the sum below it may have lost: squares below 2^-126 may count as zero.
+float norm_of(float squares, int64_t cols) {
+  const float lost = std::sqrt(static_cast<float>(cols)) * 0x1p-63f * 1.001f;
+  return squares < kLargestSquaredNorm ? std::sqrt(squares) * 1.001f + lost : kInfinity;
+}
 
 class TileListProduct final : public ListProduct {
  public:
@@ -79,8 +82,8 @@ class TileListProduct final : public ListProduct {
         }
         const RoundedSums sums = round_to_tile_words(query, origin, differences ? -2.0f : -1.0f, cols_,
                                                      rounded_.data() + (i - first) * words_);
-        facts_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares),
-                     norm_of(sums.errors)};
+        facts_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares, cols_),
+                     norm_of(sums.errors, cols_)};
       }
       place_tile_queries(rounded_.data(), end - first, words_, queries_.data() + first * words_);
     }
@@ -106,8 +109,8 @@ class TileListProduct final : public ListProduct {
       std::fill(terms + here, terms + kTileRows, 0.0f);
       place_tile_rows(rounded_.data(), here, words_, panels_.data() + first * words_);
     }
-    norm_ = norm_of(most);
-    moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error);
+    norm_ = norm_of(most, cols_);
+    moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error, cols_);
   }
 
   float offset(int64_t query) const override { return facts_[query].offset; }

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
@@ -32,48 +34,65 @@ Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, Me
   return resolve_coding_device(format, request, resources);
 }
 
-std::vector<float> train_additive(const CodeFormat& format, RowSource& rows, uint64_t seed,
-                                  const Resources& resources) {
-  const RowsInfo info = rows.info();
-  if (format.search == AdditiveSearch::beam) {
-    ResidualQuantizerParams params;
-    params.codebooks = format.parts;
-    params.bits = format.bits;
-    params.beam = format.effort;
-    params.seed = seed;
-    const auto needed = [&] { return residual_training_bytes(params, info.rows, info.cols, resources.threads()); };
-    return naming_host_limit(needed, resources, [&] { return train_residual(params, rows, resources); });
-  }
+ResidualQuantizerParams residual_params(const CodeFormat& format, uint64_t seed) {
+  return {format.parts, format.bits, format.effort, seed, true};
+}
+
+LocalSearchParams local_search_params(const CodeFormat& format, uint64_t seed) {
   LocalSearchParams params;
   params.codebooks = format.parts;
   params.bits = format.bits;
   params.seed = seed;
+  return params;
+}
+
+int64_t additive_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  return format.search == AdditiveSearch::beam
+             ? residual_training_bytes(residual_params(format, 0), rows.rows, rows.cols, threads)
+             : local_search_training_bytes(local_search_params(format, 0), rows.rows, rows.cols, threads);
+}
+
+std::vector<float> train_additive(const CodeFormat& format, RowSource& rows, uint64_t seed,
+                                  const Resources& resources) {
+  if (format.search == AdditiveSearch::beam) return train_residual(residual_params(format, seed), rows, resources);
   std::vector<float> values;
   const auto take = [&](TrainingRound round) { values = std::move(round.codebooks); };
-  const auto needed = [&] { return local_search_training_bytes(params, info.rows, info.cols, resources.threads()); };
-  naming_host_limit(needed, resources, [&] { train_local_search(params, rows, take, resources); });
+  train_local_search(local_search_params(format, seed), rows, take, resources);
   return values;
 }
 
 }  // namespace
 
-std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values) {
-  return std::make_shared<const Codec>(format, std::move(values));
+std::shared_ptr<const Codec> Codec::from_parts(const CodeFormat& format, std::vector<float> values,
+                                               const Resources& resources) {
+  return std::make_shared<const Codec>(format, std::move(values), resources);
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows, uint64_t seed,
                                           const Resources& resources) {
   const DefaultFloatMode mode;
   const CodeFormat format = spec.format_for(rows.info().cols);
+  const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
+  const auto values = [&]() -> std::vector<float> {
+    switch (format.kind) {
+      case CodeKind::stored: return {};
+      case CodeKind::scalar: return train_scalar(rows, resources);
+      case CodeKind::additive: return train_additive(format, rows, seed, resources);
+      default: return train_product(format, rows, seed, resources);
+    }
+  };
+  return naming_host_limit(needed, resources, [&] { return from_parts(format, values(), resources); });
+}
+
+int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads) {
+  const CodeFormat format = spec.format_for(rows.cols);
+  const int64_t made = CodecTables::bytes_for(format);
   switch (format.kind) {
-    case CodeKind::stored: return from_parts(format, {});
-    case CodeKind::scalar: return from_parts(format, train_scalar(rows, resources));
-    case CodeKind::additive: return from_parts(format, train_additive(format, rows, seed, resources));
-    default: break;
+    case CodeKind::stored: return made;
+    case CodeKind::additive: return std::max(made, additive_training_bytes(format, rows, threads));
+    case CodeKind::scalar: return std::max(made, scalar_training_bytes(rows, threads));
+    default: return std::max(made, product_training_bytes(format, rows, threads));
   }
-  const auto needed = [&] { return product_training_bytes(format, rows.info(), resources.threads()); };
-  return from_parts(format,
-                    naming_host_limit(needed, resources, [&] { return train_product(format, rows, seed, resources); }));
 }
 
 std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
@@ -118,6 +137,15 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
   dispatch(
       device, [&] { decode_cpu(tables_, codes, out, resources); },
       [&](int index) { decode_cuda(tables_, codes, out, index, resources); });
+}
+
+bool same_code(const Codec& a, const Codec& b) {
+  const CodeFormat& x = a.format();
+  const CodeFormat& y = b.format();
+  if (x.kind != y.kind || x.cols != y.cols) return false;
+  if (x.kind == CodeKind::stored) return x.dtype == y.dtype;
+  const bool same_parts = x.kind != CodeKind::product || x.parts == y.parts;
+  return x.bits == y.bits && same_parts && a.values() == b.values();
 }
 
 }  // namespace kith

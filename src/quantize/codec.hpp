@@ -15,6 +15,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/counted_bytes.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "quantize/codec_tables.hpp"
 #include "rows/row_source.hpp"
@@ -33,10 +34,15 @@ class Codec {
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
+  // What that takes on the host at least, for an error that names the limit.
+  static int64_t training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads);
   // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
-  static std::shared_ptr<const Codec> from_parts(const CodeFormat& format, std::vector<float> values);
+  static std::shared_ptr<const Codec> from_parts(const CodeFormat& format, std::vector<float> values,
+                                                 const Resources& resources = Resources());
 
-  Codec(const CodeFormat& format, std::vector<float> values) : tables_(format, std::move(values)) {}
+  // What it holds counts against the resources' limit.
+  Codec(const CodeFormat& format, std::vector<float> values, const Resources& resources)
+      : tables_(format, std::move(values)), counted_(tables_.bytes(), "a trained code", resources) {}
   Codec(const Codec&) = delete;
   Codec& operator=(const Codec&) = delete;
 
@@ -58,6 +64,10 @@ class Codec {
 
  private:
   const CodecTables tables_;
+  const CountedBytes counted_;
 };
+
+// Whether both give the same codes and the same vectors.
+bool same_code(const Codec& a, const Codec& b);
 
 }  // namespace kith

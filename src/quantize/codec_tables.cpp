@@ -128,6 +128,12 @@ CodecView CodecTables::view() const {
   return {format, bases.data(), steps.data(), words ? values.data() : nullptr};
 }
 
+int64_t CodecTables::bytes_for(const CodeFormat& format) {
+  const int64_t values = array_bytes<float>(value_count(format));
+  if (format.kind != CodeKind::product) return 2 * values;
+  return values + format.parts * NearestCodeword::bytes_for(format.codewords(), format.part_cols());
+}
+
 int64_t CodecTables::bytes() const {
   int64_t total = array_bytes<float>(static_cast<int64_t>(values.size() + 2 * bases.size()));
   for (const NearestCodeword& part : nearest) total += part.bytes();

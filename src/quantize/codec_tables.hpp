@@ -40,6 +40,8 @@ struct CodecTables {
   const float* spans() const { return values.data() + format.cols; }
   CodecView view() const;
   int64_t bytes() const;
+  // At most that, for such a code.
+  static int64_t bytes_for(const CodeFormat& format);
 };
 
 }  // namespace kith

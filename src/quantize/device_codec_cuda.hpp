@@ -22,6 +22,7 @@ class DeviceCodec {
 
   const CodeFormat& format() const { return view_.format; }
   const CodecView& view() const { return view_; }  // of device memory
+  int64_t bytes() const { return values_.bytes() + tables_.bytes(); }
   // Device memory that encode() needs for so many rows of a dtype.
   int64_t scratch_bytes(DType dtype, int64_t rows) const;
 

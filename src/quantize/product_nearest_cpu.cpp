@@ -303,13 +303,28 @@ int64_t NearestCodeword::scratch_floats(int64_t cols) {
   return 2 * 2 * kMostLanes * cols + 2 * round_up(cols, kCanonicalLanes);
 }
 
+namespace {
+
+int64_t table_floats(int64_t distinct, int64_t cols) {
+  const int64_t width = round_up(distinct, kMostLanes);
+  const int64_t padded_cols = round_up(cols, kCanonicalLanes);
+  const int64_t group_floats = round_up(distinct, NearestCodeword::kWordGroup) * (cols + 1);
+  return cols + group_floats + (cols + 1) * width + distinct * padded_cols;
+}
+
+}  // namespace
+
+int64_t NearestCodeword::bytes_for(int64_t count, int64_t cols) {
+  return table_floats(count, cols) * static_cast<int64_t>(sizeof(float)) + count;
+}
+
 void NearestCodeword::set(const float* codewords, int64_t count, int64_t cols) {
   number_ = distinct_rows(codewords, count, cols);
   const auto distinct = static_cast<int64_t>(number_.size());
   const int64_t width = round_up(distinct, kMostLanes);
   const int64_t padded_cols = round_up(cols, kCanonicalLanes);
   const int64_t group_floats = round_up(distinct, kWordGroup) * (cols + 1);
-  values_.assign(static_cast<size_t>(cols + group_floats + (cols + 1) * width + distinct * padded_cols), 0.0f);
+  values_.assign(static_cast<size_t>(table_floats(distinct, cols)), 0.0f);
   float* const origin = values_.data();
   float* const groups = origin + cols;
   float* const columns = groups + group_floats;

@@ -54,6 +54,8 @@ class NearestCodeword {
   const NearestCodewordTask& task() const { return task_; }
 
   int64_t bytes() const { return static_cast<int64_t>(values_.size() * sizeof(float) + number_.size()); }
+  // At most that, for so many codewords.
+  static int64_t bytes_for(int64_t count, int64_t cols);
 
  private:
   NearestCodewordTask task_;

@@ -4,6 +4,7 @@
 
 #include "cluster/row_sample.hpp"
 #include "core/divide.hpp"
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "cuda/resolve_device.hpp"
@@ -24,8 +25,10 @@ namespace {
 constexpr int64_t kGatheredBytes = int64_t{4} << 20;  // of rows at a time
 constexpr uint64_t kSampleStream = 0;                 // those of the parts follow
 
-int64_t gathered_rows(const CodeFormat& format, int64_t sampled) {
-  return std::clamp<int64_t>(kGatheredBytes / (format.cols * 4), 1, sampled);
+constexpr int64_t kGatheredShare = 8;  // or of what the limit has left
+
+int64_t gathered_rows(const CodeFormat& format, int64_t sampled, int64_t available) {
+  return std::clamp<int64_t>(std::min(kGatheredBytes, available / kGatheredShare) / (format.cols * 4), 1, sampled);
 }
 
 // Rounds a column so that sums of all rows are exact in float64: to multiples of what is 2^53 / rows below a power of
@@ -154,23 +157,49 @@ Device resolve_training_device(const CodeFormat& format, const RowSource& source
 
 }  // namespace
 
-int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
-  const int64_t sampled = std::min(rows.rows, kMostRowsPerCodeword * format.codewords());
-  const int64_t drawing =
-      divide_up(rows.rows, 64) * 8 + array_bytes<float>(gathered_rows(format, sampled) * format.cols);
+namespace {
+
+int64_t sampled_rows(const CodeFormat& format, int64_t rows) {
+  return std::min(rows, kMostRowsPerCodeword * format.codewords());
+}
+
+// What training so many parts together takes, with so much available.
+int64_t training_bytes(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, int threads, int64_t available) {
+  const CodeFormat format = PartRange{0, parts}.of(whole);
+  const int64_t sampled = sampled_rows(format, rows.rows);
+  const int64_t block = gathered_rows(whole, sampled, available);
+  const int64_t drawing = divide_up(rows.rows, 64) * 8 + array_bytes<float>(block * whole.cols);
   const int64_t sums = format.codewords() * (array_bytes<double>(format.cols) + array_bytes<int64_t>(format.parts));
   const int64_t passes = sums + sampled + product_pass_bytes_cpu(format, sampled, threads);
   return array_bytes<float>(sampled * format.cols) + std::max(drawing, passes);
 }
 
-ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, uint64_t seed,
+// As many parts as there is room for, at least one: in the fewest groups that are about as large.
+int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, const Resources& resources) {
+  const int64_t available = resources.host_memory()->available();
+  int64_t groups = 1;
+  while (groups < format.parts &&
+         training_bytes(format, divide_up(format.parts, groups), rows, resources.threads(), available) > available) {
+    ++groups;
+  }
+  return divide_up(format.parts, groups);
+}
+
+}  // namespace
+
+int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  const int64_t least = training_bytes(format, 1, rows, threads, 0);
+  return least + least / (kGatheredShare - 1) + 1;  // a share of it is for rows that are gathered
+}
+
+ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& source, uint64_t seed,
                                   const Resources& resources) {
   const int64_t all = source.rows();
   const int64_t cols = format.part_cols();
   ProductSample sample;
-  sample.format = format;
-  sample.rows = std::min(all, kMostRowsPerCodeword * format.codewords());
-  sample.values = HostArray<float>(sample.rows * format.cols, "the training rows", resources);
+  sample.format = parts.of(format);
+  sample.rows = sampled_rows(format, all);
+  sample.values = HostArray<float>(sample.rows * sample.format.cols, "the training rows", resources);
   std::vector<uint32_t> drawn;
   if (sample.rows < all) {
     drawn = sample_rows(CounterRng(seed, kSampleStream), all, sample.rows, resources);
@@ -178,52 +207,55 @@ ProductSample draw_product_sample(const CodeFormat& format, RowSource& source, u
     drawn.resize(static_cast<size_t>(all));
     std::iota(drawn.begin(), drawn.end(), 0u);
   }
-  const int64_t together = gathered_rows(format, sample.rows);
+  const int64_t together = gathered_rows(format, sample.rows, resources.host_memory()->available());
   const HostArray<float> some(together * format.cols, "a block of rows", resources);
   ProgressMeter meter("sample", sample.rows, resources);
   for (int64_t first = 0; first < sample.rows; first += together) {
     const int64_t count = std::min(together, sample.rows - first);
     const std::vector<uint32_t> numbers(drawn.begin() + first, drawn.begin() + first + count);
     gather_as_floats(source, numbers, some.data(), resources);
-    parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
+    parallel_for(parts.count, meter, resources, [&](int64_t p, int) {
+      const float* const from = some.data() + (parts.first + p) * cols;
       float* const to = sample.values.data() + (p * sample.rows + first) * cols;
-      for (int64_t i = 0; i < count; ++i) std::copy_n(some.data() + i * format.cols + p * cols, cols, to + i * cols);
+      for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * format.cols, cols, to + i * cols);
     });
     meter.add(count);
     meter.poll();
   }
-  parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
+  parallel_for(parts.count, meter, resources, [&](int64_t p, int) {
     round_columns(sample.values.data() + p * sample.rows * cols, sample.rows, cols);
   });
   meter.finish();
   return sample;
 }
 
-std::vector<float> train_product(const CodeFormat& format, RowSource& source, uint64_t seed,
-                                 const Resources& resources) {
-  check_rows(format, source.rows(), resources);
-  const ProductSample sample = draw_product_sample(format, source, seed, resources);
+namespace {
+
+// Codewords of some parts.
+void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& source, uint64_t seed, float* codewords,
+                 const Resources& resources) {
+  const ProductSample sample = draw_product_sample(whole, parts, source, seed, resources);
+  const CodeFormat& format = sample.format;
   const int64_t cols = format.part_cols();
   const int64_t count = format.codewords();
-  std::vector<float> codewords(static_cast<size_t>(count * format.cols));
   std::vector<uint8_t> active(static_cast<size_t>(format.parts), 1);
   const HostArray<double> sums(count * format.cols, "sums of rows", resources);
   const HostArray<int64_t> counts(count * format.parts, "sums of rows", resources);
   const HostArray<uint8_t> labels(sample.rows, "labels", resources);
   ProgressMeter meter("train codewords", kProductIterations * format.parts, resources);
   parallel_for(format.parts, meter, resources, [&](int64_t p, int) {
-    choose_first_codewords(sample, p, CounterRng(seed, kSampleStream + 1 + static_cast<uint64_t>(p)),
-                           codewords.data() + p * count * cols);
+    const auto stream = kSampleStream + 1 + static_cast<uint64_t>(parts.first + p);
+    choose_first_codewords(sample, p, CounterRng(seed, stream), codewords + p * count * cols);
   });
   const std::unique_ptr<ProductPass> pass = dispatch(
-      resolve_training_device(format, source, resources), [&] { return make_product_pass_cpu(sample, resources); },
+      resolve_training_device(whole, source, resources), [&] { return make_product_pass_cpu(sample, resources); },
       [&](int device) { return make_product_pass_cuda(sample, device, resources); });
   for (int64_t iteration = 0; iteration < kProductIterations; ++iteration) {
-    pass->run(codewords.data(), active, sums.data(), counts.data());
+    pass->run(codewords, active, sums.data(), counts.data());
     for (int64_t p = 0; p < format.parts; ++p) {
       meter.add(1);
       if (active[static_cast<size_t>(p)] == 0) continue;
-      float* const words = codewords.data() + p * count * cols;
+      float* const words = codewords + p * count * cols;
       double* const part_sums = sums.data() + p * count * cols;
       int64_t* const part_counts = counts.data() + p * count;
       if (std::find(part_counts, part_counts + count, 0) != part_counts + count) {
@@ -237,6 +269,20 @@ std::vector<float> train_product(const CodeFormat& format, RowSource& source, ui
     if (std::find(active.begin(), active.end(), 1) == active.end()) break;
   }
   meter.finish();
+}
+
+}  // namespace
+
+std::vector<float> train_product(const CodeFormat& format, RowSource& source, uint64_t seed,
+                                 const Resources& resources) {
+  check_rows(format, source.rows(), resources);
+  std::vector<float> codewords(static_cast<size_t>(format.codewords() * format.cols));
+  const int64_t together = parts_together(format, source.info(), resources);
+  for (int64_t first = 0; first < format.parts; first += together) {
+    const PartRange parts{first, std::min(together, format.parts - first)};
+    train_parts(format, parts, source, seed, codewords.data() + first * format.codewords() * format.part_cols(),
+                resources);
+  }
   return codewords;
 }
 

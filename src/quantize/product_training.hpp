@@ -7,7 +7,8 @@
 // are distinct sub-vectors of rows drawn by seed. A codeword that no row is nearest to takes the row that is farthest
 // from its own. Where there are fewer distinct sub-vectors than codewords, each gets one, and the first fills up.
 //
-// Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample, as f32.
+// Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample, as f32; where the limit has no
+// room for that, some parts are trained after the others, each on its columns of the same rows, which are drawn again.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -26,9 +27,24 @@ inline constexpr int64_t kProductIterations = 25;
 inline constexpr int64_t kMostRowsPerCodeword = 256;  // more are sampled
 inline constexpr int64_t kFewRowsPerCodeword = 39;    // fewer are warned of
 
-ProductSample draw_product_sample(const CodeFormat& format, RowSource& rows, uint64_t seed, const Resources& resources);
+// Some parts of a code, trained together.
+struct PartRange {
+  int64_t first = 0;
+  int64_t count = 0;
 
-// What training takes on the host, for an error that names the limit.
+  // The code that these parts are alone.
+  CodeFormat of(const CodeFormat& whole) const {
+    CodeFormat format = whole;
+    format.parts = count;
+    format.cols = count * whole.part_cols();
+    return format;
+  }
+};
+
+ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
+                                  const Resources& resources);
+
+// What training takes on the host at least, for an error that names the limit.
 int64_t product_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads);
 
 // parts x 2^bits x part_cols.

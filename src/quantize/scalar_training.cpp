@@ -4,6 +4,7 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "quantize/codec_cuda.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
@@ -15,6 +16,16 @@
 #include <cmath>
 
 namespace kith {
+namespace {
+
+constexpr int64_t kShare = 8;  // of what the limit has left, for a piece of a file: there are two, and the ranges
+
+}  // namespace
+
+int64_t scalar_training_bytes(const RowsInfo& rows, int threads) {
+  const int64_t ranges = array_bytes<float>(threads * 3 * rows.cols);
+  return rows.in_memory ? ranges : std::max(2 * ranges, ranges + 2 * rows.row_bytes());
+}
 
 std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   constexpr int64_t kTaskRows = 1024;
@@ -22,7 +33,8 @@ std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   const RowsInfo info = source.info();
   const int64_t cols = info.cols;
   if (info.rows == 0) throw InvalidArgument("no rows to train on; give at least one");
-  const int64_t piece = info.in_memory ? info.rows : std::max<int64_t>(1, kPieceBytes / info.row_bytes());
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
+  const int64_t piece = info.in_memory ? info.rows : std::max<int64_t>(1, bytes / info.row_bytes());
   source.open(std::min(piece, info.rows), resources);
   // For each thread: the least and the largest of each column, and a row.
   const HostArray<float> found(resources.threads() * 3 * cols, "ranges of columns", resources);

@@ -31,6 +31,12 @@ class KeptRows {
   const uint32_t* list() const { return list_.as<uint32_t>(); }
   const uint64_t* bits() const { return bits_.as<uint64_t>(); }
 
+  // Of bits, ranks and the list together; most searches make one of them.
+  static int64_t most_bytes(const RowFilter& filter, int64_t rows) {
+    const int64_t listed = filter.form() == RowFilter::Form::rows ? filter.size() : rows;
+    return words_for(rows) * 8 + ranks_for(rows) * 4 + listed * 4;
+  }
+
   static constexpr int64_t kRankRows = 4096;
   static int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
   static int64_t ranks_for(int64_t rows) { return divide_up(rows, kRankRows); }

@@ -33,6 +33,12 @@ class RowSource {
   // Copies the listed rows to the host. Where they lie in several blocks they must ascend.
   virtual void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
                       const Resources& resources) = 0;
+
+  // Where rows are made from others, as transforms do, those others; whoever wants a few then makes them from a few.
+  // Null where rows are as they lie.
+  virtual RowSource* made_from() { return nullptr; }
+  // Rows, as info() has them, from some of the others; both in host memory or in that of one GPU.
+  virtual void make(const MatrixView&, const MutableMatrixView&, const Resources&) {}
 };
 
 // Rows in memory, in blocks that are numbered through. Only those that the host can read are gathered.

@@ -1,4 +1,4 @@
-"""kith graph: build, eval, info, path."""
+"""kith graph: build, merge, extend, refine, eval, info, path."""
 
 import numpy as np
 import pytest
@@ -114,3 +114,49 @@ def test_refused(kith, data, graph, tmp_path):
     few = write_matrix(tmp_path / "few.fbin", data[0][:10])
     assert "10 vectors and a graph of 800 rows" in kith.fails(2, "graph", "eval", *graph, "--data", few)
     assert leftovers(tmp_path, data[1], graph[1], graph[3], wrong, few) == []
+
+
+@pytest.mark.parametrize("method", ["cells", "nn_descent"])
+def test_build_to_a_recall(kith, data, tmp_path, method):
+    ids, distances = tmp_path / "i.npy", tmp_path / "d.npy"
+    arguments = ["graph", "build", "--data", data[1], "-k", 5, "--out-ids", ids, "--out-distances", distances]
+    wish = ["--method", method, "--recall", 0.97, "--seed", 3]
+    report = kith.ok(*arguments, *wish, "--json").json["result"]["report"]
+    assert report["method"] == method and report["recall"] >= 0.97 and report["reached"] and len(report["rounds"]) > 0
+    assert report["parameters"]["recall"] == 0.97 and report["parameters"]["seed"] == 3
+    assert f"method {method}, recall" in kith.ok(*arguments, *wish).out
+
+
+def test_parameters_of_methods(kith, data, tmp_path):
+    arguments = ["graph", "build", "--data", data[1], "-k", 5, "--out-ids", tmp_path / "i.npy", "--out-distances",
+                 tmp_path / "d.npy"]  # fmt: skip
+    cells = kith.ok(*arguments, "--method", "cells", "--cells", 9, "--probes", 9, "--json").json["result"]["report"]
+    assert cells["parameters"]["cells"] == 9 and cells["recall"] >= 0.99
+    wish = ["--start", "random", "--samples", 16, "--list-length", 40, "--iterations", 12, "--delta", 0, "--update", "all"]
+    found = kith.ok(*arguments, "--method", "nn_descent", *wish, "--json").json["result"]["report"]
+    assert found["parameters"]["list_length"] == 40 and found["parameters"]["start"] == "random"
+    assert "method cells" in kith.fails(2, *arguments, "--probes", 3)
+    assert "recall = 2" in kith.fails(2, *arguments, "--recall", 2)
+
+
+def test_merge_extend_refine(kith, data, tmp_path):
+    x = data[0]
+    parts = [write_matrix(tmp_path / "a.fbin", x[:500]), write_matrix(tmp_path / "b.fbin", x[500:])]
+    for name, part in zip("ab", parts):
+        kith.ok("graph", "build", "--data", part, "-k", 6, "--out-ids", tmp_path / f"{name}i.npy", "--out-distances",
+                tmp_path / f"{name}d.npy")  # fmt: skip
+    out = ["--out-ids", tmp_path / "i.npy", "--out-distances", tmp_path / "d.npy"]
+    both = ["--ids", tmp_path / "ai.npy", tmp_path / "bi.npy", "--distances", tmp_path / "ad.npy", tmp_path / "bd.npy"]
+    merged = kith.ok("graph", "merge", *both, "--data", *parts, *out, "--json").json
+    assert merged["command"] == "graph merge" and merged["result"]["rows"] == 800
+    assert merged["result"]["report"]["recall"] > 0.95
+    old = ["--ids", tmp_path / "ai.npy", "--distances", tmp_path / "ad.npy", "--data", parts[0]]
+    extended = kith.ok("graph", "extend", *old, "--new", parts[1], *out, "--json").json["result"]
+    true, _ = nearest(x, x, 7, "l2")
+    assert extended["report"]["method"] == "extend" and (read_matrix(tmp_path / "i.npy") == true[:, 1:]).all()
+    again = ["--out-ids", tmp_path / "j.npy", "--out-distances", tmp_path / "e.npy"]
+    graph = ["--ids", tmp_path / "i.npy", "--distances", tmp_path / "d.npy", "--data", data[1]]
+    refined = kith.ok("graph", "refine", *graph, "--recall", 0.9, *again, "--json").json["result"]
+    assert refined["report"]["method"] == "refine" and refined["report"]["recall"] == 1
+    assert "as many of each" in kith.fails(2, "graph", "merge", *both, "--data", parts[0], *out)
+    assert not [name for name in leftovers(tmp_path) if "tmp" in name]

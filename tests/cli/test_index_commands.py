@@ -1,4 +1,6 @@
-"""kith index: build, add, search, inspect, convert."""
+"""kith index: build, add, search, inspect, convert, merge."""
+
+import re
 
 import numpy as np
 import pytest
@@ -106,7 +108,7 @@ def test_wrong_usage(kith, data, tmp_path):
     _, _, b, q = data
     out = tmp_path / "x.kith"
     assert "needs one of its commands; see kith index --help" in kith.fails(2, "index")
-    assert "unknown command 'index frob'; known are: build, add, search, inspect, convert" in kith.fails(2, "index", "frob")
+    assert "unknown command 'index frob'; known are: build, add, search, inspect, convert, merge" in kith.fails(2, "index", "frob")
     assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
     assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out
     wrong = ["index", "build", "--base", b, "--out", out, "--factory"]
@@ -126,14 +128,65 @@ def test_wrong_usage(kith, data, tmp_path):
     assert error.code == 3 and error.json["error"]["type"] == "CorruptFile"
 
 
-def test_a_memory_limit_changes_nothing(kith_unsanitized, tmp_path):
-    """Of a file four times as large."""
+@pytest.mark.parametrize("factory", ["PQ8", "IVF32,PQ8"])
+def test_a_memory_limit_changes_nothing(kith_unsanitized, tmp_path, factory):
+    """Building, from the file alone, and searching within a quarter of the file's size."""
+    kith = kith_unsanitized
     random = np.random.default_rng(2)
-    base = write_matrix(tmp_path / "b.fbin", random.standard_normal((400_000, 64)).astype(np.float32))
-    train = write_matrix(tmp_path / "t.fbin", random.standard_normal((10_000, 64)).astype(np.float32))
-    arguments = ["index", "build", "--base", base, "--train", train, "--factory", "IVF32,PQ8", "--threads", 2]
-    kith_unsanitized.ok(*arguments, "--out", tmp_path / "x.kith")
-    limit = 400_000 * 64 * 4 // 4 // MIB
-    peak = peak_memory(kith_unsanitized, *arguments, "--out", tmp_path / "y.kith", "--memory-limit", f"{limit}M")
-    assert peak <= limit * MIB
+    rows = 400_000
+    base = write_matrix(tmp_path / "b.fbin", random.standard_normal((rows, 64)).astype(np.float32))
+    queries = write_matrix(tmp_path / "q.fbin", random.standard_normal((5_000, 64)).astype(np.float32))
+    limit = rows * 64 * 4 // 4 // MIB
+    build = ["index", "build", "--base", base, "--factory", factory, "--threads", 2, "--out"]
+    kith.ok(*build, tmp_path / "x.kith")
+    assert peak_memory(kith, *build, tmp_path / "y.kith", "--memory-limit", f"{limit}M") <= limit * MIB
     assert (tmp_path / "x.kith").read_bytes() == (tmp_path / "y.kith").read_bytes()
+    search = ["index", "search", "--index", tmp_path / "y.kith", "--queries", queries, "-k", 50, "--probes", 4, "--threads", 2]
+    outputs = []
+    for name, more in [("free", []), ("limited", ["--memory-limit", f"{limit}M"])]:
+        found = [tmp_path / f"{name}.ibin", tmp_path / f"{name}.fbin"]
+        peak = peak_memory(kith, *search, "--out-ids", found[0], "--out-distances", found[1], *more)
+        assert not more or peak <= limit * MIB
+        outputs.append([path.read_bytes() for path in found])
+    assert outputs[0] == outputs[1]
+
+
+def test_too_small_a_limit_names_one_that_does(kith_unsanitized, data, tmp_path):
+    _, _, b, q = data
+    build(kith_unsanitized, b, tmp_path / "x.kith", "--threads", 1, factory="IVF16,PQ4,RFlat")
+    search = ["index", "search", "--index", tmp_path / "x.kith", "--queries", q, "--threads", 1, "-k", 1000, "--refine", 3,
+              "--out-ids", tmp_path / "i.ibin"]
+    own = kith_unsanitized.fails(4, *search, "--memory-limit", "4M")
+    little = int(float(re.search(r"less than the ([0-9.]+) MiB", own)[1])) + 2
+    limit = int(re.search(r"--memory-limit (\d+)M would do", kith_unsanitized.fails(4, *search, "--memory-limit", f"{little}M"))[1])
+    assert peak_memory(kith_unsanitized, *search, "--memory-limit", f"{limit}M") <= limit * MIB
+
+
+def test_merge(kith, data, tmp_path):
+    base, queries, b, q = data
+    half = write_matrix(tmp_path / "half.fbin", base[:1200]), write_matrix(tmp_path / "rest.fbin", base[1200:])
+    whole, one, two, out = (tmp_path / f"{name}.kith" for name in ("whole", "one", "two", "out"))
+    build(kith, b, whole, factory="IVF16,SQ8")
+    for path, part in [(one, half[0]), (two, half[1])]:
+        build(kith, part, path, "--train", b, "--expected-rows", 3000, factory="IVF16,SQ8")
+    assert "id 0 is in both indexes" in kith.fails(2, "index", "merge", one, two, "--out", out)
+    assert not out.exists()
+    report = kith.ok("index", "merge", one, two, "--out", out, "--shift-ids", "--json").json["result"]
+    assert (report["added"], report["index"]["rows"]) == (1800, 3000)
+    assert out.read_bytes() == whole.read_bytes()
+    assert "1800 vectors of" in kith.ok("index", "merge", one, two, "--out", out, "--shift-ids").out
+    build(kith, half[1], two, factory="IVF16,SQ8")
+    assert "the centres of their lists differ" in kith.fails(2, "index", "merge", one, two, "--out", tmp_path / "n.kith", "--shift-ids")
+    assert "the same file" in kith.fails(2, "index", "merge", one, two, "--out", one)
+
+
+def test_refine_from(kith, data, tmp_path):
+    base, queries, b, q = data
+    build(kith, b, tmp_path / "x.kith", factory="PQ4x4")
+    ids, distances = found(kith, tmp_path / "x.kith", q, tmp_path, "--refine", 1000, "--refine-from", b)
+    true, values = nearest(queries, base, 5, "l2")
+    assert (ids == true).all()
+    np.testing.assert_allclose(distances, values, rtol=1e-5)
+    narrow = write_matrix(tmp_path / "narrow.fbin", base[:, :7])
+    arguments = ["index", "search", "--index", tmp_path / "x.kith", "--queries", q, "--out-ids", tmp_path / "n.ibin"]
+    assert "vectors of 7 columns" in kith.fails(2, *arguments, "--refine-from", narrow)

@@ -194,8 +194,14 @@ struct Found {
   uint32_t directly = 0;
 };
 
+// How a search is done, which must not change what it finds.
+struct Way {
+  ProductEngine engine = ProductEngine::automatic;
+  int sample_every = 0;  // 0: as planned
+};
+
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,
-                    int64_t most_bytes) {
+                    int64_t most_bytes, const Way& way) {
   const DeviceArray offsets = on_device(lists.offsets);
   const DeviceArray codes = on_device(lists.codes);
   const DeviceArray rows = on_device(lists.rows);
@@ -228,7 +234,9 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   task.probes = static_cast<const uint64_t*>(probes.data());
   task.kept = kept.empty() ? nullptr : static_cast<const uint64_t*>(bits.data());
   task.neighbors = static_cast<uint64_t*>(out.data());
+  task.engine = way.engine;
   IvfSearchShape shape;
+  shape.sample_every = way.sample_every;
   shape.format = lists.format;
   shape.queries = queries.count;
   shape.slots = queries.slots;
@@ -252,23 +260,29 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   return found;
 }
 
-// Returns how many queries were searched directly.
+// In every way. Returns how many queries were searched directly, as planned.
 uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept = {},
                      int64_t most_bytes = int64_t{1} << 30) {
   const std::vector<uint64_t> expected = plain_search(lists, queries, k, kept);
-  const Found found = search_on_gpu(lists, queries, k, kept, most_bytes);
-  int64_t wrong = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (expected[i] == found.neighbors[i]) continue;
-    if (wrong++ < 3) {
-      ADD_FAILURE() << "query " << i / static_cast<size_t>(k) << ", place " << i % static_cast<size_t>(k)
-                    << ": expected " << key_of_ordered(ordered_of(expected[i])) << " of " << row_of(expected[i])
-                    << ", got " << key_of_ordered(ordered_of(found.neighbors[i])) << " of "
-                    << row_of(found.neighbors[i]);
+  uint32_t directly = 0;
+  for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
+                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3}}) {
+    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every);
+    const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
+    if (way.engine == ProductEngine::automatic && way.sample_every == 0) directly = found.directly;
+    int64_t wrong = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (expected[i] == found.neighbors[i]) continue;
+      if (wrong++ < 3) {
+        ADD_FAILURE() << "query " << i / static_cast<size_t>(k) << ", place " << i % static_cast<size_t>(k)
+                      << ": expected " << key_of_ordered(ordered_of(expected[i])) << " of " << row_of(expected[i])
+                      << ", got " << key_of_ordered(ordered_of(found.neighbors[i])) << " of "
+                      << row_of(found.neighbors[i]);
+      }
     }
+    EXPECT_EQ(wrong, 0);
   }
-  EXPECT_EQ(wrong, 0);
-  return found.directly;
+  return directly;
 }
 
 CodeFormat product(int64_t cols, int64_t parts, int bits) { return {CodeKind::product, cols, DType::f32, bits, parts}; }
@@ -315,13 +329,13 @@ TEST_F(CudaIvfSearchSmall, EveryCodeMetricAndWidth) {
 
 TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
   for (const CodeFormat& format :
-       {product(128, 8, 8), product(128, 32, 8), product(128, 64, 8), stored(128, DType::f32), stored(128, DType::f16),
-        scalar(128, 8), stored(200, DType::f32)}) {
+       {product(128, 8, 8), product(128, 32, 8), product(128, 64, 8), product(80, 20, 8), stored(128, DType::f32),
+        stored(128, DType::f16), scalar(128, 8), stored(200, DType::f32)}) {
     for (const KeyKind kind : kKinds) {
       for (const int64_t slots : {1, 4, 40}) {
         SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind) << ", " << slots);
-        const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(60, 700), 77);
-        const Queries queries = make_queries(lists, 70, slots, 78);
+        const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(45, 700), 77);
+        const Queries queries = make_queries(lists, 40, slots, 78);
         EXPECT_LE(expect_same(lists, queries, 30), kind == KeyKind::l2 || kind == KeyKind::squared_l2 ? 0u : 3u);
       }
     }
@@ -430,6 +444,70 @@ TEST_F(CudaIvfSearchSmall, RowsThatAFilterKeeps) {
       }
     }
   }
+}
+
+// So many queries that a warp re-ranks each; with equal codes some have too many candidates for that, and some for a
+// block.
+TEST_F(CudaIvfSearchSmall, MoreThanAThousandQueries) {
+  for (const KeyKind kind : kKinds) {
+    for (const CodeFormat& format : {product(32, 8, 8), stored(24, DType::f32), stored(24, DType::f16), scalar(20, 8)}) {
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 150), 61);
+      for (const int64_t k : {1, 20, 170}) expect_same(lists, make_queries(lists, 1100, 5, 62), k);
+    }
+    Lists equal = make_lists(product(16, 4, 8), kind, false, {900, 300, 2500, 40}, 63);
+    for (size_t i = 0; i < equal.codes.size(); ++i) equal.codes[i] = static_cast<uint8_t>(equal.codes[i] % 2);
+    expect_same(equal, make_queries(equal, 1030, 2, 64), 30);
+  }
+}
+
+// Lists whose last tile has any number of vectors, of all codes that the scan reads in a way of its own.
+TEST_F(CudaIvfSearchSmall, ListsOfEveryLength) {
+  std::vector<int64_t> lengths;
+  for (const int64_t around : {0, 8, 16, 32, 64, 128, 192, 256, 320}) {
+    for (int64_t length = std::max<int64_t>(0, around - 2); length <= around + 2; ++length) lengths.push_back(length);
+  }
+  for (const CodeFormat& format :
+       {product(128, 8, 8), product(128, 16, 8), product(128, 32, 8), product(128, 64, 8), product(80, 20, 8),
+        product(48, 4, 8), product(40, 20, 8), stored(128, DType::f32), stored(96, DType::f16), scalar(128, 8)}) {
+    SCOPED_TRACE(name_of(format));
+    const Lists lists = make_lists(format, KeyKind::squared_l2, true, lengths, 41);
+    const auto all = static_cast<int64_t>(lengths.size());
+    expect_same(lists, make_queries(lists, 70, all, 42), 10);
+    expect_same(lists, make_queries(lists, 300, 6, 43), 20);
+  }
+}
+
+// Centres so far apart that a query's reach ends before other lists begin.
+TEST_F(CudaIvfSearchSmall, ListsFarApart) {
+  for (const CodeFormat& format : {product(128, 8, 8), product(128, 32, 8), stored(64, DType::f32)}) {
+    for (const bool residual : {false, true}) {
+      for (const float spread : {30.0f, 300.0f, 3000.0f}) {
+        SCOPED_TRACE(testing::Message() << name_of(format) << ", residual " << residual << ", spread " << spread);
+        const Lists lists =
+            make_lists(format, KeyKind::l2, residual, std::vector<int64_t>(30, 400), 44, 1, spread);
+        expect_same(lists, make_queries(lists, 40, 25, 45), 30);
+      }
+    }
+  }
+}
+
+// So many equal codes that candidates have no room, in lists of which the others are out of reach.
+TEST_F(CudaIvfSearchSmall, MoreEqualVectorsThanCandidates) {
+  for (const float spread : {4.0f, 300.0f}) {
+    Lists lists = make_lists(product(32, 8, 8), KeyKind::squared_l2, true, {9000, 300, 8000, 400, 500, 50}, 46, 1, spread);
+    for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i % 24];
+    const Queries queries = make_queries(lists, 30, 6, 47);
+    EXPECT_GT(expect_same(lists, queries, 20), 0u);
+  }
+}
+
+TEST_F(CudaIvfSearchSmall, MostRowsInOneListUnderAFilter) {
+  std::vector<int64_t> lengths(50, 40);
+  lengths[11] = 18000;
+  const Lists lists = make_lists(product(128, 32, 8), KeyKind::l2, true, lengths, 48);
+  std::vector<uint64_t> kept(static_cast<size_t>(lists.count() / 64 + 1), 0x5555555555555555u);
+  for (const int64_t slots : {1, 8, 50}) expect_same(lists, make_queries(lists, 150, slots, 49), 100, kept);
 }
 
 TEST_F(CudaIvfSearchSmall, EveryBudgetGivesTheSameBytes) {

@@ -5,8 +5,8 @@
 #include <kith/error.hpp>
 #include <kith/vector_transform.hpp>
 
-#include "quantize/transform_chain.hpp"
-#include "quantize/transform_training.hpp"
+#include "transform/transform_chain.hpp"
+#include "transform/transform_training.hpp"
 
 #include <string>
 #include <vector>

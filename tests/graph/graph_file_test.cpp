@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exact/exact_check.hpp"
 #include "graph/random_graphs.hpp"
 #include "graph/same_graph.hpp"
 #include "io/temporary_directory.hpp"

@@ -4,7 +4,6 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/random.hpp"
-#include "exact/exact_check.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,11 +21,19 @@ struct GraphShape {
   bool two_ways = false;         // whether an edge and the one back may differ in their distance
 };
 
+// For graphs that are made, and not what is tested.
+inline Resources for_made_graphs() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 1;
+  return Resources(options);
+}
+
 // Rows have 0 to k neighbours.
 inline KnnGraph random_graph(const GraphShape& shape, uint64_t seed, Metric metric = Metric::l2) {
   const CounterRng draws(seed, 0);
   const CounterRng lengths(seed, 1);
-  Neighbors neighbors(shape.rows, shape.k, on_cpu());
+  Neighbors neighbors(shape.rows, shape.k, for_made_graphs());
   const NeighborsView out = neighbors.view();
   std::fill_n(out.ids, shape.rows * shape.k, -1);
   std::fill_n(out.distances, shape.rows * shape.k, std::numeric_limits<float>::infinity());
@@ -49,18 +56,18 @@ inline KnnGraph random_graph(const GraphShape& shape, uint64_t seed, Metric metr
       out.ids[i * shape.k + static_cast<int64_t>(j)] = row[j].second;
     }
   }
-  return {std::move(neighbors), metric, on_cpu()};
+  return {std::move(neighbors), metric, for_made_graphs()};
 }
 
 // Row i has the neighbour i + 1, at the distance that `distance` tells.
 template <typename Distance>
 KnnGraph chain(int64_t rows, const Distance& distance) {
-  Neighbors neighbors(rows, 1, on_cpu());
+  Neighbors neighbors(rows, 1, for_made_graphs());
   for (int64_t i = 0; i < rows; ++i) {
     neighbors.view().ids[i] = i + 1 < rows ? i + 1 : -1;
     neighbors.view().distances[i] = i + 1 < rows ? static_cast<float>(distance(i)) : 0.0f;
   }
-  return {std::move(neighbors), Metric::l2, on_cpu()};
+  return {std::move(neighbors), Metric::l2, for_made_graphs()};
 }
 
 }  // namespace kith

@@ -4,12 +4,12 @@
 #include <kith/index.hpp>
 
 #include "index/index_access.hpp"
+#include "index/index_check.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -25,46 +25,6 @@ using reference::Shape;
 
 constexpr int64_t kRows = 700;
 constexpr int64_t kCols = 12;
-constexpr int64_t kAll = 1 << 20;  // probes
-
-Resources on_cpu() {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  return Resources(options);
-}
-
-VectorView<const int64_t> view(const std::vector<int64_t>& ids) {
-  return {ids.data(), static_cast<int64_t>(ids.size()), {}};
-}
-
-std::vector<float> reconstructed(const Index& index, const std::vector<int64_t>& ids) {
-  std::vector<float> out(ids.size() * static_cast<size_t>(index.dimension()));
-  index.reconstruct(view(ids), MutableMatrixView(out.data(), static_cast<int64_t>(ids.size()), index.dimension()),
-                    on_cpu());
-  return out;
-}
-
-void expect_same(const Neighbors& a, const Neighbors& b) {
-  ASSERT_EQ(a.queries(), b.queries());
-  ASSERT_EQ(a.k(), b.k());
-  const auto count = static_cast<size_t>(a.queries() * a.k());
-  EXPECT_EQ(std::memcmp(a.ids(), b.ids(), count * sizeof(int64_t)), 0);
-  EXPECT_EQ(std::memcmp(a.distances(), b.distances(), count * sizeof(float)), 0);
-}
-
-// The index's search of all lists is knn over these ids, in this order.
-void expect_exact(const Index& index, const MatrixView& queries, const std::vector<int64_t>& ids) {
-  const std::vector<float> vectors = reconstructed(index, ids);
-  const MatrixView base(vectors.data(), static_cast<int64_t>(ids.size()), index.dimension());
-  const Neighbors found = index.search(queries, {.k = 13, .probes = kAll}, on_cpu());
-  const Neighbors rows = knn(queries, base, {.k = 13, .metric = index.params().metric}, on_cpu());
-  for (int64_t i = 0; i < found.queries() * 13; ++i) {
-    const int64_t row = rows.ids()[i];
-    ASSERT_EQ(found.ids()[i], row < 0 ? -1 : ids[static_cast<size_t>(row)]) << index.factory() << " at " << i;
-    ASSERT_EQ(found.distances()[i], rows.distances()[i]) << index.factory() << " at " << i;
-  }
-}
 
 class KindAndMetric : public testing::TestWithParam<std::tuple<const char*, Metric>> {
  protected:

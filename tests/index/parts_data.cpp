@@ -184,7 +184,7 @@ CodecParts make_codec(const std::string& kind) { return codec_of(kind, kCols); }
 std::vector<std::string> kinds_of_parts() {
   return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
           "lists_f32", "lists_f16", "lists_u8", "lists_sq8",   "lists_sq4",        "lists_pq8", "lists_pq5",
-          "residual",  "ids",       "refined",  "everything",  "no_rows"};
+          "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters"};
 }
 
 IndexParts make_parts(const std::string& kind) {
@@ -228,6 +228,12 @@ IndexParts make_parts(const std::string& kind) {
   } else if (kind == "refined") {
     set_lists(parts, "pq4", 4, false);
     set_refine(parts, "f32");
+  } else if (kind == "parameters") {
+    parts.check_finite = false;
+    parts.prepare = false;
+    parts.expected_rows = 12345;
+    parts.seed = UINT64_MAX;
+    set_lists(parts, "sq8", 4, false);
   } else if (kind == "everything") {
     parts.transforms = {transform(Kind::linear, "OPQ", kCols, 4, false)};
     set_lists(parts, "pq4", 4, true);
@@ -328,6 +334,9 @@ void expect_same(const IndexParts& a, const IndexParts& b) {
   EXPECT_EQ(a.factory, b.factory);
   EXPECT_EQ(a.metric, b.metric);
   EXPECT_EQ(a.check_finite, b.check_finite);
+  EXPECT_EQ(a.prepare, b.prepare);
+  EXPECT_EQ(a.expected_rows, b.expected_rows);
+  EXPECT_EQ(a.seed, b.seed);
   EXPECT_EQ(a.cols, b.cols);
   EXPECT_EQ(a.rows, b.rows);
   EXPECT_EQ(a.dtype, b.dtype);

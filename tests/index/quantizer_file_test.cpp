@@ -62,6 +62,21 @@ TEST(QuantizerFile, WhatWasTrainedIsLoaded) {
   }
 }
 
+TEST(QuantizerFile, ParametersSurvive) {
+  const testing::TemporaryDirectory directory;
+  const auto rows = make_floats(Shape::gaussian, 300, 12, 1);
+  for (const char* const name : {"PQ4x4", "SQ8", "SQfp16"}) {
+    Quantizer quantizer = make_quantizer(name, UINT64_MAX, /*check_finite=*/false);
+    std::visit([&](auto& made) { made.train(rows.view()); }, quantizer);
+    std::visit([&](const auto& made) { save_quantizer(made, directory.path("q.kith")); }, quantizer);
+    const Quantizer loaded = load_quantizer(directory.path("q.kith"));
+    EXPECT_FALSE(std::visit([](const auto& made) { return made.params().check_finite; }, loaded));
+    if (const auto* const product = std::get_if<ProductQuantizer>(&loaded)) {
+      EXPECT_EQ(product->params().seed, UINT64_MAX);
+    }
+  }
+}
+
 TEST(QuantizerFile, OtherNamesAreNoQuantizers) {
   for (const char* const name : {"Flat", "IVF4,SQ8", "RR,PQ4", "PQ4,RFlat", "SQbf16"}) {
     EXPECT_THAT(refusal([&] { (void)make_quantizer(name); }),

@@ -210,5 +210,50 @@ TEST(FaissFile, TooSmallALimitIsOutOfMemory) {
   EXPECT_THROW(read_faiss(golden("ivf_pq.faiss"), Resources(options)), OutOfMemory);
 }
 
+// A list whose rows do not ascend is put in order where it lies: reading takes no memory in proportion to a list.
+TEST(FaissFile, TakesNoMemoryInProportionToAList) {
+  constexpr int64_t kRows = 20000;
+  constexpr int64_t kCols = 16;
+  const testing::TemporaryDirectory directory;
+  IndexParts parts;
+  parts.metric = Metric::sqeuclidean;
+  parts.factory = "IVF1,Flat";
+  parts.cols = kCols;
+  parts.rows = kRows;
+  parts.next_id = kRows;
+  ListParts& lists = parts.lists.emplace();
+  MatrixBuffer centre(DType::f32, 1, kCols, "a test", resources());
+  std::fill_n(static_cast<float*>(centre.mutable_view().data()), kCols, 0.0F);
+  lists.centres = std::move(centre);
+  lists.codec.format.cols = kCols;
+  HostArray<int64_t> offsets(2, "a test", resources());
+  offsets[0] = 0;
+  offsets[1] = kRows;
+  HostArray<uint8_t> codes(kRows * kCols * 4, "a test", resources());
+  HostArray<uint32_t> rows(kRows, "a test", resources());
+  HostArray<int64_t> ids(kRows, "a test", resources());
+  for (int64_t i = 0; i < kRows; ++i) {
+    const std::vector<float> vector(kCols, static_cast<float>(i));
+    std::memcpy(codes.data() + i * kCols * 4, vector.data(), kCols * 4);
+    rows[i] = static_cast<uint32_t>(i);
+    ids[i] = i * 7919 % kRows;  // a permutation
+  }
+  lists.offsets = std::move(offsets);
+  lists.codes = std::move(codes);
+  lists.rows = std::move(rows);
+  parts.ids = std::move(ids);
+  write_faiss(parts, directory.path("x.faiss"), resources());
+  ResourceOptions options;
+  options.host_memory_limit = kRows * (kCols * 4 + 8 + 4 + 8) + 100'000;  // what is read, and ids once more
+  const IndexParts read = read_faiss(directory.path("x.faiss"), Resources(options));
+  ASSERT_EQ(read.rows, kRows);
+  EXPECT_TRUE(read.ids.empty());  // they are row numbers
+  const auto* const values = reinterpret_cast<const float*>(read.lists->codes.data());
+  for (int64_t i = 0; i < kRows; ++i) {
+    ASSERT_EQ(read.lists->rows[i], i);
+    ASSERT_EQ(static_cast<int64_t>(values[i * kCols]) * 7919 % kRows, i);
+  }
+}
+
 }  // namespace
 }  // namespace kith

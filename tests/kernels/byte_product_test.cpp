@@ -3,12 +3,15 @@
 #include "core/random.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/forced_target.hpp"
+#include "kernels/panels/byte_key.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -227,6 +230,31 @@ TEST(PanelFormat, ColumnsAreFilledUpToEqualSteps) {
       ASSERT_GE(padded, cols);
       ASSERT_LT(padded, cols + unit * (cols / (16 * unit) + 1));
     }
+  }
+}
+
+TEST(ByteKey, LargestSumIsTheLastThatALimitAllows) {
+  for (const KeyKind kind : {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::hamming}) {
+    for (const int64_t sum : {0ll, 1ll, 2ll, 1000ll, 16777215ll, 16777217ll, 100000003ll, 2147483000ll}) {
+      for (const int sign : {1, -1}) {
+        if (sign < 0 && kind != KeyKind::inner_product) continue;
+        const float at = key_of_sum(kind, static_cast<int32_t>(sign * sum));
+        for (const float limit : {at, std::nextafter(at, 1e30f), std::nextafter(at, -1e30f), at + 0.5f, at * 1.01f}) {
+          if (kind != KeyKind::inner_product && limit < 0) {
+            EXPECT_EQ(largest_sum(kind, limit), -1);
+            continue;
+          }
+          const int64_t largest = largest_sum(kind, limit);
+          if (largest == kLargestLimit) {
+            EXPECT_GE(limit, static_cast<float>(kLargestLimit) * (kind == KeyKind::l2 ? 0 : 1));
+            continue;
+          }
+          EXPECT_LE(key_of_sum(kind, static_cast<int32_t>(largest)), limit);
+          EXPECT_GT(key_of_sum(kind, static_cast<int32_t>(largest + 1)), limit);
+        }
+      }
+    }
+    EXPECT_EQ(largest_sum(kind, std::numeric_limits<float>::infinity()), kLargestLimit);
   }
 }
 

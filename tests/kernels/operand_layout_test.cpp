@@ -29,6 +29,19 @@ TEST(OperandLayout, PlacesAreDifferentAndInside) {
   }
 }
 
+TEST(OperandLayout, TheLastChunkHasTheStepsThatHoldColumns) {
+  for (int64_t cols = 1; cols <= 300; ++cols) {
+    for (const int64_t bytes : {1, 2}) {
+      const int64_t steps = (operand_chunks(cols, bytes) - 1) * kChunkSteps + last_chunk_steps(cols, bytes);
+      EXPECT_GE(steps * kStepBytes, cols * bytes);
+      EXPECT_LT((steps - 1) * kStepBytes, cols * bytes);
+      EXPECT_LE(last_chunk_steps(cols, bytes), kChunkSteps);
+      EXPECT_GE(last_chunk_steps(cols, bytes), 1);
+    }
+  }
+  EXPECT_EQ(last_chunk_steps(80, 2), 1);
+}
+
 TEST(OperandLayout, SixteenBytesStayTogether) {
   for (int64_t row : {0, 5, 131}) {
     for (int64_t byte = 0; byte < 384; ++byte) {

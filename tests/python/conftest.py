@@ -36,17 +36,6 @@ def distances_of(queries: Any, base: Any, metric: str) -> np.ndarray:
     return np.sqrt(squares) if metric == "l2" else squares
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the tests that are marked slow too")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--slow"):
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="slow: pytest --slow runs it"))
-
-
 @pytest.fixture
 def check_exact() -> Callable[..., None]:
     """Fails unless `found` is the exact answer, up to the order of rows whose distances differ by rounding alone."""

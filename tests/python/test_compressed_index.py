@@ -331,7 +331,8 @@ def test_searches_while_another_thread_adds_and_removes(vectors):
 
 def test_a_view_on_another_device(vectors):
     index = made("SQ8", vectors(50, 8))
-    assert index.to("cpu") is index and index.device == "cpu"
+    other = index.to("cpu")
+    assert other is not index and other.device == "cpu" and index.device == "auto"
     raises(ValueError, "gpu", index.to, "gpu")
 
 

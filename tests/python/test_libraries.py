@@ -79,7 +79,6 @@ def test_torch_refused(torch):
         (torch.ones(2, 3, requires_grad=True), "detach"),
         (torch.nn.Parameter(torch.ones(2, 3)), "detach"),
         (torch.ones(2, 3).to_sparse(), "to_dense"),
-        (torch.ones(2, 3, dtype=torch.int64), "astype"),
         (torch.ones(2, 3, dtype=torch.bool), "bool"),
         (torch.ones(2, 3, device="meta"), "GPU|DLPack|meta"),
     ):

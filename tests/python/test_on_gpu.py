@@ -173,7 +173,7 @@ def test_compressed_index(kind, factory, vectors):
     true = index.search(queries, k=6, probes=8)
     filtered = index.search(queries, k=6, probes=8, filter=keep)
     within = index.range_search(queries, 3.0, probes=8)
-    index.to("cuda")
+    index = index.to("cuda")
     given = kind.give(queries)
     for _ in range(2):
         same(kind, index.search(given, k=6, probes=8), true)
@@ -182,6 +182,41 @@ def test_compressed_index(kind, factory, vectors):
         assert found.ids.tobytes() == true.ids.tobytes() and found.distances.tobytes() == true.distances.tobytes()
     found = index.range_search(queries, 3.0, probes=8)
     assert (found.ids == within.ids).all() and (found.offsets == within.offsets).all()
+
+
+@pytest.mark.parametrize("factory", ["IVF32,Flat", "IVF32,PQ8", "PQ4", "OPQ4_8,IVF32,PQ4", "IVF32,PQ4,RFlat"])
+def test_compressed_index_from_arrays(kind, factory, vectors, tmp_path):
+    """Trained on and filled from arrays in a GPU's memory it holds what it holds from numpy's."""
+    queries, base = vectors(30, 16), vectors(10000, 16)
+    here = kith.Index(factory, device="cpu")
+    here.train(base)
+    here.add(base)
+    made = kith.Index(factory)
+    made.train(kind.give(base))
+    made.add(kind.give(base[:7000]))
+    made.add(base[7000:7500])
+    made.add(kind.give(base[7500:]))
+    assert len(made) == 10000 and made.info().device_bytes > 0
+    true = here.search(queries, k=7, probes=4)
+    same(kind, made.search(kind.give(queries), k=7, probes=4), true)
+    here.save(tmp_path / "here.kith")
+    made.save(tmp_path / "made.kith")
+    assert (tmp_path / "here.kith").read_bytes() == (tmp_path / "made.kith").read_bytes()
+    within = here.range_search(queries, 3.0, probes=4)
+    found = made.range_search(kind.give(queries), 3.0, probes=4)
+    assert (kind.take(found.ids) == within.ids).all() and (kind.take(found.offsets) == within.offsets).all()
+
+
+def test_a_compressed_index_refuses_what_is_not_finite(kind, vectors):
+    base = vectors(2000, 8)
+    index = kith.Index("IVF16,PQ4")
+    index.train(kind.give(base))
+    base[77, 3] = np.nan
+    with pytest.raises(ValueError, match="row 77"):
+        index.add(kind.give(base))
+    with pytest.raises(ValueError, match="row 77"):
+        kith.Index("IVF16,PQ4").train(kind.give(base))
+    assert len(index) == 0
 
 
 def test_refused(kind, vectors):
@@ -229,6 +264,17 @@ def test_a_graph_as_a_sparse_matrix(kind, vectors):
     assert (matrix != kith.knn_graph(x, k=5, device="cpu").to_csr()).nnz == 0
 
 
+def test_smooth_paths(kind, vectors):
+    x = vectors(3000, 6)
+    graph, true = kith.knn_graph(kind.give(x), k=6), kith.SmoothPaths(kith.knn_graph(x, k=6, device="cpu"))
+    pairs = np.random.default_rng(1).integers(0, 3000, (20_000, 2))
+    for paths in (kith.SmoothPaths(graph), kith.SmoothPaths(graph, device="cpu"), kith.SmoothPaths(graph.to_host(), device="cuda:0")):
+        assert paths.parts == true.parts and (paths.widths(pairs) == true.widths(pairs)).all()
+        for a, b in pairs[:20]:
+            for by in ("steps", "tree"):
+                assert paths.path(a, b, by).rows.tolist() == true.path(a, b, by).rows.tolist()
+
+
 def test_a_graph_on_a_stream_of_torch(vectors):
     """Made late on a stream of its own, and used on it without waiting."""
     kind, x = Torch(), vectors(9000, 16)
@@ -250,6 +296,18 @@ def test_ranges(kind, vectors):
     queries, base = vectors(20, 8), vectors(5000, 8)
     found = kith.range_search(kind.give(queries), kind.give(base), radius=2.0)
     true = kith.range_search(queries, base, radius=2.0, device="cpu")
+    for mine, theirs in zip(found, true):
+        assert (kind.take(mine) == theirs).all()
+    for mine, theirs in zip(found.by_query(), true.by_query()):
+        assert (kind.take(mine.ids) == theirs.ids).all()
+    assert (found.to_csr(columns=5000) != true.to_csr(columns=5000)).nnz == 0
+
+
+def test_ranges_without_self(kind, vectors):
+    x = vectors(3000, 8)
+    x[100:110] = x[90:100]
+    found = kith.range_search(kind.give(x), kind.give(x), radius=1.5, without_self=True)
+    true = kith.range_search(x, x, radius=1.5, without_self=True, device="cpu")
     for mine, theirs in zip(found, true):
         assert (kind.take(mine) == theirs).all()
 

@@ -106,3 +106,14 @@ def test_mypy_sees_mistakes(mypy, tmp_path):
     wrong = [line.split(":")[1] for line in checked.stdout.splitlines() if ": error:" in line]
     assert wrong == ["4", "5", "6", "7"], checked.stdout
     assert '"ndarray' in checked.stdout  # numpy's, not Any
+
+
+def test_the_program_comes_with_the_package():
+    if not (Path(kith.__file__).parent / "_program" / "kith").exists():
+        pytest.skip("this package was built without the program")
+    scripts = Path(sys.executable).parent
+    for command in ([sys.executable, "-m", "kith"], [scripts / "kith"]):
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True)
+        assert done.stdout == f"kith {kith.__version__}\n", done.stderr
+    wrong = subprocess.run([sys.executable, "-m", "kith", "knn", "--bases", "x"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "did you mean --base?" in wrong.stderr

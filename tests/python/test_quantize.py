@@ -138,3 +138,15 @@ def test_errors_say_what_to_do(x):
 def test_a_limit_is_kept(x):
     with pytest.raises(MemoryError):
         kith.ProductQuantizer(4, bits=4).train(x, memory_limit=10_000)
+
+
+def test_parameters_survive_a_file(tmp_path):
+    x = np.random.default_rng(3).standard_normal((400, 8)).astype(np.float32)
+    product = kith.ProductQuantizer(4, bits=4, seed=9, check_finite=False).train(x)
+    product.save(tmp_path / "p.kith")
+    again = kith.ProductQuantizer.load(tmp_path / "p.kith")
+    assert again._parameters == product._parameters
+    assert np.array_equal(again.train(x).codewords, product.codewords)
+    scalar = kith.ScalarQuantizer(6, check_finite=False).train(x)
+    scalar.save(tmp_path / "s.kith")
+    assert kith.ScalarQuantizer.load(tmp_path / "s.kith")._parameters == scalar._parameters

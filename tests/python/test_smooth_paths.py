@@ -144,6 +144,15 @@ def test_scipys_single_linkage(metric, scipys, vectors):
         assert firsts == sorted(firsts)
 
 
+def test_linkage_of_many_ties():
+    """The order of equal heights is free; what they join is not: all pairs meet where scipy says."""
+    x = np.random.default_rng(3).integers(0, 4, (90, 3)).astype(np.float32)
+    found = kith.knn_graph(x, k=89, metric="l1").single_linkage()
+    true = hierarchy.linkage(x.astype(np.float64), "single", metric="cityblock")
+    assert hierarchy.is_valid_linkage(found)
+    np.testing.assert_array_equal(hierarchy.cophenet(found), hierarchy.cophenet(true))
+
+
 def test_the_tree(vectors):
     graph = kith.knn_graph(vectors(200, 3), k=8)
     tree = graph.spanning_tree()

@@ -72,10 +72,12 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
     removed: int = index.remove(found.ids[0])
     index.save(folder / "x.kith")
     again: kith.Index = kith.load(folder / "x.kith", device="cpu").to("auto")
+    again.merge(index, shift_ids=True, progress=False)
+    refined: kith.Neighbors = again.search(base, k=3, refine=2, refine_from=folder / "x.fbin")
     kith.write_faiss(again, folder / "x.faiss")
     info: kith.IndexInfo = kith.read_faiss(folder / "x.faiss").info()
     name: str = again.factory + str(again.dtype)
-    print(kept, one, name, again.trained, info.imbalance, info.parts["lists"])
+    print(kept, one, name, refined.ids, again.trained, info.imbalance, info.parts["lists"])
     return [removed, info.rows, info.lists, info.host_bytes]
 
 
@@ -133,7 +135,7 @@ def clusters(base: npt.NDArray[np.uint8], folder: Path) -> npt.NDArray[np.int32]
     model = kith.KMeans(16, iterations=5, init="random", seed=np.int64(3), tol=0.0)
     model.fit(base, sample_weight=np.ones(len(base)), threads=2, progress=report).partial_fit(base)
     kith.KMeans(2, init=[[0.0, 1.0], [1.0, 0.0]]).fit(folder / "base.fbin", memory_limit=1 << 20)
-    distances: npt.NDArray[np.float32] = model.transform(base)
+    distances: npt.NDArray[np.float32] = model.transform(base, threads=2)
     inertia: float = model.inertia_ + float(distances[0, 0]) + float(model.objective_history_[-1])
     print(inertia, model.n_iter_ + 1, model.cluster_centers_.shape)
     labels: npt.NDArray[np.int32]

@@ -82,7 +82,7 @@ TEST(ProductTraining, ManyRowsAreSampled) {
   const auto rows = make_floats(Shape::gaussian, 16 * 256 + 500, 4, 5);
   ViewSource source(rows.view());
   const CodeFormat format{CodeKind::product, 4, DType::f32, 4, 2};
-  const ProductSample sample = draw_product_sample(format, source, 8, cpu_resources(2));
+  const ProductSample sample = draw_product_sample(format, {0, format.parts}, source, 8, cpu_resources(2));
   ASSERT_EQ(sample.rows, 16 * 256);
   std::set<std::vector<float>> known;
   for (int64_t i = 0; i < rows.rows; ++i) known.insert(std::vector<float>(rows.row(i), rows.row(i) + 4));

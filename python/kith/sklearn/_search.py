@@ -141,7 +141,7 @@ class KithSearch:
             )
         if X is None:
             metric: Any = self._index.metric
-            graph = knn_graph(queries, k, metric, device=self.device, threads=threads, check_finite=False)
+            graph = knn_graph(queries, k, metric, "exact", device=self.device, threads=threads, check_finite=False)
             ids, distances = graph.ids, graph.distances
         else:
             ids, distances = self._index.search(queries, k, threads=threads)

@@ -91,23 +91,25 @@ class BoruvkaCpu : public BoruvkaBackend {
     });
     for_row_blocks("join parts", level.parts(), resources_, [&](int64_t first, int64_t end) {
       for (int64_t part = first; part < end; ++part) {
-        const bool stays = next[part] == part || (next[next[part]] == part && part < next[part]);
+        const bool stays = level.key[part] == kNoEdge || (next[next[part]] == part && part < next[part]);
         parent[part] = stays ? static_cast<uint32_t>(part) : next[part];
         level.depth[part] = stays ? 0 : 1;
       }
     });
     shorten_ways(level);
 
-    // Parts that stay are numbered in their order.
+    // Parts that stay are numbered in their order; those that nothing leaves are done.
     uint32_t count = 0;
     for (int64_t part = 0; part < level.parts(); ++part) {
-      if (level.depth[part] == 0) next[part] = count++;
+      if (level.depth[part] == 0) next[part] = level.key[part] == kNoEdge ? kNoPart : count++;
     }
     for_row_blocks("join parts", level.parts(), resources_, [&](int64_t first, int64_t end) {
       for (int64_t part = first; part < end; ++part) parent[part] = next[parent[part]];
     });
     for_row_blocks("join parts", edges_.rows(), resources_, [&](int64_t first, int64_t end) {
-      for (int64_t row = first; row < end; ++row) part_[row] = parent[part_[row]];
+      for (int64_t row = first; row < end; ++row) {
+        if (part_[row] != kNoPart) part_[row] = parent[part_[row]];
+      }
     });
     return count;
   }
@@ -149,7 +151,7 @@ class BoruvkaCpu : public BoruvkaBackend {
 
   const EdgeLists& edges_;
   const Resources resources_;
-  HostArray<uint32_t> part_;    // of each row
+  HostArray<uint32_t> part_;    // of each row, or kNoPart
   HostArray<uint32_t> cursor_;  // of each row, into its edges
   HostArray<uint32_t> active_;  // the rows of each block that have leaving edges, in front
   HostArray<uint32_t> active_count_;
@@ -158,6 +160,13 @@ class BoruvkaCpu : public BoruvkaBackend {
 };
 
 }  // namespace
+
+int64_t boruvka_bytes(int64_t rows) {
+  constexpr int64_t kOfARow = 6 * 4;       // part, cursor, active, pair, next
+  constexpr int64_t kOfAPart = 5 * 4;      // of a level; parts are halved from level to level
+  constexpr int64_t kWaysShortened = 2 * 4;
+  return rows * (kOfARow + 2 * kOfAPart + kWaysShortened) + array_bytes<uint32_t>(divide_up(rows, kRowBlock));
+}
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources) {
   return std::make_unique<BoruvkaCpu>(edges, resources);

@@ -143,6 +143,20 @@ uint32_t sort_row(uint64_t* edges, uint32_t own, uint32_t all) {
 
 }  // namespace
 
+EdgeLists::Bytes EdgeLists::bytes(const KnnGraph& graph, int threads) {
+  const int64_t blocks = divide_up(graph.rows(), kRowBlock);
+  std::vector<int64_t> arrived(static_cast<size_t>(blocks), 0);
+  int64_t edges = 0;
+  for (int64_t row = 0; row < graph.rows(); ++row) {
+    const int64_t count = std::max<int64_t>(named(graph, row), 0);
+    edges += count;
+    for (int64_t j = 0; j < count; ++j) ++arrived[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
+  }
+  const int64_t most = arrived.empty() ? 0 : *std::max_element(arrived.begin(), arrived.end());
+  return {array_bytes<uint64_t>(2 * edges + graph.rows()) + array_bytes<uint32_t>(graph.rows()),
+          array_bytes<int64_t>(4 * blocks + 2) + array_bytes<uint16_t>(edges) + array_bytes<uint64_t>(most * threads)};
+}
+
 EdgeLists::EdgeLists(const KnnGraph& graph, std::span<const float> core, const Resources& resources) {
   const int64_t rows = graph.rows();
   check_row_count(rows);

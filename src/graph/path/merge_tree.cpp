@@ -8,6 +8,7 @@ uint32_t MergeTree::width(uint32_t a, uint32_t b) const {
   uint32_t largest = 0;
   for (const MergeLevel& level : levels_) {
     largest = std::max({largest, level.key[a], level.key[b]});
+    if (largest == kNoEdge) break;  // one of them is done
     a = level.parent[a];
     b = level.parent[b];
     if (a == b) return largest;

@@ -1,8 +1,8 @@
 // The tree of Boruvka's rounds: what joined what, and over which edge.
 //
 // Level 0 has a part for each row. In a round every part takes its least leaving edge, and parts that these edges join
-// are one part of the next level. So a part has a parent above it and an edge beside it, and the edges of all parts are
-// the minimum spanning forest (two parts that took the same edge have it twice). The largest edge beside the ways of
+// are one part of the next level; a part that nothing leaves is done. So a part has a parent above it and an edge beside
+// it, and the edges of all parts are the minimum spanning forest (two parts that took the same edge have it twice). The largest edge beside the ways of
 // two rows up to where they meet is the largest edge between them in the forest, hence the least possible (King 1997):
 // at most log2(rows) levels up on each side.
 //
@@ -16,7 +16,8 @@
 
 namespace kith {
 
-inline constexpr uint32_t kNoEdge = ~uint32_t{0};  // a key of no part: nothing leaves it
+inline constexpr uint32_t kNoEdge = ~uint32_t{0};  // the key of a part that nothing leaves
+inline constexpr uint32_t kNoPart = ~uint32_t{0};  // its parent
 
 // The parts of one round.
 struct MergeLevel {
@@ -29,7 +30,7 @@ struct MergeLevel {
 
   int64_t parts() const { return parent.size(); }
 
-  HostArray<uint32_t> parent;  // a part of the next level
+  HostArray<uint32_t> parent;  // a part of the next level, or kNoPart
   HostArray<uint32_t> key;     // of its least leaving edge (core/ordered_key.hpp), or kNoEdge
   HostArray<uint32_t> near;    // the row of that edge in this part
   HostArray<uint32_t> far;     // and the one in the part that it leads to
@@ -51,7 +52,7 @@ struct ForestEdge {
 
 class MergeTree {
  public:
-  // `parts` remain above the last level: as many as the graph has.
+  // `parts`: as many as the graph has.
   MergeTree(int64_t rows, std::vector<MergeLevel> levels, int64_t parts)
       : rows_(rows), parts_(parts), levels_(std::move(levels)) {}
 

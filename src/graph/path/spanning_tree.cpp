@@ -4,6 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "core/name_table.hpp"
+#include "core/named_limit.hpp"
 #include "core/reservation.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/path/boruvka.hpp"
@@ -70,11 +71,8 @@ std::vector<ForestEdge> infinite_edges(const RowLabels& parts) {
   return edges;
 }
 
-SpanningTree make_tree(const KnnGraph& given, const MatrixView* x, const SpanningTreeParams& params,
+SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const SpanningTreeParams& params,
                        const Resources& resources) {
-  params.validate();
-  check_distance(given.metric(), "a tree's edges have one");
-  const KnnGraph graph = given.to(MemorySpace::host(), resources);
   const HostArray<float> core = core_distances(graph, params, resources);
   std::vector<ForestEdge> edges;
   const Reservation counted(array_bytes<ForestEdge>(graph.rows()), 0, resources);
@@ -112,6 +110,20 @@ SpanningTree make_tree(const KnnGraph& given, const MatrixView* x, const Spannin
   return tree;
 }
 
+// The graph is checked, and brought to the host; a limit that is too small is named, but for the search of parts.
+SpanningTree tree_of(const KnnGraph& given, const MatrixView* x, const SpanningTreeParams& params,
+                     const Resources& resources) {
+  params.validate();
+  check_distance(given.metric(), "a tree's edges have one");
+  const KnnGraph graph = given.to(MemorySpace::host(), resources);
+  const auto needed = [&] {
+    const EdgeLists::Bytes bytes = EdgeLists::bytes(graph, resources.threads());
+    const int64_t tree = graph.rows() * (8 + 12 + 8);  // edges in no order, in order; core distances or sets of rows
+    return tree + graph.rows() * 20 + bytes.kept + std::max(bytes.making, boruvka_bytes(graph.rows()));
+  };
+  return naming_host_limit(needed, resources, [&] { return make_tree(graph, x, params, resources); });
+}
+
 }  // namespace
 
 std::string_view name_of(EdgeWeights weights) { return kWeights.name(weights); }
@@ -136,7 +148,7 @@ SpanningTree spanning_tree(const KnnGraph& graph, const SpanningTreeParams& para
   if (params.unconnected == Unconnected::nearest) {
     throw InvalidArgument("unconnected = nearest searches the graph's vectors: give them, too");
   }
-  return make_tree(graph, nullptr, params, resources);
+  return tree_of(graph, nullptr, params, resources);
 }
 
 SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const SpanningTreeParams& params,
@@ -146,7 +158,7 @@ SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const Spa
                                       x.rows(), graph.rows()));
   }
   if (!x.space().host_readable()) throw Unsupported("vectors in a GPU's memory: copy them to the host to join parts");
-  return make_tree(graph, &x, params, resources);
+  return tree_of(graph, &x, params, resources);
 }
 
 RowLabels SpanningTree::labels(double height, const Resources& resources) const {

@@ -83,10 +83,12 @@ void ContainerFile::read_header() {
   if (head.substr(0, kContainerMagic.size()) != kContainerMagic) throw_no_container(path_, head.substr(0, 8));
   constexpr int64_t kVersionEnd = 12;
   HeadCursor cursor(bytes.data() + kContainerMagic.size());
-  const auto version = cursor.number<uint32_t>();
-  if (available >= kVersionEnd && version != kContainerVersion) {
-    throw Unsupported(fmt::format("'{}' is a .kith file of version {}; this Kith reads version {}{}", path_, version,
-                                  kContainerVersion, version > kContainerVersion ? ": a newer one may read it" : ""));
+  version_ = cursor.number<uint32_t>();
+  const bool known = version_ >= kFirstContainerVersion && version_ <= kContainerVersion;
+  if (available >= kVersionEnd && !known) {
+    throw Unsupported(fmt::format("'{}' is a .kith file of version {}; this Kith reads versions {} to {}{}", path_,
+                                  version_, kFirstContainerVersion, kContainerVersion,
+                                  version_ > kContainerVersion ? ": a newer one may read it" : ""));
   }
   if (available < kContainerHeaderBytes) {
     throw_corrupt(path_, available,

@@ -24,6 +24,7 @@ class ContainerFile {
 
   const std::string& path() const { return path_; }
   const std::string& kind() const { return kind_; }
+  uint32_t version() const { return version_; }
   const std::vector<Section>& sections() const { return sections_; }
   const Section* find(std::string_view name) const;  // null: there is none
 
@@ -43,6 +44,7 @@ class ContainerFile {
   std::string path_;
   OpenedFile file_;
   std::string kind_;
+  uint32_t version_ = 0;
   std::vector<Section> sections_;
 };
 

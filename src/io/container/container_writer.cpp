@@ -49,7 +49,7 @@ class HeadBytes {
 
 }  // namespace
 
-ContainerWriter::ContainerWriter(std::string_view kind) : kind_(kind) {
+ContainerWriter::ContainerWriter(std::string_view kind, uint32_t version) : kind_(kind), version_(version) {
   if (!is_section_name(kind) || kind.size() > kContainerKindBytes) {
     throw InvalidArgument(fmt::format("'{}' cannot be the kind of a .kith file", kind));
   }
@@ -85,7 +85,7 @@ void ContainerWriter::place_sections(const Resources& resources) {
 std::vector<std::byte> ContainerWriter::head() const {
   HeadBytes head;
   head.text(kContainerMagic, kContainerMagic.size());
-  head.number(kContainerVersion);
+  head.number(version_);
   head.number(static_cast<uint32_t>(sources_.size()));
   head.number(file_bytes_);
   head.number(uint64_t{0});

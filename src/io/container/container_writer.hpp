@@ -18,8 +18,8 @@ class ContainerWriter {
  public:
   using Piece = std::span<const std::byte>;
 
-  // `kind` says what the file is: "index", "codec", ...
-  explicit ContainerWriter(std::string_view kind);
+  // `kind` says what the file is: "index", "codec", ...; `version`: the first that knows all that is written.
+  explicit ContainerWriter(std::string_view kind, uint32_t version = kFirstContainerVersion);
 
   // The values in one piece or in several, one behind the other. They must stay as they are until write() is done.
   void add(std::string_view name, SectionType type, std::vector<int64_t> shape, std::vector<Piece> pieces);
@@ -37,6 +37,7 @@ class ContainerWriter {
   std::vector<std::byte> head() const;
 
   std::string kind_;
+  uint32_t version_;
   std::vector<Source> sources_;
   int64_t file_bytes_ = 0;
 };

@@ -1,11 +1,12 @@
-// The .kith container, version 1: named arrays in one file. docs/file-formats.md has the bytes.
+// The .kith container: named arrays in one file. docs/file-formats.md has the bytes.
 //
 //   header    64 bytes: magic, version, number of sections, length of the file, kind, hash of header and table
 //   table     96 bytes a section: name, type, shape, place, bytes, XXH3-64 of the bytes
 //   sections  in the order of the table, each at the next multiple of 4 KiB; zeros between them
 //
 // There is one way to write given sections, so the same content is the same bytes everywhere, and a reader can refuse
-// every other.
+// every other. Version 2 has the same layout; its text "about" may hold lines that readers of version 1 do not know.
+// What needs none of them is written as version 1.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -21,7 +22,8 @@
 namespace kith {
 
 inline constexpr std::string_view kContainerMagic("\x89KITH\r\n\x1a", 8);
-inline constexpr uint32_t kContainerVersion = 1;
+inline constexpr uint32_t kFirstContainerVersion = 1;
+inline constexpr uint32_t kContainerVersion = 2;
 inline constexpr int64_t kSectionAlignment = 4096;
 inline constexpr int64_t kContainerHeaderBytes = 64;
 inline constexpr int64_t kSectionEntryBytes = 96;

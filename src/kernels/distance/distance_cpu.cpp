@@ -78,46 +78,70 @@ HWY_INLINE double join_halves(D, hn::Vec<D> lanes) {
   return hn::GetLane(lanes);
 }
 
-// canonical_tree.
-template <KeyKind kKind>
+// canonical_tree, without a loop whose end is not known: the lanes would be in memory for it, from the first sum on.
+template <KeyKind kKind, int64_t kCount = kVectors>
 HWY_INLINE double join_all(Doubles (&lanes)[kVectors]) {
-  for (int64_t apart = kVectors / 2; apart > 0; apart /= 2) {
-    for (int64_t v = 0; v < apart; ++v) lanes[v] = join_lanes<kKind>(F64(), lanes[v], lanes[v + apart]);
+  if constexpr (kCount == 1) {
+    return join_halves<kKind>(F64(), lanes[0]);
+  } else {
+#pragma GCC unroll 8
+    for (int64_t v = 0; v < kCount / 2; ++v) lanes[v] = join_lanes<kKind>(F64(), lanes[v], lanes[v + kCount / 2]);
+    return join_all<kKind, kCount / 2>(lanes);
   }
-  return join_halves<kKind>(F64(), lanes[0]);
 }
 
-// Sums of kRows rows: step(lanes, column, load) is called for slab after slab; load(row, slab) brings a row's.
-template <KeyKind kKind, int kRows, typename T, typename Step>
-HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows], const Step& step) {
+// Sums of kRows rows, slab after slab: lanes = step(lanes, row, query's elements, row's elements). The query's are
+// of(column), or for a last slab that is not whole tail_of(column, slab). Vector by vector, or else a slab's elements
+// take the registers of the sums.
+template <KeyKind kKind, int kRows, typename T, typename Of, typename TailOf, typename Step>
+HWY_INLINE void sum_rows(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows], const Of& of,
+                         const TailOf& tail_of, const Step& step) {
   Doubles lanes[kRows][kVectors];
+  const T* from[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
+    from[r] = rows[r];
 #pragma GCC unroll 16
     for (int64_t v = 0; v < kVectors; ++v) lanes[r][v] = hn::Zero(F64());
   }
   int64_t at = 0;
   for (; at + kCanonicalLanes <= cols; at += kCanonicalLanes) {
-    step(lanes, at, [&](int r, Slab& x) HWY_ATTR { load_slab(rows[r] + at, x); });
+#pragma GCC unroll 16
+    for (int64_t v = 0; v < kVectors; ++v) {
+      const Doubles q = of(at + v * kDoubles);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        lanes[r][v] = step(lanes[r][v], r, q, load_doubles(from[r] + at + v * kDoubles));
+      }
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // keeps the order of loads
+#endif
+    }
   }
-  if (at < cols) step(lanes, at, [&](int r, Slab& x) HWY_ATTR { load_tail(rows[r] + at, cols - at, x); });
+  if (at < cols) {
+    Slab q;
+    tail_of(at, q);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      Slab x;
+      load_tail(rows[r] + at, cols - at, x);
+#pragma GCC unroll 16
+      for (int64_t v = 0; v < kVectors; ++v) lanes[r][v] = step(lanes[r][v], r, q[v], x[v]);
+    }
+  }
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) sums[r] = join_all<kKind>(lanes[r]);
 }
 
 template <int kRows, typename T>
 HWY_INLINE void squared_norms(const T* const (&rows)[kRows], int64_t cols, double (&sums)[kRows]) {
-  sum_rows<KeyKind::inner_product>(rows, cols, sums,
-                                   [&](Doubles(&lanes)[kRows][kVectors], int64_t, const auto& load) HWY_ATTR {
-#pragma GCC unroll 4
-                                     for (int r = 0; r < kRows; ++r) {
-                                       Slab x;
-                                       load(r, x);
+  const auto nothing = [](int64_t) HWY_ATTR { return hn::Zero(F64()); };
+  const auto none = [](int64_t, Slab& slab) HWY_ATTR {
 #pragma GCC unroll 16
-                                       for (int64_t v = 0; v < kVectors; ++v)
-                                         lanes[r][v] = fused(x[v], x[v], lanes[r][v]);
-                                     }
-                                   });
+    for (int64_t v = 0; v < kVectors; ++v) slab[v] = hn::Zero(F64());
+  };
+  const auto square = [](Doubles lanes, int, Doubles, Doubles x) HWY_ATTR { return fused(x, x, lanes); };
+  sum_rows<KeyKind::inner_product>(rows, cols, sums, nothing, none, square);
 }
 
 template <KeyKind kKind, int kRows, typename T>
@@ -128,30 +152,21 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const T* const (&rows
     for (double& inverse : inverses) inverse = canonical_inverse_norm(inverse);
   }
   double sums[kRows];
-  sum_rows<kKind>(rows, cols, sums, [&](Doubles(&lanes)[kRows][kVectors], int64_t at, const auto& load) HWY_ATTR {
-    Slab q;
-    if (cols - at < kCanonicalLanes) {
-      load_tail(query.values + at, cols - at, q);
-    } else {
-      load_slab(query.values + at, q);
-    }
-    if constexpr (kKind == KeyKind::cosine) {
+  const auto scaled = [&](Doubles q) HWY_ATTR {
+    return kKind == KeyKind::cosine ? hn::Mul(q, hn::Set(F64(), query.inverse_norm)) : q;
+  };
+  const float* const values = query.values;
+  sum_rows<kKind>(
+      rows, cols, sums, [&](int64_t c) HWY_ATTR { return scaled(load_doubles(values + c)); },
+      [&](int64_t c, Slab& tail) HWY_ATTR {
+        load_tail(values + c, cols - c, tail);
 #pragma GCC unroll 16
-      for (int64_t v = 0; v < kVectors; ++v) {
-        q[v] = hn::Mul(q[v], hn::Set(F64(), query.inverse_norm));
-      }
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      Slab x;
-      load(r, x);
-#pragma GCC unroll 16
-      for (int64_t v = 0; v < kVectors; ++v) {
-        const Doubles value = kKind == KeyKind::cosine ? hn::Mul(x[v], hn::Set(F64(), inverses[r])) : x[v];
-        lanes[r][v] = step_lanes<kKind>(lanes[r][v], q[v], value);
-      }
-    }
-  });
+        for (int64_t v = 0; v < kVectors; ++v) tail[v] = scaled(tail[v]);
+      },
+      [&](Doubles lanes, int r, Doubles q, Doubles x) HWY_ATTR {
+        const Doubles value = kKind == KeyKind::cosine ? hn::Mul(x, hn::Set(F64(), inverses[r])) : x;
+        return step_lanes<kKind>(lanes, q, value);
+      });
   for (int r = 0; r < kRows; ++r) keys[r] = canonical_key<kKind>(sums[r], query.inverse_norm, inverses[r]);
 }
 

@@ -62,15 +62,22 @@ HWY_INLINE void multiply(const FewRowsTask& task, const float* rows, int64_t fir
 #pragma GCC unroll 8
     for (int r = 0; r < kGroup; ++r) sums[r][v] = term;
   }
-  for (int64_t c = 0; c < task.cols; ++c) {
+  const float* row[kGroup];
+#pragma GCC unroll 8
+  for (int r = 0; r < kGroup; ++r) row[r] = rows + r * task.padded;
+  const int64_t cols = task.cols;
+  for (int64_t c = 0; c < cols; ++c) {
     Vec few[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) few[v] = hn::LoadU(d, tables[v] + c * kFewRowsTile);
 #pragma GCC unroll 8
     for (int r = 0; r < kGroup; ++r) {
-      const Vec value = hn::Set(d, rows[r * task.padded + c]);
+      const Vec value = hn::Set(d, row[r][c]);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, few[v], sums[r][v]);
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and sums have no register left
+#endif
     }
   }
 #pragma GCC unroll 8
@@ -259,6 +266,51 @@ HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column
   return hn::DemoteTo(hn::Rebind<float, F64>(), lanes[0]);
 }
 
+// Vectors of short rows at a time: where a vector is short, one value of a centre serves several.
+#if HWY_ARCH_ARM_A64
+constexpr int kShortVectors = 4;
+#else
+constexpr int kShortVectors = 1;
+#endif
+
+// Column c of these rows from columns[c * rows] on.
+HWY_INLINE void side_by_side(const float* rows, int64_t stride, int64_t cols, float* columns) {
+  constexpr int64_t kRows = kShortVectors * kFloats;
+#if HWY_ARCH_ARM_A64
+  const F32 d;
+  const hn::Repartition<double, F32> pairs;
+  int64_t c = 0;
+  for (; c + 4 <= cols; c += 4) {
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kRows; r += 4) {
+      const float* const from = rows + r * stride + c;
+      const Vec row0 = hn::LoadU(d, from);
+      const Vec row1 = hn::LoadU(d, from + stride);
+      const Vec row2 = hn::LoadU(d, from + 2 * stride);
+      const Vec row3 = hn::LoadU(d, from + 3 * stride);
+      const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
+      const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
+      const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
+      const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, row2, row3));
+      float* const to = columns + c * kRows + r;
+      hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), d, to);
+      hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), d, to + kRows);
+      hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), d, to + 2 * kRows);
+      hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), d, to + 3 * kRows);
+    }
+  }
+  for (; c < cols; ++c) {
+    for (int64_t r = 0; r < kRows; ++r) columns[c * kRows + r] = rows[r * stride + c];
+  }
+#else
+  const I32 di;
+  const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride)));
+  for (int64_t c = 0; c < cols; ++c) {
+    hn::Store(hn::GatherIndex(F32(), rows + c, places), F32(), columns + c * kRows);
+  }
+#endif
+}
+
 // Rows of few columns, a vector of rows at a time: each lane has its row's nearest and second nearest, by direct
 // distances, whose errors are relative. A row of which these are not apart is compared with all, canonically.
 template <bool kKeys>
@@ -283,52 +335,92 @@ bool nearest_short(const FewRowsTask& task, const MatrixView& rows, int32_t* lab
     if constexpr (kKeys) keys[i] = key;
     if (!(key < task.largest)) bounded = false;
   };
-  const auto places = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride)));
+  constexpr int64_t kRows = kShortVectors * kFloats;
   const Vec above = hn::Set(d, 1 + task.relative);
   const Vec below = hn::Set(d, 1 - task.relative);
   const Vec least = hn::Set(d, task.underflow);
+  const int64_t cols = task.cols;
+  const int64_t width = task.width;
+  HWY_ALIGN float columns[kShortColumns * kRows];
   int64_t first = 0;
-  for (; first + kFloats <= rows.rows(); first += kFloats) {
-    Vec columns[kShortColumns];
-    for (int64_t c = 0; c < task.cols; ++c) columns[c] = hn::GatherIndex(d, data + first * stride + c, places);
-    Vec best = hn::Set(d, HUGE_VALF);
-    Vec second = best;
-    auto label = hn::Zero(di);
-    for (int64_t few = 0; few < task.count; ++few) {
-      Vec value = hn::Zero(d);
-      for (int64_t c = 0; c < task.cols; ++c) {
-        const Vec apart = hn::Sub(columns[c], hn::Set(d, task.columns[c * task.width + few]));
-        value = hn::MulAdd(apart, apart, value);
+  for (; first + kRows <= rows.rows(); first += kRows) {
+    side_by_side(data + first * stride, stride, task.cols, columns);
+    Vec best[kShortVectors];
+    Vec second[kShortVectors];
+    hn::Vec<I32> label[kShortVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kShortVectors; ++v) {
+      best[v] = second[v] = hn::Set(d, HUGE_VALF);
+      label[v] = hn::Zero(di);
+    }
+    // One or two of the few, whose sums do not wait for each other.
+    const auto compare = [&](int64_t few, auto together) HWY_ATTR {
+      constexpr int kFew = decltype(together)::value;
+      Vec value[kFew][kShortVectors];
+#pragma GCC unroll 2
+      for (int f = 0; f < kFew; ++f) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kShortVectors; ++v) value[f][v] = hn::Zero(d);
       }
-      const auto nearer = hn::Lt(value, best);
-      second = hn::Min(second, hn::Max(value, best));
-      best = hn::Min(best, value);
-      label = hn::IfThenElse(hn::RebindMask(di, nearer), hn::Set(di, static_cast<int32_t>(few)), label);
-    }
-    hn::StoreU(label, di, labels + first);
-    if constexpr (kKeys) {
-      Vec lower[kShortColumns];  // of the centres: which lanes' columns are widened in halves
-      for (int64_t c = 0; c < task.cols; ++c) lower[c] = look_up(task.columns + c * task.width, task.width, label);
-      const F64 dd;
-      const auto low = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
-        return hn::Sub(hn::PromoteTo(dd, hn::LowerHalf(half, columns[c])),
-                       hn::PromoteTo(dd, hn::LowerHalf(half, lower[c])));
-      });
-      const auto high = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
-        return hn::Sub(hn::PromoteTo(dd, hn::UpperHalf(half, columns[c])),
-                       hn::PromoteTo(dd, hn::UpperHalf(half, lower[c])));
-      });
-      hn::StoreU(low, half, keys + first);
-      hn::StoreU(high, half, keys + first + kFloats / 2);
-    }
-    // A NaN is never sure.
-    const auto sure = hn::Gt(hn::Mul(second, below), hn::MulAdd(best, above, least));
-    const auto is_one = hn::Lt(best, hn::Set(d, task.largest));
-    if (HWY_LIKELY(hn::AllTrue(d, hn::And(sure, is_one)))) continue;
-    HWY_ALIGN float flags[kFloats];
-    hn::Store(hn::IfThenElseZero(hn::And(sure, is_one), hn::Set(d, 1.0f)), d, flags);
-    for (int64_t j = 0; j < kFloats; ++j) {
-      if (flags[j] == 0.0f) exactly(first + j);
+      const float* centres = task.columns + few;
+      for (int64_t c = 0; c < cols; ++c, centres += width) {
+        Vec column[kShortVectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < kShortVectors; ++v) column[v] = hn::Load(d, columns + c * kRows + v * kFloats);
+#pragma GCC unroll 2
+        for (int f = 0; f < kFew; ++f) {
+          const Vec centre = hn::Set(d, centres[f]);
+#pragma GCC unroll 4
+          for (int v = 0; v < kShortVectors; ++v) {
+            const Vec apart = hn::Sub(column[v], centre);
+            value[f][v] = hn::MulAdd(apart, apart, value[f][v]);
+          }
+        }
+      }
+#pragma GCC unroll 2
+      for (int f = 0; f < kFew; ++f) {
+        const auto number = hn::Set(di, static_cast<int32_t>(few + f));
+#pragma GCC unroll 4
+        for (int v = 0; v < kShortVectors; ++v) {
+          const auto nearer = hn::Lt(value[f][v], best[v]);
+          second[v] = hn::Min(second[v], hn::Max(value[f][v], best[v]));
+          best[v] = hn::Min(best[v], value[f][v]);
+          label[v] = hn::IfThenElse(hn::RebindMask(di, nearer), number, label[v]);
+        }
+      }
+    };
+    int64_t few = 0;
+    for (; few + 2 <= task.count; few += 2) compare(few, std::integral_constant<int, 2>());
+    if (few < task.count) compare(few, std::integral_constant<int, 1>());
+#pragma GCC unroll 4
+    for (int v = 0; v < kShortVectors; ++v) {
+      const int64_t from = first + v * kFloats;
+      hn::StoreU(label[v], di, labels + from);
+      if constexpr (kKeys) {
+        Vec lower[kShortColumns];  // of the centres: which lanes' columns are widened in halves
+        for (int64_t c = 0; c < task.cols; ++c) lower[c] = look_up(task.columns + c * task.width, task.width, label[v]);
+        const F64 dd;
+        const auto column = [&](int64_t c) HWY_ATTR { return hn::Load(d, columns + c * kRows + v * kFloats); };
+        const auto low = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+          return hn::Sub(hn::PromoteTo(dd, hn::LowerHalf(half, column(c))),
+                         hn::PromoteTo(dd, hn::LowerHalf(half, lower[c])));
+        });
+        const auto high = short_keys(task.cols, [&](int64_t c) HWY_ATTR {
+          return hn::Sub(hn::PromoteTo(dd, hn::UpperHalf(half, column(c))),
+                         hn::PromoteTo(dd, hn::UpperHalf(half, lower[c])));
+        });
+        hn::StoreU(low, half, keys + from);
+        hn::StoreU(high, half, keys + from + kFloats / 2);
+      }
+      // A NaN is never sure.
+      const auto sure = hn::Gt(hn::Mul(second[v], below), hn::MulAdd(best[v], above, least));
+      const auto is_one = hn::Lt(best[v], hn::Set(d, task.largest));
+      if (HWY_LIKELY(hn::AllTrue(d, hn::And(sure, is_one)))) continue;
+      HWY_ALIGN float flags[kFloats];
+      hn::Store(hn::IfThenElseZero(hn::And(sure, is_one), hn::Set(d, 1.0f)), d, flags);
+      for (int64_t j = 0; j < kFloats; ++j) {
+        if (flags[j] == 0.0f) exactly(from + j);
+      }
     }
   }
   for (; first < rows.rows(); ++first) exactly(first);

@@ -46,8 +46,11 @@ HWY_INLINE uint32_t bits_of(hn::Mask<F32> mask) {
   return stored & ((1u << kFloats) - 1);
 }
 
-HWY_INLINE void fetch_ahead(const void* row, int64_t bytes) {
+// Not on ARM, whose cores fetch rows that follow each other by themselves, and sooner when nobody asks for them.
+HWY_INLINE void fetch_ahead([[maybe_unused]] const void* row, [[maybe_unused]] int64_t bytes) {
+#if !HWY_ARCH_ARM_A64
   for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(row) + byte);
+#endif
 }
 
 // The rest of the canonical tree: lanes half a vector apart, then a quarter, ...

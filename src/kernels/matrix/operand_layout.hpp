@@ -19,12 +19,19 @@ inline constexpr int kOperandTile = 128;  // rows
 inline constexpr int kChunkBytes = 128;   // of a row
 inline constexpr int kTileChunkBytes = kOperandTile * kChunkBytes;
 inline constexpr int kQueryTile = 2 * kOperandTile;  // queries that one block multiplies at a time
+inline constexpr int kStepBytes = 32;  // of a row that the matrix units multiply at a time
+inline constexpr int kChunkSteps = kChunkBytes / kStepBytes;
 inline constexpr int kGroupsPerTile = 4;
 inline constexpr int kGroupRowsPerTile = kOperandTile / kGroupsPerTile;
 
 // Chunks of a row with so many columns.
 KITH_HOST_DEVICE constexpr int64_t operand_chunks(int64_t cols, int64_t bytes_per_value) {
   return divide_up(cols * bytes_per_value, kChunkBytes);
+}
+// Steps of the last chunk that hold columns: 80 halves are a chunk and one step of the next.
+KITH_HOST_DEVICE constexpr int last_chunk_steps(int64_t cols, int64_t bytes_per_value) {
+  const int64_t before = (operand_chunks(cols, bytes_per_value) - 1) * kChunkSteps;
+  return static_cast<int>(divide_up(cols * bytes_per_value, kStepBytes) - before);
 }
 // Tiles come in pairs: a pair of query tiles is multiplied at a time, a pair of base tiles may be a group.
 KITH_HOST_DEVICE constexpr int64_t operand_tiles(int64_t rows) { return 2 * divide_up(rows, kQueryTile); }

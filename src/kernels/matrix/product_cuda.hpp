@@ -30,6 +30,7 @@ struct ProductOperands {
   int64_t query_count = 0;
   int64_t row_count = 0;
   int64_t chunks = 0;
+  int last_steps = kChunkSteps;  // of the last chunk: those that hold columns; what is behind them may be left out
 };
 
 struct ProductMinima {

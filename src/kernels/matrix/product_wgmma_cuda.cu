@@ -133,22 +133,25 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   }
 }
 
-// One chunk of rows times this warpgroup's queries: four steps of 32 bytes.
-template <typename Acc>
+// One chunk of rows times this warpgroup's queries, or its first steps.
+template <int kSteps, typename Acc>
 __device__ void multiply_chunk(Slabs<Acc>& products, const std::byte* queries, const std::byte* rows, bool accumulate) {
   const uint64_t b = ptx::operand_descriptor(rows);
   KITH_UNROLL
-  for (int step = 0; step < kChunkBytes / 32; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     KITH_UNROLL
     for (int slab = 0; slab < kSlabs; ++slab) {
       const uint64_t a = ptx::operand_descriptor(queries + slab * kSlabBytes);
-      ptx::multiply_warpgroup(products[slab], ptx::descriptor_after(a, 32 * step), ptx::descriptor_after(b, 32 * step),
+      ptx::multiply_warpgroup(products[slab], ptx::descriptor_after(a, kStepBytes * step),
+                              ptx::descriptor_after(b, kStepBytes * step),
                               accumulate || step > 0);
     }
   }
 }
 
-template <typename Acc, typename Epilogue>
+// kLastSteps of the last chunk hold columns. A number known to the compiler: it serialises the matrix units' work where
+// that is a branch.
+template <typename Acc, typename Epilogue, int kLastSteps>
 __device__ void consume(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
                         const BlockMemory& memory, const typename Epilogue::Target& target) {
   const int chunks = static_cast<int>(operands.chunks);
@@ -180,14 +183,14 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       Slabs<Acc> products;
       if (layout.turns) ptx::turn_wait(1 + group, kMultipliers);
       int last_stage = 0;
-      for (int chunk = 0; chunk < chunks; ++chunk) {
+      const auto multiply = [&]<int kSteps>(int chunk, std::integral_constant<int, kSteps>) {
         ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
         const std::byte* const rows = memory.ring + place.stage * stage_bytes;
         const std::byte* const mine =
             (layout.resident ? memory.queries + chunk * 2 * kTileChunkBytes : rows + kTileChunkBytes) +
             half * kTileChunkBytes;
         ptx::warpgroup_fence();
-        multiply_chunk<Acc>(products, mine, rows, chunk > 0);
+        multiply_chunk<kSteps>(products, mine, rows, chunk > 0);
         ptx::warpgroup_commit();
         if (chunk > 0) {
           ptx::warpgroup_wait<1>();  // the chunk before has been read
@@ -195,7 +198,12 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         }
         last_stage = place.stage;
         place.advance(layout.stages);
+      };
+      constexpr bool kWhole = kLastSteps == kChunkSteps;
+      for (int chunk = 0; chunk < (kWhole ? chunks : chunks - 1); ++chunk) {
+        multiply(chunk, std::integral_constant<int, kChunkSteps>());
       }
+      if constexpr (!kWhole) multiply(chunks - 1, std::integral_constant<int, kLastSteps>());
       if (layout.turns) {
         const bool last = group == 1 && tile == item.end_tile - 1 &&
                           index + static_cast<int>(gridDim.x) >= end;  // nobody waits any more
@@ -211,7 +219,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   }
 }
 
-template <typename Acc, typename Epilogue>
+template <typename Acc, typename Epilogue, int kLastSteps>
 __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOperands operands, ProductSchedule schedule,
                                                                     Layout layout, typename Epilogue::Target target) {
   extern __shared__ std::byte shared[];
@@ -244,11 +252,11 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
     if (threadIdx.x == kMultipliers) produce(operands, schedule, layout, memory);
   } else {
     ptx::take_registers<kMultiplierRegisters>();
-    consume<Acc, Epilogue>(operands, schedule, layout, memory, target);
+    consume<Acc, Epilogue, kLastSteps>(operands, schedule, layout, memory, target);
   }
 }
 
-template <typename Acc, typename Epilogue>
+template <typename Acc, typename Epilogue, int kLastSteps = kChunkSteps>
 void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
             cudaStream_t stream) {
   if (schedule.items == 0) return;
@@ -256,7 +264,7 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
   int multiprocessors = 0;
   KITH_CUDA_CHECK(cudaGetDevice(&device));
   KITH_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  const auto kernel = product_wgmma_kernel<Acc, Epilogue>;
+  const auto kernel = product_wgmma_kernel<Acc, Epilogue, kLastSteps>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   const int blocks = std::min(schedule.items, multiprocessors);
   launch_chained({blocks, kThreads, kSharedBytes, stream}, "launch of product_wgmma_kernel", kernel, operands, schedule,
@@ -268,12 +276,18 @@ void launch(const ProductOperands& operands, const ProductSchedule& schedule, co
 template <typename Target>
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                   cudaStream_t stream) {
-  if constexpr (!std::is_same_v<Target, ProductNearest>) {
-    if (operands.type == OperandType::bytes) {
-      return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
+  using Floats = EpilogueOf<Target, float>;
+  if constexpr (std::is_same_v<Target, ProductNearest>) {  // the longest of all products, and of any columns
+    switch (operands.last_steps) {
+      case 1: return launch<float, Floats, 1>(operands, schedule, target, stream);
+      case 2: return launch<float, Floats, 2>(operands, schedule, target, stream);
+      case 3: return launch<float, Floats, 3>(operands, schedule, target, stream);
+      default: break;
     }
+  } else if (operands.type == OperandType::bytes) {
+    return launch<int32_t, EpilogueOf<Target, int32_t>>(operands, schedule, target, stream);
   }
-  launch<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
+  launch<float, Floats>(operands, schedule, target, stream);
 }
 
 #define KITH_INSTANTIATE(Target) \

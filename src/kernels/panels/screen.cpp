@@ -68,20 +68,27 @@ int64_t QueryScreen::bytes_for(int64_t count, int64_t cols) {
   return count * word_bytes(cols) + array_bytes<float>(count * kQueryArrays);
 }
 
+RoundedQueryTerms rounded_query_terms(const RoundedVector& rounded, double squared_norm, int64_t cols,
+                                      bool differences) {
+  const double norm = std::sqrt(squared_norm);
+  // A product of bytes has fewer roundings than one of floats; eight more stand for its scales and conversions.
+  ErrorBound bound = differences ? squared_l2_product_bound(norm, cols + 8) : inner_product_bound(norm, cols + 8);
+  if (!(squared_norm < kLargestSquaredNorm)) bound.constant = kInfinity;
+  const float scale = (differences ? 2.0f : 1.0f) * (1 + 0x1p-18f);
+  return {(differences ? -2.0f : -1.0f) * rounded.scale, bound.constant, bound.linear + scale * rounded.residual,
+          bound.quadratic, scale * (static_cast<float>(norm) + rounded.residual)};
+}
+
 void QueryScreen::put(int64_t query, const float* moved, double squared_norm, bool differences) {
   const int64_t panel_first = query / width_ * width_;
   const RoundedVector rounded =
       round_query(moved, cols_, width_, bytes_.data() + panel_first * word_bytes(cols_) + (query - panel_first) * 4);
-  const double norm = std::sqrt(squared_norm);
-  // A product of bytes has fewer roundings than one of floats; eight more stand for its scales and conversions.
-  ErrorBound bound = differences ? squared_l2_product_bound(norm, cols_ + 8) : inner_product_bound(norm, cols_ + 8);
-  if (!(squared_norm < kLargestSquaredNorm)) bound.constant = kInfinity;
-  const float scale = (differences ? 2.0f : 1.0f) * (1 + 0x1p-18f);
-  factors_[query] = (differences ? -2.0f : -1.0f) * rounded.scale;
-  constant_[query] = bound.constant;
-  linear_[query] = bound.linear + scale * rounded.residual;
-  quadratic_[query] = bound.quadratic;
-  tilt_[query] = scale * (static_cast<float>(norm) + rounded.residual);
+  const RoundedQueryTerms terms = rounded_query_terms(rounded, squared_norm, cols_, differences);
+  factors_[query] = terms.factor;
+  constant_[query] = terms.constant;
+  linear_[query] = terms.linear;
+  quadratic_[query] = terms.quadratic;
+  tilt_[query] = terms.tilt;
 }
 
 void QueryScreen::clear(int64_t query) {

@@ -37,6 +37,18 @@ class BaseScreen {
   HostArray<float> residuals_;
 };
 
+// What RoundedQueries has of one query.
+struct RoundedQueryTerms {
+  float factor = 0;
+  float constant = 0;
+  float linear = 0;
+  float quadratic = 0;
+  float tilt = 0;
+};
+// The product is scaled by -2 where `differences` are wanted, else by -1.
+RoundedQueryTerms rounded_query_terms(const RoundedVector& rounded, double squared_norm, int64_t cols,
+                                      bool differences);
+
 // Of queries. Different panels may be filled at once.
 class QueryScreen {
  public:

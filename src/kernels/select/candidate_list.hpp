@@ -161,6 +161,8 @@ class CandidateList {
     }
     count_ = end;
   }
+  // Drops what the k-th smallest upper bound excludes, before any key is computed.
+  void tighten(const CandidateScratch& scratch) { lower_threshold(scratch.keys); }
   // Empties the list, keeping its threshold: all candidates go to scratch.neighbors, packed with their canonical keys.
   // Returns how many.
   int64_t drain(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) {

@@ -7,7 +7,7 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "quantize/additive/icm_tables.hpp"
 #include "quantize/additive/pairwise_tables.hpp"
-#include "quantize/dense_product.hpp"
+#include "transform/dense_product.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

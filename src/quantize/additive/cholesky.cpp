@@ -2,8 +2,8 @@
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
-#include "quantize/dense_product.hpp"
-#include "quantize/dense_vectors.hpp"
+#include "transform/dense_product.hpp"
+#include "transform/dense_vectors.hpp"
 
 #include <algorithm>
 #include <cmath>

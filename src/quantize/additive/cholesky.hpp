@@ -6,7 +6,7 @@
 
 #include <kith/resources.hpp>
 
-#include "quantize/dense.hpp"
+#include "transform/dense.hpp"
 
 namespace kith {
 

@@ -3,7 +3,7 @@
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "quantize/additive/cholesky.hpp"
-#include "quantize/dense.hpp"
+#include "transform/dense.hpp"
 
 #include <algorithm>
 

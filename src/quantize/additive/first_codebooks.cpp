@@ -4,10 +4,10 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
-#include "quantize/dense_product.hpp"
-#include "quantize/opq.hpp"
+#include "transform/dense_product.hpp"
+#include "transform/opq.hpp"
 #include "quantize/product_training.hpp"
-#include "quantize/training_rows.hpp"
+#include "transform/training_rows.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include "core/parallel_for.hpp"
 #include "kernels/distance/error_bound.hpp"
-#include "quantize/dense_product.hpp"
+#include "transform/dense_product.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "exact/exact_check.hpp"
 #include "graph/path/boruvka.hpp"
 #include "graph/random_graphs.hpp"
 #include "reference/paths.hpp"
@@ -228,6 +229,41 @@ TEST(SmoothPaths, KeepsItsMemoryLimit) {
   EXPECT_THROW(SmoothPaths(graph, with(2, rows * 6 * 16)), OutOfMemory);
   EXPECT_THROW(paths.path(3, 4, PathBy::steps, with(2, 1000)), OutOfMemory);
   EXPECT_GT(paths.path(3, 4, PathBy::steps, with(2, rows * 8 + 10'000)).size, 1);
+}
+
+// The limit that an error names is enough, and not far from what is needed.
+TEST(SmoothPaths, NamesTheLimitThatWouldDo) {
+  for (const GraphShape& shape : {GraphShape{40'000, 6}, GraphShape{30'000, 20}, GraphShape{9'000, 1, 100}}) {
+    const KnnGraph graph = random_graph(shape, 1);
+    for (const int threads : {1, 3}) {
+      try {
+        const SmoothPaths paths(graph, with(threads, 100'000));
+        FAIL() << "100,000 bytes were enough";
+      } catch (const OutOfMemory& error) {
+        EXPECT_THAT(error.what(), HasSubstr("would do"));
+        EXPECT_NO_THROW(SmoothPaths(graph, with(threads, error.bytes_needed())));
+        EXPECT_THROW(SmoothPaths(graph, with(threads, error.bytes_needed() * 2 / 3)), OutOfMemory);
+      }
+    }
+  }
+}
+
+// Parts that are done are not carried from level to level.
+TEST(SmoothPaths, ManySmallPartsTakeNoMoreMemory) {
+  const int64_t rows = 60'000;
+  Neighbors neighbors(rows, 1, on_cpu());
+  for (int64_t i = 0; i < rows; ++i) {  // pairs, and one long chain whose rounds go on
+    const bool chained = i < 2'000;
+    neighbors.view().ids[i] = chained ? (i + 1 < 2'000 ? i + 1 : -1) : i ^ 1;
+    neighbors.view().distances[i] = chained ? static_cast<float>(i % 7 + 1) : 1.0f;
+  }
+  const KnnGraph graph(std::move(neighbors), Metric::l2, on_cpu());
+  const SmoothPaths paths(graph, with(1, rows * (18 + 12 + 72) + (1 << 20)));
+  EXPECT_EQ(paths.parts(), 1 + 29'000);
+  EXPECT_EQ(paths.width(0, 1'999), 7);
+  EXPECT_EQ(paths.width(30'000, 30'001), 1);
+  EXPECT_EQ(paths.width(0, 30'000), kInf);
+  EXPECT_EQ(paths.width(30'000, 30'002), kInf);
 }
 
 TEST(SmoothPaths, CanBeStopped) {

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/pairwise_distances.hpp>
 
+#include "exact/exact_check.hpp"
 #include "graph/random_graphs.hpp"
 #include "reference/paths.hpp"
 
@@ -128,6 +129,25 @@ TEST(SpanningTree, LinksAndLabels) {
   EXPECT_THAT(labels(4), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(labels(-1), ElementsAre(0, 1, 2, 3));
   EXPECT_THROW(tree.labels(std::nan(""), on_cpu()), InvalidArgument);
+}
+
+TEST(SpanningTree, NamesTheLimitThatWouldDo) {
+  const KnnGraph graph = random_graph({40'000, 16}, 1);
+  const auto with = [](int64_t bytes) {
+    ResourceOptions options;
+    options.device = Device::cpu();
+    options.threads = 2;
+    options.host_memory_limit = bytes;
+    return Resources(options);
+  };
+  for (const SpanningTreeParams& params : {SpanningTreeParams{.unconnected = Unconnected::at_inf}, SpanningTreeParams{}}) {
+    try {
+      (void)spanning_tree(graph, params, with(100'000));
+      FAIL() << "100,000 bytes were enough";
+    } catch (const OutOfMemory& error) {
+      EXPECT_EQ(spanning_tree(graph, params, with(error.bytes_needed())).size(), 39'999);
+    }
+  }
 }
 
 TEST(SpanningTree, Refusals) {

@@ -1,0 +1,396 @@
+// How fast a compressed index is built from rows in a GPU's memory, and how it answers then: the mixture of mixture.hpp,
+// made on the device batch by batch, so that a billion rows need no place to lie.
+//
+//   build_cuda_bench [--factory S] [--rows N] [--cols N] [--train N] [--batch N] [--queries N] [--probes N] [--k N]
+//                    [--truth N] [--graph N] [--apart 0|1] [--starts N]
+//
+// --truth: so many queries are searched exactly too, among all rows, made again, and recall is told.
+// --graph: so many of the rows are searched for their neighbours, as the k-NN graph of all would be made.
+// --apart: the steps of coding a batch, by themselves.
+// --starts: so many centres are trained from a k-means++ and from a random start, and what comes of it is told.
+// Without --factory the table of builds: 4,096 lists of PQ8 and PQ32 from 10M x 128. Times are wall clock, of calls that
+// return when all is done; the making of rows is not counted.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "mixture_rows_cuda.hpp"
+#include "options.hpp"
+
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_context.hpp"
+#include "ivf/code_rows_cuda.hpp"
+#include "ivf/gpu_model_cuda.hpp"
+#include "ivf/list_labels_cuda.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/resource.h>
+
+namespace {
+
+using namespace kith;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kBaseSeed = 1;
+constexpr uint64_t kQuerySeed = 2;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Settings {
+  std::string factory;
+  int64_t rows = 10'000'000;
+  int64_t cols = 128;
+  int64_t train = 1'000'000;
+  int64_t batch = 10'000'000;
+  int64_t queries = 10'000;
+  int64_t probes = 16;
+  int64_t k = 100;
+  int64_t truth = 0;
+  int64_t graph = 0;
+  bool apart = false;
+  int64_t starts = 0;
+};
+
+Settings parse(int argc, char** argv) {
+  const Options options(argc, argv,
+                        {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k",
+                         "--truth", "--graph", "--apart", "--starts"});
+  Settings s;
+  s.factory = options.text("--factory");
+  s.rows = options.number("--rows", s.rows);
+  s.cols = options.number("--cols", s.cols);
+  s.train = options.number("--train", std::min(s.train, s.rows));
+  s.batch = std::min(options.number("--batch", s.batch), s.rows);
+  s.queries = options.number("--queries", s.queries);
+  s.probes = options.number("--probes", s.probes);
+  s.k = options.number("--k", s.k);
+  s.truth = options.number("--truth", s.truth);
+  s.graph = options.number("--graph", s.graph);
+  s.apart = options.number("--apart", 0) != 0;
+  s.starts = options.number("--starts", s.starts);
+  return s;
+}
+
+MatrixView on_device(const DeviceArray& memory, int64_t rows, int64_t cols) {
+  return {memory.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0)};
+}
+
+double gigabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
+
+int64_t device_in_use() {
+  size_t free = 0;
+  size_t total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(total - free);
+}
+
+// How long each stage of a call took, by when the stages before it and it itself reported last.
+class Stages {
+ public:
+  ProgressSink sink() {
+    begin_ = Clock::now();
+    return [this](const Progress& progress) {
+      if (ends_.empty() || ends_.back().first != progress.stage) ends_.emplace_back(std::string(progress.stage), begin_);
+      ends_.back().second = Clock::now();
+    };
+  }
+  std::string text() const {
+    std::string all;
+    Clock::time_point before = begin_;
+    for (const auto& [name, end] : ends_) {
+      char text[96];
+      std::snprintf(text, sizeof text, "  %s %.3f", name.c_str(), std::chrono::duration<double>(end - before).count());
+      all += text;
+      before = end;
+    }
+    return all;
+  }
+
+ private:
+  Clock::time_point begin_;
+  std::vector<std::pair<std::string, Clock::time_point>> ends_;
+};
+
+// What was found of some queries, on the device.
+struct Found {
+  Found(int64_t queries, int64_t k)
+      : ids(static_cast<size_t>(queries * k) * sizeof(int64_t)),
+        distances(static_cast<size_t>(queries * k) * sizeof(float)),
+        view{ids.as<int64_t>(), distances.as<float>(), queries, k, MemorySpace::cuda(0)} {}
+  std::vector<int64_t> on_host() const {
+    std::vector<int64_t> numbers(static_cast<size_t>(view.queries * view.k));
+    check(cudaMemcpy(numbers.data(), view.ids, numbers.size() * sizeof(int64_t), cudaMemcpyDeviceToHost));
+    return numbers;
+  }
+  DeviceArray ids;
+  DeviceArray distances;
+  NeighborsView view;
+};
+
+// The steps of coding so many rows, with lists and a code of that shape: which values they have matters little.
+void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeSpec& code,
+                const Resources& resources) {
+  const DeviceArray memory(static_cast<size_t>(rows * cols) * sizeof(float));
+  data.fill(kBaseSeed, 0, rows, memory.as<float>());
+  const MatrixView view = on_device(memory, rows, cols);
+  IvfModel model;
+  model.metric = Metric::sqeuclidean;
+  model.centres = MatrixBuffer(DType::f32, lists, cols, "centres", resources);
+  check(cudaMemcpy(model.centres.mutable_view().data(), view.data(), static_cast<size_t>(lists * cols) * sizeof(float),
+                   cudaMemcpyDeviceToHost));
+  model.residual = true;
+  const int64_t sampled = std::min<int64_t>(rows, 65536);
+  model.codec = Codec::train(code, view.slice(rows - sampled, sampled), 0, resources);
+  const auto context = std::make_shared<const DeviceContext>(0);
+  const Resources streamed = resources.with_device(Device::cuda(0)).with_stream(context->stream());
+  const auto there = gpu_model(0, model, streamed);
+  const DeviceArray labels(static_cast<size_t>(rows) * 4);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("assign", rows, quiet);
+  double assign = 1e9;
+  {
+    ListLabels search(model, *there, rows, DType::f32, context, streamed);
+    for (int run = 0; run < 2; ++run) {
+      const auto start = Clock::now();
+      search.find(view, labels.as<int32_t>(), meter);
+      context->synchronize();
+      assign = std::min(assign, since(start));
+    }
+  }
+  const DeviceArray codes(static_cast<size_t>(rows * model.codec->format().bytes()));
+  const MutableMatrixView out(codes.as<uint8_t>(), DType::u8,
+                              {rows, model.codec->format().bytes(), model.codec->format().bytes()},
+                              MemorySpace::cuda(0));
+  double encode = 1e9;
+  double whole = 1e9;
+  for (int run = 0; run < 2; ++run) {
+    auto start = Clock::now();
+    model.codec->encode(view, out, streamed);
+    encode = std::min(encode, since(start));
+    start = Clock::now();
+    const SegmentThere segment = code_rows_cuda(0, model, view, 0, resources);
+    whole = std::min(whole, since(start));
+  }
+  const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(lists) * static_cast<double>(cols);
+  std::printf("%lld x %lld to %lld lists: assign %.1f ms (%.0f TFLOP/s), encode %.1f ms, all with sort %.1f ms\n",
+              static_cast<long long>(rows), static_cast<long long>(cols), static_cast<long long>(lists), 1e3 * assign,
+              flops / assign * 1e-12, 1e3 * encode, 1e3 * whole);
+}
+
+// Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from theirs.
+void compare_starts(const Settings& s, const Resources& resources) {
+  const mixture::OnDevice data(s.cols);
+  const DeviceArray memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
+  const MatrixView view = on_device(memory, s.train, s.cols);
+  for (const KMeansInit init : {KMeansInit::random, KMeansInit::kmeans_plus_plus}) {
+    data.fill(kBaseSeed, 0, s.train, memory.as<float>());
+    IvfSpec spec;
+    spec.lists = s.starts;
+    spec.init = init;
+    Stages stages;
+    ViewSource source(view);
+    const auto start = Clock::now();
+    const auto model = train_ivf(spec, Metric::sqeuclidean, source, 0, resources.with_progress(stages.sink()));
+    const double took = since(start);
+    data.fill(kBaseSeed, s.train, s.train, memory.as<float>());
+    const Segment segment = download_segment(*code_rows_cuda(0, *model, view, 0, resources), resources);
+    double squares = 0;
+    int64_t longest = 0;
+    for (int64_t list = 0; list < s.starts; ++list) {
+      const auto size = static_cast<double>(segment->size_of(list));
+      squares += size * size;
+      longest = std::max(longest, segment->size_of(list));
+    }
+    const auto rows = static_cast<double>(s.train);
+    const int64_t some = std::min<int64_t>(s.train, 100'000);
+    const Neighbors nearest = knn(view.slice(0, some), model->centres.view(),
+                                  {.k = 1, .metric = Metric::sqeuclidean}, resources.with_device(Device::cuda(0)));
+    double distances = 0;
+    for (int64_t i = 0; i < some; ++i) distances += static_cast<double>(nearest.distances()[i]);
+    std::printf("%s start, %lld rows to %lld lists: %.2f s (%s); imbalance %.3f, longest %lld, mean squared distance "
+                "%.1f\n",
+                std::string(name_of(init)).c_str(), static_cast<long long>(s.train), static_cast<long long>(s.starts),
+                took, stages.text().c_str(), squares * static_cast<double>(s.starts) / (rows * rows),
+                static_cast<long long>(longest), distances / static_cast<double>(some));
+    std::fflush(stdout);
+  }
+}
+
+// The k nearest of all rows for the first queries: rows are made again, batch by batch.
+std::vector<int64_t> exact_answers(const mixture::OnDevice& data, const Settings& s, const MatrixView& queries,
+                                   float* rows, const Resources& resources) {
+  const int64_t count = queries.rows();
+  std::vector<std::vector<std::pair<float, int64_t>>> nearest(static_cast<size_t>(count));
+  for (int64_t first = 0; first < s.rows; first += s.batch) {
+    const int64_t some = std::min(s.batch, s.rows - first);
+    data.fill(kBaseSeed, first, some, rows);
+    const MatrixView view(rows, DType::f32, {some, s.cols, s.cols}, MemorySpace::cuda(0));
+    const Neighbors found = knn(queries, view, {.k = s.k, .metric = Metric::sqeuclidean}, resources);
+    for (int64_t q = 0; q < count; ++q) {
+      auto& own = nearest[static_cast<size_t>(q)];
+      for (int64_t i = 0; i < s.k; ++i) {
+        if (found.ids()[q * s.k + i] >= 0) own.emplace_back(found.distances()[q * s.k + i], first + found.ids()[q * s.k + i]);
+      }
+      std::sort(own.begin(), own.end());
+      own.resize(std::min<size_t>(own.size(), static_cast<size_t>(s.k)));
+    }
+  }
+  std::vector<int64_t> ids;
+  for (const auto& own : nearest) {
+    for (const auto& [distance, id] : own) ids.push_back(id);
+  }
+  return ids;
+}
+
+void tell_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& truth, int64_t queries, int64_t k) {
+  double first[3] = {};
+  double shared = 0;
+  const int64_t reaches[3] = {1, 10, 100};
+  for (int64_t q = 0; q < queries; ++q) {
+    const auto own = found.begin() + q * k;
+    for (int r = 0; r < 3; ++r) {
+      const auto end = own + std::min(k, reaches[r]);
+      first[r] += std::find(own, end, truth[static_cast<size_t>(q * k)]) != end;
+    }
+    std::vector<int64_t> a(own, own + k);
+    std::vector<int64_t> b(truth.begin() + q * k, truth.begin() + (q + 1) * k);
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    std::vector<int64_t> both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    shared += static_cast<double>(both.size());
+  }
+  const auto n = static_cast<double>(queries);
+  std::printf("  1-recall@1 %.3f  @10 %.3f  @100 %.3f   %lld-recall@%lld %.3f   (%lld queries)\n", first[0] / n,
+              first[1] / n, first[2] / n, static_cast<long long>(k), static_cast<long long>(k),
+              shared / n / static_cast<double>(k), static_cast<long long>(queries));
+}
+
+void build(const Settings& s, const Resources& resources) {
+  const mixture::OnDevice data(s.cols);
+  const int64_t room = std::max({s.train, s.batch, s.queries, s.graph});
+  const DeviceArray memory(static_cast<size_t>(room * s.cols) * sizeof(float));
+  float* const rows = memory.as<float>();
+  const auto start = Clock::now();
+  data.fill(kBaseSeed, 0, s.train, rows);
+  double making = since(start);
+
+  Index index(s.factory, {.metric = Metric::sqeuclidean});
+  Stages of_training;
+  auto at = Clock::now();
+  index.train(on_device(memory, s.train, s.cols), resources.with_progress(of_training.sink()));
+  const double training = since(at);
+  double adding = 0;
+  double longest = 0;
+  int64_t most_in_use = 0;
+  for (int64_t first = 0; first < s.rows; first += s.batch) {
+    const int64_t count = std::min(s.batch, s.rows - first);
+    at = Clock::now();
+    data.fill(kBaseSeed, first, count, rows);
+    making += since(at);
+    at = Clock::now();
+    index.add(on_device(memory, count, s.cols), Ownership::copy, resources);
+    const double took = since(at);
+    adding += took;
+    longest = std::max(longest, took);
+    most_in_use = std::max(most_in_use, device_in_use());
+  }
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const IndexInfo info = index.info();
+  std::printf("%s, %lld x %lld, batches of %lld: train %.3f s, add %.3f s, together %.3f s (rows made in %.1f s)\n",
+              s.factory.c_str(), static_cast<long long>(s.rows), static_cast<long long>(s.cols),
+              static_cast<long long>(s.batch), training, adding, training + adding, making);
+  std::printf("  training on %lld:%s\n", static_cast<long long>(s.train), of_training.text().c_str());
+  std::printf("  longest add %.3f s; imbalance %.3f, longest list %lld; index %.2f GB on the GPU, %.3f GB on the host; "
+              "GPU in use after an add %.1f GB at most (rows %.1f), process %.1f GB at most\n",
+              longest, info.imbalance, static_cast<long long>(info.longest), gigabytes(info.bytes.device),
+              gigabytes(info.bytes.host), gigabytes(most_in_use), gigabytes(room * s.cols * 4),
+              static_cast<double>(usage.ru_maxrss) * 1e-6);
+  std::fflush(stdout);
+
+  const DeviceArray query_memory(static_cast<size_t>(s.queries * s.cols) * sizeof(float));
+  data.fill(kQuerySeed, 0, s.queries, query_memory.as<float>());
+  const MatrixView queries = on_device(query_memory, s.queries, s.cols);
+  const Found found(s.queries, s.k);
+  double best = 1e9;
+  double first_search = 0;
+  for (int run = 0; run < 4; ++run) {
+    at = Clock::now();
+    index.search(queries, found.view, {.k = s.k, .probes = s.probes}, resources);
+    const double took = since(at);
+    if (run == 0) first_search = took;
+    best = std::min(best, took);
+  }
+  std::printf("  search of %lld, %lld probes, k = %lld: %.3f us a query (%.2f ms in all; the first time %.2f s); index "
+              "%.2f GB on the GPU\n",
+              static_cast<long long>(s.queries), static_cast<long long>(s.probes), static_cast<long long>(s.k),
+              1e6 * best / static_cast<double>(s.queries), 1e3 * best, first_search,
+              gigabytes(index.bytes().device));
+  std::fflush(stdout);
+  if (s.graph > 0) {
+    data.fill(kBaseSeed, 0, s.graph, rows);
+    const int64_t k = 10;
+    const Found neighbors(s.graph, k + 1);
+    at = Clock::now();
+    index.search(on_device(memory, s.graph, s.cols), neighbors.view, {.k = k + 1, .probes = s.probes}, resources);
+    const double took = since(at);
+    std::printf("  graph: %lld of the rows searched in %.3f s (k = %lld, %lld probes): %.2f hours for all\n",
+                static_cast<long long>(s.graph), took, static_cast<long long>(k), static_cast<long long>(s.probes),
+                took / 3600 * static_cast<double>(s.rows) / static_cast<double>(s.graph));
+    std::fflush(stdout);
+  }
+  if (s.truth > 0) {
+    at = Clock::now();
+    const std::vector<int64_t> truth = exact_answers(data, s, queries.slice(0, s.truth), rows, resources);
+    std::printf("  exact search of %lld queries, with the making of rows: %.1f s\n", static_cast<long long>(s.truth),
+                since(at));
+    tell_recall(found.on_host(), truth, s.truth, s.k);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Settings settings = parse(argc, argv);
+  const Resources resources;
+  check(cudaSetDevice(0));
+  check(cudaFree(nullptr));  // the context is there before anything is timed
+  if (settings.apart) {
+    const mixture::OnDevice data(settings.cols);
+    for (const int64_t lists : {4096, 65536, 262144}) {
+      CodeSpec code;
+      code.kind = CodeKind::product;
+      code.parts = settings.cols % 20 == 0 ? 20 : 8;
+      code.bits = 8;
+      take_apart(data, std::min<int64_t>(settings.rows, 1 << 20), settings.cols, lists, code, resources);
+    }
+    return 0;
+  }
+  if (settings.starts > 0) {
+    compare_starts(settings, resources);
+    return 0;
+  }
+  if (!settings.factory.empty()) {
+    build(settings, resources);
+    return 0;
+  }
+  for (const char* const factory : {"IVF4096,PQ8", "IVF4096,PQ8", "IVF4096,PQ32"}) {  // the first warms up
+    Settings one = settings;
+    one.factory = factory;
+    build(one, resources);
+  }
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "build_cuda_bench: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Recall of compressed indexes beside FAISS's for the same string, and a drawing of recall over time for all kinds.
+
+    index_recall.py --data DIR [--sets sift1m,glove100] [--rows 200000] [--queries 2000] [--threads 1] [--write]
+    index_recall.py --draw [--picture docs/images/recall_over_time.png]
+
+DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
+glove100 cosine, as inner products of rows of length 1); the truth is Kith's exact search of them. For each string and number
+of probes: 1-recall@1/10/100 of FAISS, of Kith with FAISS's trained file, and of Kith's own training from the same rows, and
+the processor time of a query in batches. --write keeps the numbers in bench/results/cpu/, from which --draw draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from turns import best_in_turn, clock_for, results_path, write_results
+
+import kith
+
+NAME = "index_recall"
+DEPTHS = (1, 10, 100)
+PROBES = (1, 2, 4, 8, 16, 32, 64)
+STRINGS = {
+    "sift1m": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4"),
+    "glove100": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ20", "OPQ20,IVF256,PQ20", "IVF256,PQ50x4"),
+}
+TRAINED_ON = 40_000
+
+
+def read_bin(path: Path, dtype: Any) -> np.ndarray:
+    with open(path, "rb") as file:
+        rows, cols = np.fromfile(file, np.uint32, 2)
+        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def load(data: Path, name: str, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """Rows, training rows and queries as f32, and the metric."""
+    if name == "sift1m":
+        base, learn, asked = (read_bin(data / f"sift1m_{part}.u8bin", np.uint8) for part in ("base", "learn", "query"))
+        return (*(part.astype(np.float32) for part in (base[:rows], learn[:TRAINED_ON], asked[:queries])), "sqeuclidean")
+    base, asked = (unit(read_bin(data / f"{name}_{part}.f16bin", np.float16).astype(np.float32)) for part in ("base", "query"))
+    return base[:rows], base[:TRAINED_ON], asked[:queries], "inner_product"
+
+
+def recalls(ids: np.ndarray, truth: np.ndarray) -> list[float]:
+    return [float(np.mean((ids[:, :depth] == truth[:, :1]).any(axis=1))) for depth in DEPTHS]
+
+
+def measure(name: str, string: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    import faiss
+
+    base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
+    truth = kith.knn(queries, base, 1, metric, device="cpu").ids
+    theirs = faiss.index_factory(base.shape[1], string, faiss.METRIC_L2 if metric == "sqeuclidean" else faiss.METRIC_INNER_PRODUCT)
+    theirs.train(learn)
+    theirs.add(base)
+    with tempfile.NamedTemporaryFile(suffix=".index") as file:
+        faiss.write_index(theirs, file.name)
+        loaded = kith.read_faiss(file.name)
+    own = kith.Index(string, metric=metric, device="cpu")
+    own.train(learn)
+    own.add(base)
+    results = []
+    lists = faiss.extract_index_ivf(theirs)
+    for probes in PROBES:
+        lists.nprobe = probes
+        times = best_in_turn(
+            2,
+            {
+                "kith": lambda p=probes: own.search(queries, 100, probes=p, threads=options.threads),
+                "faiss": lambda: theirs.search(queries, 100),
+            },
+            clock_for(options.threads),
+        )
+        found = {
+            "faiss": theirs.search(queries, 100)[1],
+            "kith, FAISS's file": loaded.search(queries, 100, probes=probes).ids,
+            "kith": own.search(queries, 100, probes=probes).ids,
+        }
+        result: dict[str, Any] = {"set": name, "string": string, "probes": probes}
+        result |= {f"{who} us": time / len(queries) * 1e6 for who, time in times.items()}
+        result |= {who: recalls(np.asarray(ids), truth) for who, ids in found.items()}
+        results.append(result)
+        values = "   ".join(f"{who} " + "/".join(f"{r:.4f}" for r in result[who]) for who in found)
+        print(f"{name:9} {string:18} probes {probes:3}: {result['kith us']:8.1f} us, faiss {result['faiss us']:8.1f} us   {values}", flush=True)
+    return results
+
+
+def draw(picture: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with open(results_path(NAME), encoding="utf-8") as file:
+        kept = json.load(file)
+    sets = sorted({result["set"] for result in kept["results"]}, reverse=True)
+    figure, panes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.9), squeeze=False)
+    for pane, name in zip(panes[0], sets, strict=True):
+        of_set = [result for result in kept["results"] if result["set"] == name]
+        for number, string in enumerate(dict.fromkeys(result["string"] for result in of_set)):
+            line = [result for result in of_set if result["string"] == string]
+            for who, style in (("kith", "-o"), ("faiss", ":")):
+                pane.plot(
+                    [result[f"{who} us"] for result in line],
+                    [result[who][1] for result in line],
+                    style,
+                    color=f"C{number}",
+                    markersize=3,
+                    linewidth=1.2,
+                    label=string if who == "kith" else None,
+                )
+        pane.set_xscale("log")
+        pane.set_xlabel("µs a query, one thread (dotted: FAISS)")
+        pane.set_ylabel("1-recall@10")
+        pane.set_title(f"{name}, {kept['options']['rows']:,} rows", fontsize=10)
+        pane.grid(alpha=0.3)
+        pane.legend(fontsize=7)
+    figure.tight_layout()
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(picture, dpi=100)
+    print(f"drawn to {picture}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--sets", default="sift1m,glove100")
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--queries", type=int, default=2_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--picture", type=Path, default=Path(__file__).parent.parent / "docs/images/recall_over_time.png")
+    options = parser.parse_args()
+    if options.data is not None:
+        import faiss
+
+        faiss.omp_set_num_threads(options.threads)
+        results = [
+            result for name in options.sets.split(",") for string in STRINGS[name] for result in measure(name, string, options)
+        ]
+        worst = min(ours - theirs for result in results for ours, theirs in zip(result["kith"], result["faiss"], strict=True))
+        print(f"own training: at worst {100 * worst:+.2f} points beside FAISS's")
+        if options.write:
+            settings = {"sets": options.sets, "rows": options.rows, "queries": options.queries, "threads": options.threads}
+            write_results(results_path(NAME), settings, results, faiss=faiss.__version__)
+    if options.draw:
+        draw(options.picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+// kith graph merge, extend and refine: graphs in files become another graph in files.
+#include <kith/error.hpp>
+#include <kith/graph_file.hpp>
+#include <kith/vector_file.hpp>
+
+#include "file_report.hpp"
+#include "graph_commands.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+#include "whole_vectors.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kith::cli {
+namespace {
+
+// Does the work with all inputs open, and writes what comes of it.
+Report make_graph(const std::string& command, const std::vector<NamedPath>& inputs, const NeighborPaths& out,
+                  const RunOptions& run, const std::function<KnnGraph(const Resources&)>& work) {
+  const Stopwatch total;
+  check_outputs({{"--out-ids", out.ids}, {"--out-distances", out.distances}}, inputs);
+  KnnGraph graph;
+  int threads = 0;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    threads = resources.threads();
+    graph = work(resources);
+    NeighborFiles files(out, graph.rows(), graph.k());
+    files.append({const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
+    files.commit();
+  });
+  Report report;
+  report.text = fmt::format("graph of {} rows, k = {}, metric {}\n{}{} threads: {:.3f} s\nwrote {}, {}\n", graph.rows(),
+                            graph.k(), name_of(graph.metric()), report_text(graph.report()), threads,
+                            graph.report().seconds, out.ids, out.distances);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.number("rows", graph.rows()).number("k", graph.k()).text("metric", name_of(graph.metric()));
+  result.number("threads", threads).object("report", report_json(graph.report()));
+  result.text("out_ids", out.ids).text("out_distances", out.distances);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("build_seconds", graph.report().seconds).real("total_seconds", total.seconds());
+  report.json.text("command", command).object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
+}  // namespace
+
+Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run) {
+  options.params.validate();
+  const size_t parts = options.ids.size();
+  if (parts < 2 || options.distances.size() != parts || options.data.size() != parts) {
+    throw UsageError(fmt::format("{} files for --ids, {} for --distances and {} for --data; give as many of each, at "
+                                 "least two, in the same order",
+                                 parts, options.distances.size(), options.data.size()));
+  }
+  std::vector<NamedPath> inputs;
+  for (size_t i = 0; i < parts; ++i) {
+    inputs.push_back({"--ids", options.ids[i]});
+    inputs.push_back({"--distances", options.distances[i]});
+    inputs.push_back({"--data", options.data[i]});
+  }
+  return make_graph("graph merge", inputs, options.out, run, [&](const Resources& resources) {
+    std::vector<std::unique_ptr<WholeVectors>> rows;
+    std::vector<GraphPart> graphs;
+    for (size_t i = 0; i < parts; ++i) {
+      rows.push_back(std::make_unique<WholeVectors>(options.data[i], resources));
+      graphs.push_back({load_graph(options.ids[i], options.distances[i], options.metric, resources), rows[i]->view()});
+    }
+    return merge_graphs(graphs, options.params, resources);
+  });
+}
+
+Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run) {
+  options.params.validate();
+  const std::vector<NamedPath> inputs{{"--ids", options.graph.ids},
+                                      {"--distances", options.graph.distances},
+                                      {"--data", options.data},
+                                      {"--new", options.fresh}};
+  return make_graph("graph extend", inputs, options.out, run, [&](const Resources& resources) {
+    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const WholeVectors x(options.data, resources);
+    const WholeVectors fresh(options.fresh, resources);
+    return extend_graph(graph, x.view(), fresh.view(), options.params, resources);
+  });
+}
+
+Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run) {
+  options.params.validate();
+  const std::vector<NamedPath> inputs{
+      {"--ids", options.graph.ids}, {"--distances", options.graph.distances}, {"--data", options.data}};
+  return make_graph("graph refine", inputs, options.out, run, [&](const Resources& resources) {
+    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const WholeVectors x(options.data, resources);
+    return refine_graph(graph, x.view(), options.params, resources);
+  });
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,48 @@
+// kith index merge: two indexes that were trained alike become one.
+#include "index_commands.hpp"
+#include "index_files.hpp"
+#include "output_paths.hpp"
+#include "process_memory.hpp"
+#include "stopwatch.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  check_outputs({{"--out", options.out}}, {{"INDEX", options.index}, {"OTHER", options.other}});
+  IndexInfo info;
+  int64_t added = 0;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    Index index = open_index(options.index, resources);
+    {
+      const Index other = open_index(options.other, resources);
+      added = other.size();
+      index.merge(other, options.params, resources);
+    }
+    info = index.info();
+    write_index(index, options.out, resources);
+  });
+  const double seconds = total.seconds();
+  Report report;
+  report.text = index_text(info) + fmt::format("{} vectors of {} came to {} of {} in {:.3f} s\nwrote {}\n", added,
+                                               options.other, info.rows - added, options.index, seconds, options.out);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.text("index_file", options.index).text("other", options.other).number("added", added);
+  result.object("index", index_json(info)).text("out", options.out);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("total_seconds", seconds);
+  report.json.text("command", "index merge").object("result", std::move(result));
+  report.json.object("memory", std::move(memory)).object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
+}  // namespace kith::cli

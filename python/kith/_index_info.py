@@ -1,0 +1,50 @@
+"""What an index says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kith._metrics import Metric
+
+
+@dataclass(frozen=True)
+class IndexInfo:
+    """What an index holds, as `Index.info` tells it.
+
+    Attributes
+    ----------
+    factory, metric : str
+        As they were given.
+    trained : bool
+        Whether vectors can be added.
+    rows, dimension : int
+        The shape of what it holds; the dimension is 0 before it is known.
+    dtype : str
+        Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
+    lists : int
+        Of an inverted file; 1 for codes without one, 0 for ``"Flat"``.
+    imbalance : float
+        How many times as many vectors a search looks at as if all lists were as long: 1 at best.
+    longest_list : int
+        The vectors of the longest list.
+    code_bytes : int
+        What a vector takes in the lists.
+    host_bytes, device_bytes : int
+        All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
+    parts : dict
+        The same bytes by what they are for.
+    """
+
+    factory: str
+    metric: Metric
+    trained: bool
+    rows: int
+    dimension: int
+    dtype: str
+    lists: int
+    imbalance: float
+    longest_list: int
+    code_bytes: int
+    host_bytes: int
+    device_bytes: int
+    parts: dict[str, int] = field(default_factory=dict)

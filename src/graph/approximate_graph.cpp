@@ -1,0 +1,225 @@
+#include "graph/approximate_graph.hpp"
+
+#include "cluster/kmeans_fit.hpp"
+#include "core/cpu_target.hpp"
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "core/result_exit.hpp"
+#include "exact/search_limit.hpp"
+#include "graph/cells/cells.hpp"
+#include "graph/method_choice.hpp"
+#include "graph/nn_descent/nn_descent.hpp"
+#include "graph/nn_descent/start_lists.hpp"
+#include "rows/finite_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kRowsPerTask = 4096;
+
+GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
+  return {x.rows(), x.cols(), params.k, params.metric, params.recall};
+}
+
+CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
+  CellsWish wish;
+  wish.metric = params.metric;
+  wish.k = params.k;
+  wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
+  wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.recall = params.recall;
+  wish.seed = params.seed;
+  return wish;
+}
+
+// The cells that NN-Descent begins with.
+CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
+  CellsWish wish = cells_wish(x, params);
+  wish.probes = start_probes(problem_of(x, params), wish.cells);
+  return wish;
+}
+
+DescentWish descent_wish(const KnnGraphParams& params, int64_t list_length) {
+  DescentWish wish;
+  wish.metric = params.metric;
+  wish.k = params.k;
+  wish.rules.samples = params.samples.value_or(default_samples(list_length));
+  wish.rules.inbox_slots = kInboxSlots;
+  wish.rules.all_pairs = params.update.value_or(GraphUpdate::selective) == GraphUpdate::all;
+  wish.rules.seed = params.seed;
+  wish.iterations = params.iterations.value_or(kDefaultIterations);
+  wish.delta = params.delta.value_or(kDefaultDelta);
+  wish.recall = params.recall;
+  return wish;
+}
+
+int64_t length_of(const KnnGraphParams& params) {
+  return params.method == GraphMethod::cells ? params.k : params.list_length.value_or(default_list_length(params.k));
+}
+
+GraphStart start_of(const KnnGraphParams& params) {
+  const GraphStart start = params.start.value_or(GraphStart::automatic);
+  return start == GraphStart::automatic ? default_start(params.metric) : start;
+}
+
+struct Built {
+  WorkingLists lists;
+  BuildOutcome outcome;
+};
+
+Built build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, bool gives_up,
+                  GraphReport& report, const Resources& resources) {
+  CellsWish wish = cells_wish(rows.view(), params);
+  wish.gives_up = gives_up;
+  Built built{WorkingLists(rows.view().rows(), params.k, resources), {}};
+  built.outcome = build_by_cells(rows, wish, &control, built.lists, nullptr, resources);
+  report.parameters.push_back({"cells", wish.cells});
+  report.parameters.push_back({"probes", built.outcome.probes});
+  return built;
+}
+
+// Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
+Built start_by_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, uint32_t* order,
+                     const Resources& resources) {
+  Built begun{WorkingLists(rows.view().rows(), params.k, resources), {}};
+  begun.outcome = build_by_cells(rows, start_wish(rows.view(), params), &control, begun.lists, order, resources);
+  if (begun.outcome.reached) return begun;
+  Built grown{WorkingLists(rows.view().rows(), length_of(params), resources), std::move(begun.outcome)};
+  for (int64_t row = 0; row < grown.lists.rows(); ++row) {
+    std::copy_n(begun.lists.list(row), std::min(params.k, grown.lists.length()), grown.lists.list(row));
+    grown.lists.refresh_threshold(row);
+  }
+  return grown;
+}
+
+Built build_descent(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control,
+                    GraphReport& report, const Resources& resources) {
+  const GraphStart start = start_of(params);
+  DescentWish wish = descent_wish(params, length_of(params));
+  report.parameters.push_back({"start", std::string(name_of(start))});
+  report.parameters.push_back({"samples", wish.rules.samples});
+  report.parameters.push_back({"list_length", length_of(params)});
+  report.parameters.push_back({"iterations", wish.iterations});
+  report.parameters.push_back({"delta", wish.delta});
+  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+  if (start == GraphStart::random) {
+    Built built{WorkingLists(rows.view().rows(), length_of(params), resources), {}};
+    add_random_rows(rows, 0, params.seed, built.lists, resources);
+    built.outcome = run_descent(rows, wish, &control, built.lists, resources);
+    return built;
+  }
+  const HostArray<uint32_t> order(rows.view().rows(), "the order of rows", resources);
+  Built built = start_by_cells(rows, params, control, order.data(), resources);
+  if (built.outcome.reached) return built;
+  wish.rules.order = order.data();
+  BuildOutcome descended = run_descent(rows, wish, &control, built.lists, resources);
+  descended.rounds.insert(descended.rounds.begin(), built.outcome.rounds.begin(), built.outcome.rounds.end());
+  built.outcome = std::move(descended);
+  return built;
+}
+
+}  // namespace
+
+void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
+  const Resources quiet = resources.with_progress({});
+  if (check_finite) refuse_not_finite("base", x, {}, quiet);
+  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
+}
+
+void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources) {
+  const ResultExit exit(metric);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("write", lists.rows(), quiet);
+  parallel_for(divide_up(lists.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kRowsPerTask, lists.rows());
+    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+      for (int64_t j = 0; j < out.k; ++j) {
+        const uint64_t stored = j < lists.length() ? lists.list(row)[j] : kPadding;
+        const uint64_t neighbor = stored == kPadding ? kPadding : without_flag(stored);
+        out.ids[row * out.k + j] = exit.id(neighbor);
+        out.distances[row * out.k + j] = exit.distance(neighbor);
+      }
+    }
+  });
+}
+
+void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report) {
+  report.rounds = outcome.rounds;
+  report.reached = outcome.reached;
+  if (outcome.recall) {
+    report.recall = GraphRecall{.recall = outcome.recall->recall,
+                                .recall_at_10 = outcome.recall->recall_at_10,
+                                .standard_error = outcome.recall->error,
+                                .rows = control_rows};
+  }
+}
+
+void warn_if_missed(const GraphReport& report, double wanted, std::string_view advice, const Resources& resources) {
+  if (report.reached || !report.recall) return;
+  resources.log(LogLevel::warning,
+                fmt::format("the graph's recall is about {:.4f} (standard error {:.4f}), below the {} asked for; {}",
+                            report.recall->recall, report.recall->standard_error, wanted, advice));
+}
+
+GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                              bool gives_up, const Resources& resources) {
+  const bool by_cells = params.method == GraphMethod::cells;
+  GraphReport report;
+  report.method = name_of(params.method);
+  report.parameters.push_back({"recall", params.recall});
+  report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
+  check_graph_rows(x, params.metric, params.check_finite, resources);
+  const PairRows rows(x, key_kind(params.metric), resources);
+  const ControlRows control(x, params.metric, params.k, params.seed, resources);
+  const Built built = by_cells ? build_cells(rows, params, control, gives_up, report, resources)
+                               : build_descent(rows, params, control, report, resources);
+  write_lists(built.lists, params.metric, out, resources);
+  put_outcome(built.outcome, static_cast<int64_t>(control.rows().size()), report);
+  warn_if_missed(report, params.recall,
+                 by_cells ? "allow more probes, or use nn_descent or exact"
+                          : "allow longer lists, more samples or iterations, or use exact",
+                 resources);
+  return report;
+}
+
+int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  const CpuExtensions cpu = cpu_extensions();
+  const KeyKind kind = key_kind(params.metric);
+  const int64_t length = length_of(params);
+  const bool by_cells = params.method == GraphMethod::cells;
+  const PanelFormat format = choose_pair_format(kind, x.dtype(), x.cols(), cpu);
+  // The rows and lists stay; the searches before and within, cells and rounds come one after the other, and are added up.
+  int64_t bytes = PairRows::bytes_for(x.rows(), x.cols(), kind, x.dtype(), cpu) +
+                  WorkingLists::bytes_for(x.rows(), length) + 4 * x.rows();
+  const SearchShape control{.queries = kControlRows, .rows = x.rows(), .cols = x.cols(), .query_dtype = x.dtype(),
+                            .base_dtype = x.dtype(), .metric = params.metric};
+  const Resources on_cpu = resources.with_device(Device::cpu());
+  bytes += smallest_host_bytes(control, {.k = params.k + 1}, RowFilter(), on_cpu) +
+           kControlRows * (12 * (params.k + 1) + x.cols() * size_of(x.dtype()));
+  if (by_cells || start_of(params) == GraphStart::cells) {
+    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
+    bytes += cells_bytes(x.rows(), x.cols(), format, wish, params.k, resources.threads());
+    if (!by_cells) bytes += WorkingLists::bytes_for(x.rows(), params.k);
+    KMeansParams means;
+    means.clusters = wish.cells;
+    RowsInfo sample(x);
+    sample.dtype = DType::f32;
+    sample.cols = x.cols() + 1;
+    bytes += smallest_fit_bytes(means, sample, on_cpu);
+    const SearchShape ranks{.queries = x.rows(), .rows = wish.cells, .cols = x.cols() + 1, .query_dtype = x.dtype(),
+                            .base_dtype = DType::f32, .metric = Metric::l2};
+    bytes += smallest_host_bytes(ranks, {.k = wish.probes + 1}, RowFilter(), on_cpu);
+  }
+  if (!by_cells) {
+    bytes += descent_steps_bytes_cpu(x.rows(), x.cols(), format, descent_wish(params, length).rules,
+                                     resources.threads());
+  }
+  return bytes;
+}
+
+}  // namespace kith

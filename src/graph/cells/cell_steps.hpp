@@ -1,0 +1,33 @@
+// One wave of a graph by cells: what a backend does; the loop around it (cells.cpp) is the same for all.
+//
+// A wave compares every row with all rows of the cells of some of its probes, and offers every compared pair to both its
+// rows. What lists hold afterwards is the first of all that was ever offered, whatever the order.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/parallel_for.hpp"
+#include "graph/cells/cell_partition.hpp"
+#include "graph/pairs/pair_rows.hpp"
+#include "graph/working_lists.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class CellSteps {
+ public:
+  virtual ~CellSteps() = default;
+  // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
+  virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
+};
+
+// What is given must outlive it.
+std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists,
+                                               const Resources& resources);
+// What the steps take, with waves of so many probes at most.
+int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int64_t list_length, int64_t wave,
+                             int64_t cells, int threads);
+
+}  // namespace kith

@@ -1,0 +1,74 @@
+#include "graph/cells/cells.hpp"
+
+#include "graph/cells/cell_partition.hpp"
+#include "graph/cells/cell_steps.hpp"
+#include "graph/list_survey.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace kith {
+
+double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing) {
+  if (missing <= wanted_missing) return probe;
+  if (!(missing < first_missing)) return std::numeric_limits<double>::infinity();
+  const double power = std::log(first_missing / missing) / std::log(probe / first_probe);
+  return probe * std::pow(missing / wanted_missing, 1 / power);
+}
+
+BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
+                            WorkingLists& lists, uint32_t* order, const Resources& resources) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began = Clock::now();
+  const CellPartition cells(rows.view(), {wish.metric, wish.cells, wish.probes, wish.seed}, resources);
+  const std::unique_ptr<CellSteps> steps = make_cell_steps_cpu(rows, cells, lists, resources);
+  BuildOutcome outcome;
+  outcome.reached = !wish.recall;
+  ProgressMeter meter("compare", lists.rows() * cells.probes(), resources);
+  for (int64_t probe = 0; probe < cells.probes();) {
+    const int64_t end = wave_end(probe, cells.probes());
+    GraphRound round;
+    round.comparisons = steps->wave(probe, end, meter);
+    const ListSurvey survey = survey_lists(lists, wish.k, wish.metric, Flags::set, resources);
+    round.phi = survey.phi;
+    round.updates = survey.updates;
+    if (control != nullptr) {
+      outcome.recall = control->measure(lists);
+      round.recall = outcome.recall->recall;
+    }
+    round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    began = Clock::now();
+    outcome.rounds.push_back(round);
+    const int64_t before = std::exchange(outcome.probes, end);
+    probe = end;
+    if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) {
+      outcome.reached = true;
+      break;
+    }
+    constexpr int64_t kFewest = 6;  // probes, before anything is concluded from them
+    const size_t rounds = outcome.rounds.size();
+    if (!wish.gives_up || !wish.recall || !round.recall || before < kFewest || rounds < 2) continue;
+    const double needed = probes_needed(static_cast<double>(before), 1 - *outcome.rounds[rounds - 2].recall,
+                                        static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
+    if (needed > 1.5 * static_cast<double>(cells.probes())) break;
+  }
+  survey_lists(lists, wish.k, wish.metric, Flags::clear, resources);
+  if (order != nullptr) std::copy_n(cells.members(0), lists.rows(), order);
+  meter.finish();
+  return outcome;
+}
+
+int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
+                    int threads) {
+  int64_t widest = 1;
+  for (int64_t probe = 0; probe < wish.probes; probe = wave_end(probe, wish.probes)) {
+    widest = std::max(widest, wave_end(probe, wish.probes) - probe);
+  }
+  return CellPartition::bytes_for(rows, cols, {wish.metric, wish.cells, wish.probes, wish.seed}) +
+         cell_steps_bytes_cpu(rows, cols, format, list_length, widest, wish.cells, threads);
+}
+
+}  // namespace kith

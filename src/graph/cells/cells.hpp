@@ -1,0 +1,54 @@
+// A k-NN graph by cells (section 6.5 of "Billion-scale similarity search with GPUs", without compression): rows are cut
+// into k-means cells, a row is compared with all rows of the cells nearest to it, and every compared pair is offered to
+// both its rows. Probes come in waves, nearest first, until the recall that is wanted is reached.
+//
+// What comes out is defined without its arithmetic: the first of each row, by (key, row), among the rows of its probed
+// cells and the rows whose probed cells hold it. The error bounds of the products decide every compared pair.
+//
+// Cost: rows x (cells + probes x rows of a cell) distances.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/build_outcome.hpp"
+#include "graph/control_rows.hpp"
+#include "graph/pairs/pair_rows.hpp"
+#include "graph/working_lists.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace kith {
+
+struct CellsWish {
+  Metric metric = Metric::l2;
+  int64_t k = 15;
+  int64_t cells = 1;
+  int64_t probes = 1;             // at most
+  std::optional<double> recall = {};   // stops the waves; none: all probes are made
+  uint64_t seed = 0;
+  bool gives_up = false;  // stops where what is missing will not be found within the probes
+};
+
+// Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as a power
+// of the probes. Infinite where it does not fall.
+double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing);
+
+// The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
+constexpr int64_t wave_end(int64_t first, int64_t probes) {
+  const int64_t end = first == 0 ? 1 : first + (first < 10 ? 2 : first < 18 ? 3 : first / 6);
+  return end < probes ? end : probes;
+}
+
+// Fills empty lists. `control` estimates the recall; none: nothing is estimated. `order`, where it is given, gets the
+// rows cell by cell.
+BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
+                            WorkingLists& lists, uint32_t* order, const Resources& resources);
+
+// What it takes on the host beside the lists and the rows.
+int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,
+                    int threads);
+
+}  // namespace kith

@@ -1,0 +1,46 @@
+// Recall estimated while a graph is built: some rows, drawn by the seed, are searched exactly, and their lists compared.
+//
+// A neighbour counts as found where its distance is not above the true k-th one, so that ties count. The estimate is the
+// mean over the control rows; its standard error is that of a sample without replacement, 0 where all rows are looked at.
+//
+// Cost: an exact search of kControlRows queries, and k keys for each.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/working_lists.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kControlRows = 1000;
+inline constexpr int64_t kFirstTen = 10;
+
+struct RecallEstimate {
+  double recall = 0;        // of the k nearest
+  double error = 0;         // its standard error
+  double recall_at_10 = 0;  // of the 10 nearest, or of all k where these are fewer
+};
+
+class ControlRows {
+ public:
+  ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
+
+  const std::vector<uint32_t>& rows() const { return rows_; }
+  RecallEstimate measure(const WorkingLists& lists) const;
+
+ private:
+  int64_t all_rows_;
+  int64_t k_;    // no more than there are others
+  int64_t ten_;
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> kth_;    // the ordered key of the k-th
+  std::vector<uint32_t> tenth_;
+};
+
+}  // namespace kith

@@ -1,0 +1,51 @@
+// Which method builds a graph soonest, and the parameters that nobody gave: pure functions of the problem.
+//
+// Costs are in pairs compared by a product of one column, as exact search compares them; what lists, sorting and
+// gathering take is counted in the same unit, measured on SIFT. A row needs about as many probes as
+//
+//   17 (rows / 100,000)^0.36 sqrt(0.01 / (1 - recall))
+//
+// where cells have 500 rows: measured on SIFT and GloVe. Data of a higher intrinsic dimension needs more, which shows
+// while the work goes on.
+#pragma once
+
+#include <kith/knn_graph.hpp>
+
+#include <cstdint>
+
+namespace kith {
+
+struct GraphProblem {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t k = 0;
+  Metric metric = Metric::l2;
+  double recall = 0.99;
+};
+
+// Infinite where a method cannot do it.
+struct GraphCosts {
+  double exact = 0;
+  double cells = 0;
+  double nn_descent = 0;
+};
+GraphCosts predict_graph_costs(const GraphProblem& problem);
+// Not automatic.
+GraphMethod choose_graph_method(const GraphProblem& problem);
+
+// About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
+int64_t default_cells(int64_t rows, int64_t k);
+// At most so many for a row of the cells there are.
+int64_t default_probes(const GraphProblem& problem, int64_t cells);
+// Of nn_descent: room for more than k, so that neighbours' neighbours are many.
+int64_t default_list_length(int64_t k);
+int64_t default_samples(int64_t list_length);
+GraphStart default_start(Metric metric);
+inline constexpr int64_t kDefaultIterations = 20;
+inline constexpr double kDefaultDelta = 0.001;
+inline constexpr int64_t kInboxSlots = 32;
+// Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone;
+// few where pairs are no products.
+int64_t start_probes(const GraphProblem& problem, int64_t cells);
+
+}  // namespace kith

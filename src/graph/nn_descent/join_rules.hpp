@@ -1,0 +1,58 @@
+// The integer rules of NN-Descent, the same on every device: who is drawn, who meets whom, where an offer waits.
+//
+// Nothing here depends on who came first. A row's reverse samples are, of all that name it and fall into the same bucket,
+// the one with the smallest hash; an offer waits in the slot that its hash gives, of several the nearest by (key, row).
+// Hashes are salted by the round, so that two that collide once need not collide again.
+#pragma once
+
+#include "core/host_device.hpp"
+#include "core/random.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr uint32_t kNobody = 0xFFFFFFFFu;
+
+// Of a round of a build by that seed.
+KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other
+  value ^= value >> 33;
+  value *= 0xFF51AFD7ED558CCDull;
+  value ^= value >> 33;
+  value *= 0xC4CEB9FE1A85EC53ull;
+  return value ^ value >> 33;
+}
+KITH_HOST_DEVICE constexpr uint64_t round_salt(uint64_t seed, int64_t round) {
+  return mixed(seed + 0x9E3779B97F4A7C15ull * (static_cast<uint64_t>(round) + 1));
+}
+
+KITH_HOST_DEVICE constexpr uint32_t pair_hash(uint64_t salt, uint32_t from, uint32_t to) {
+  return static_cast<uint32_t>(mixed(salt ^ (static_cast<uint64_t>(from) << 32 | to)) >> 32);
+}
+
+// In [0, count).
+KITH_HOST_DEVICE constexpr int64_t place_of(uint32_t hash, int64_t count) {
+  return static_cast<int64_t>((static_cast<uint64_t>(hash) * static_cast<uint64_t>(count)) >> 32);
+}
+
+// The slot in the inbox of `row` where the offer of `neighbor` waits.
+KITH_HOST_DEVICE constexpr int64_t inbox_slot(uint64_t salt, uint32_t neighbor, int64_t slots) {
+  return place_of(pair_hash(salt, neighbor, kNobody), slots);
+}
+
+// The bucket of `to` in which `from` stands for a reverse sample; of several the smaller by (hash, from) stays.
+KITH_HOST_DEVICE constexpr bool replaces(uint64_t salt, uint32_t to, uint32_t from, uint32_t other) {
+  if (other == kNobody) return true;
+  const uint32_t mine = pair_hash(salt, from, to);
+  const uint32_t theirs = pair_hash(salt, other, to);
+  return mine != theirs ? mine < theirs : from < other;
+}
+
+// The draw-th of the first rows of `row` (Floyd's algorithm: each set of distinct others is as likely): a number below
+// `bound`, which counts the rows other than `row`.
+KITH_HOST_DEVICE constexpr uint32_t start_draw(const CounterRng& rng, uint32_t row, int64_t draw, uint32_t bound) {
+  return rng.below(static_cast<uint64_t>(row) << 24 | static_cast<uint64_t>(draw), bound);
+}
+KITH_HOST_DEVICE constexpr uint32_t other_row(uint32_t row, uint32_t draw) { return draw < row ? draw : draw + 1; }
+
+}  // namespace kith

@@ -1,0 +1,82 @@
+#include "graph/pairs/pair_rows.hpp"
+
+#include "core/cpu_target.hpp"
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "kernels/panels/packed_rows.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/rounded_panels.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kRowsPerTask = 1024;
+// With fewer columns the sums are no longer what takes the time.
+constexpr int64_t kFewestRoundedColumns = 16;
+constexpr int64_t kLineBytes = 64;
+
+}  // namespace
+
+PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu) {
+  const PanelFormat format = choose_panel_format(kind, dtype, dtype, cols, cpu);
+  if (holds_bytes(format)) return format;
+  const bool rounds = is_product(kind) && has_rounded_product(cpu) && cols >= kFewestRoundedColumns &&
+                      cols <= kMostRoundedColumns;
+  return rounds ? PanelFormat::rounded : PanelFormat::f32;
+}
+
+int64_t PairRows::bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu) {
+  const PanelFormat format = choose_pair_format(kind, dtype, cols, cpu);
+  if (format == PanelFormat::rounded) return rows * rounded_words(cols) * 4 + array_bytes<Rounded>(rows);
+  return format == PanelFormat::u8 || format == PanelFormat::i8 ? array_bytes<ByteSums>(rows) : 0;
+}
+
+PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources)
+    : x_(x),
+      kind_(kind),
+      format_(choose_pair_format(kind, x.dtype(), x.cols(), cpu_extensions())),
+      origin_(choose_origin(kind, x)) {
+  const bool rounds = format_ == PanelFormat::rounded;
+  const bool sums = format_ == PanelFormat::u8 || format_ == PanelFormat::i8;
+  if (!rounds && !sums) return;
+  if (rounds) {
+    bytes_ = HostArray<int8_t>(x.rows() * rounded_stride(), "rows rounded to bytes", resources);
+    rounded_ = HostArray<Rounded>(x.rows(), "rows rounded to bytes", resources);
+  } else {
+    sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
+  }
+  const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("prepare", x.rows(), quiet);
+  parallel_for(divide_up(x.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * kRowsPerTask, x.rows());
+    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
+      if (rounds) {
+        round(row, scratch.data() + slot * cols());
+      } else {
+        sums_[row] = byte_sums(format_, reinterpret_cast<const uint8_t*>(x_.row(row)), cols());
+      }
+    }
+  });
+}
+
+void PairRows::round(int64_t row, float* scratch) {
+  widen_row(x_, row, scratch);
+  const double squared = move_vector(kind_, origin_, scratch, scratch);
+  const RoundedVector rounded = round_row(scratch, cols(), 1, bytes_.data() + row * rounded_stride());
+  rounded_[row] = {rounded.scale, rounded.residual, rounded.sum, squared};
+}
+
+void PairRows::prefetch(int64_t row) const {
+  const bool rounds = format_ == PanelFormat::rounded;
+  const char* const from =
+      rounds ? reinterpret_cast<const char*>(rounded_bytes(row)) : reinterpret_cast<const char*>(x_.row(row));
+  const int64_t bytes = std::min<int64_t>(rounds ? rounded_stride() : cols() * size_of(x_.dtype()), 16 * kLineBytes);
+  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
+  if (rounds) __builtin_prefetch(&rounded_[row]);
+}
+
+}  // namespace kith

@@ -1,0 +1,68 @@
+// A collection's rows on the CPU, ready to be compared in small sets of any of them (pair_scan.hpp).
+//
+// Rows that lie anywhere are gathered again and again, so what can be done once is: where the processor multiplies bytes
+// floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are, with their
+// sums at hand; all else is read from the rows themselves.
+//
+// Memory: for floats a byte a value and 20 bytes a row, where they are rounded; for bytes 8 bytes a row.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/cpu_extensions.hpp"
+#include "core/host_array.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/panels/byte_product.hpp"
+#include "kernels/panels/panel_format.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// f32, rounded, u8, i8 or bits.
+PanelFormat choose_pair_format(KeyKind kind, DType dtype, int64_t cols, const CpuExtensions& cpu);
+
+class PairRows {
+ public:
+  // What is known of a rounded row, less the origin, or of length 1 for cosine.
+  struct Rounded {
+    float scale;
+    float residual;
+    int32_t sum;
+    double squared_norm;
+  };
+
+  // `x` must outlive it.
+  PairRows(const MatrixView& x, KeyKind kind, const Resources& resources);
+  static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
+
+  const MatrixView& view() const { return x_; }
+  KeyKind kind() const { return kind_; }
+  PanelFormat format() const { return format_; }
+  const std::vector<float>& origin() const { return origin_; }
+  int64_t cols() const { return x_.cols(); }
+
+  // Where rows are rounded: the bytes, rounded_words(cols) * 4 of them, and the rest.
+  const int8_t* rounded_bytes(int64_t row) const { return bytes_.data() + row * rounded_stride(); }
+  const Rounded& rounded(int64_t row) const { return rounded_[row]; }
+  // Where rows are bytes.
+  const ByteSums& sums(int64_t row) const { return sums_[row]; }
+  // Brings a row's values near, ahead of their use.
+  void prefetch(int64_t row) const;
+
+ private:
+  int64_t rounded_stride() const { return rounded_words(cols()) * 4; }
+  void round(int64_t row, float* scratch);
+
+  const MatrixView x_;
+  KeyKind kind_;
+  PanelFormat format_;
+  std::vector<float> origin_;
+  HostArray<int8_t> bytes_;
+  HostArray<Rounded> rounded_;
+  HostArray<ByteSums> sums_;
+};
+
+}  // namespace kith

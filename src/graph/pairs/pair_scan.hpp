@@ -1,0 +1,61 @@
+// Two small sets of rows compared with each other, all pairs, on one thread of a CPU: what may matter to either side is
+// handed out with bounds for its key.
+//
+// Panels are multiplied as in exact search (kernels/panels), which knows a limit for each query. A row of the other side
+// has one too: before each panel the queries' limits are raised to the largest that its rows have, and what passes is
+// looked at row by row. So rows of similar limits should lie together.
+//
+// Cost: 2 operations for each pair and column, at the rate of bytes where the format is one; packing of both sets.
+#pragma once
+
+#include "graph/pairs/pair_rows.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+namespace kith {
+
+// A pair may matter to its query, to its row, or to both. The bounds are equal where they are the key itself.
+struct PairHit {
+  int64_t query = 0;
+  int64_t row = 0;
+  float lower = 0;
+  float upper = 0;
+  bool for_query = false;
+  bool for_row = false;
+};
+
+class PairHits {
+ public:
+  virtual ~PairHits() = default;
+  // May lower limits.
+  virtual void on_pair(const PairHit& hit) = 0;
+};
+
+// In place of a limit: nothing matters.
+inline constexpr float kNoKey = std::numeric_limits<float>::quiet_NaN();
+
+class PairScan {
+ public:
+  virtual ~PairScan() = default;
+  // Rows of the collection, as queries and as rows: they are called by their places below. Limits are kNoKey then.
+  virtual void set_queries(const uint32_t* rows, int64_t count) = 0;
+  virtual void set_rows(const uint32_t* rows, int64_t count) = 0;
+  // The largest key that matters; infinite: every one does.
+  virtual void limit_query(int64_t query, float key) = 0;
+  virtual void limit_row(int64_t row, float key) = 0;
+  // Whether bounds are keys.
+  virtual bool exact() const = 0;
+  virtual void run(PairHits& hits) = 0;
+};
+
+// With room for so many of each. The collection must outlive it.
+std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                         const Resources& resources);
+std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                              const Resources& resources);
+// What one takes.
+int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
+
+}  // namespace kith

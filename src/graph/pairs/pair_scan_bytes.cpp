@@ -1,0 +1,144 @@
+// Sets of bytes: their sums, and so their keys, are exact.
+#include "core/divide.hpp"
+#include "graph/pairs/pair_scan.hpp"
+#include "kernels/panels/byte_key.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/panel_shape.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kNoSum = INT64_MIN / 4;
+
+class BytePairScan final : public PairScan, private BytePanelHits {
+ public:
+  BytePairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
+      : all_(rows),
+        shape_(panel_shape(rows.format())),
+        bytes_(packed_bytes(rows.format(), rows.cols())),
+        row_flip_(shape_.signed_bytes && rows.format() == PanelFormat::u8 ? 0x80 : 0),
+        query_flip_(shape_.signed_bytes && rows.format() == PanelFormat::i8 ? 0x80 : 0),
+        scratch_(bytes_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
+        row_panels_(round_up(most_rows, shape_.rows_per_panel) * bytes_, "a set of rows", resources),
+        terms_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
+        row_sums_(round_up(most_rows, shape_.rows_per_panel), "a set of rows", resources),
+        query_panels_(round_up(most_queries, shape_.queries_per_panel) * bytes_, "a set of rows", resources),
+        offsets_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        query_sums_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources),
+        limits_(round_up(most_queries, shape_.queries_per_panel), "a set of rows", resources) {}
+
+  void set_rows(const uint32_t* rows, int64_t count) override {
+    row_count_ = count;
+    const int64_t width = shape_.rows_per_panel;
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      for (int64_t i = 0; i < here; ++i) {
+        copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
+        terms_[first + i] = is_bits() ? 0 : byte_row_term(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+      }
+      std::fill(terms_.data() + first + here, terms_.data() + first + width, kLargestLimit / 2);
+      pack_panel(all_.format(), all_.cols(), scratch_.data(), here, width, row_panels_.data() + first * bytes_);
+    }
+    std::fill_n(row_sums_.data(), round_up(count, width), kNoSum);
+  }
+
+  void set_queries(const uint32_t* rows, int64_t count) override {
+    query_count_ = count;
+    const int64_t width = shape_.queries_per_panel;
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      std::byte* const to = query_panels_.data() + first * bytes_;
+      std::byte* const from = shape_.query_rows ? to : scratch_.data();
+      for (int64_t i = 0; i < here; ++i) {
+        copy(rows[first + i], query_flip_, from + i * bytes_);
+        offsets_[first + i] =
+            is_bits() ? 0 : byte_query_offset(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
+      }
+      std::fill(offsets_.data() + first + here, offsets_.data() + first + width, 0);
+      if (shape_.query_rows) {
+        std::memset(to + here * bytes_, 0, static_cast<size_t>((width - here) * bytes_));
+      } else {
+        pack_panel(all_.format(), all_.cols(), from, here, width, to);
+      }
+    }
+    std::fill_n(query_sums_.data(), round_up(count, width), kNoSum);
+  }
+
+  void limit_query(int64_t query, float key) override { query_sums_[query] = sum_for(key); }
+  void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
+  bool exact() const override { return true; }
+
+  void run(PairHits& hits) override {
+    hits_ = &hits;
+    const BytePanelBase base{row_panels_.data(), terms_.data(), all_.format(), all_.cols(),
+                             has_differences(all_.kind()) ? 2 : 1};
+    const BytePanelQueries queries{query_panels_.data(), query_count_, limits_.data()};
+    const int64_t width = shape_.rows_per_panel;
+    const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
+    for (int64_t panel = 0; panel * width < row_count_; ++panel) {
+      const int64_t most = *std::max_element(row_sums_.data() + panel * width, row_sums_.data() + (panel + 1) * width);
+      for (int64_t q = 0; q < padded; ++q) {
+        const int64_t limit = std::max(query_sums_[q], most) - offsets_[q];
+        limits_[q] = static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
+      }
+      for (int64_t q = query_count_; q < padded; ++q) limits_[q] = kSmallestLimit;
+      scan_byte_panels(queries, base, panel, 1, *this);
+    }
+  }
+
+ private:
+  bool is_bits() const { return all_.format() == PanelFormat::bits; }
+  int64_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
+
+  void copy(uint32_t row, uint8_t flip, std::byte* to) const {
+    const auto* const from = reinterpret_cast<const uint8_t*>(all_.view().row(row));
+    auto* const out = reinterpret_cast<uint8_t*>(to);
+    for (int64_t c = 0; c < all_.cols(); ++c) out[c] = from[c] ^ flip;
+    std::fill(out + all_.cols(), out + bytes_, uint8_t{0});
+  }
+
+  void on_hit(int64_t query, int64_t panel, uint64_t passed, const int32_t* values) override {
+    const int64_t first = panel * shape_.rows_per_panel;
+    if (const int64_t count = row_count_ - first; count < 64) passed &= (uint64_t{1} << count) - 1;
+    for (; passed != 0; passed &= passed - 1) {
+      const int i = std::countr_zero(passed);
+      const int64_t sum = int64_t{values[i]} + offsets_[query];
+      const bool for_query = sum <= query_sums_[query];
+      const bool for_row = sum <= row_sums_[first + i];
+      if (!for_query && !for_row) continue;
+      const float key = key_of_sum(all_.kind(), static_cast<int32_t>(sum));
+      hits_->on_pair({query, first + i, key, key, for_query, for_row});
+    }
+  }
+
+  const PairRows& all_;
+  const PanelShape shape_;
+  const int64_t bytes_;  // of a packed vector
+  const uint8_t row_flip_;
+  const uint8_t query_flip_;
+  HostArray<std::byte> scratch_;
+  HostArray<std::byte> row_panels_;
+  HostArray<int32_t> terms_;
+  HostArray<int64_t> row_sums_;  // the largest that matter
+  HostArray<std::byte> query_panels_;
+  HostArray<int32_t> offsets_;
+  HostArray<int64_t> query_sums_;
+  HostArray<int32_t> limits_;
+  int64_t row_count_ = 0;
+  int64_t query_count_ = 0;
+  PairHits* hits_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                              const Resources& resources) {
+  return std::make_unique<BytePairScan>(rows, most_queries, most_rows, resources);
+}
+
+}  // namespace kith

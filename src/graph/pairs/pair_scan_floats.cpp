@@ -1,0 +1,286 @@
+// Sets of floats: rounded to bytes where that is faster, and within bounds either way.
+#include "core/divide.hpp"
+#include "graph/pairs/pair_scan.hpp"
+#include "kernels/panels/packed_rows.hpp"
+#include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/panel_shape.hpp"
+#include "kernels/panels/screen.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace kith {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+
+PanelStep step_of(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::l1: return PanelStep::l1;
+    case KeyKind::linf: return PanelStep::linf;
+    case KeyKind::chi_square: return PanelStep::chi_square;
+    default: return PanelStep::product;
+  }
+}
+
+// As RoundedQueryTerms, for values in f32.
+RoundedQueryTerms float_query_terms(KeyKind kind, double squared, int64_t cols) {
+  ErrorBound bound;
+  if (is_product(kind)) {
+    const double norm = std::sqrt(squared);
+    bound = has_differences(kind) ? squared_l2_product_bound(norm, cols) : inner_product_bound(norm, cols);
+  } else {  // relative to the value, but for what underflows
+    bound.constant = static_cast<float>(underflow_error(cols));
+  }
+  if (!(squared < kLargestSquaredNorm)) bound.constant = kInfinity;
+  return {0, bound.constant, bound.linear, bound.quadratic, 0};
+}
+
+class FloatPairScan final : public PairScan, private PanelHits {
+ public:
+  FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
+      : all_(rows),
+        rounds_(rows.format() == PanelFormat::rounded),
+        shape_(panel_shape(rows.format())),
+        words_(rounds_ ? rounded_words(rows.cols()) : rows.cols()),
+        query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
+        query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
+        relative_(is_product(rows.kind()) ? 0.0f : direct_error(rows.cols())),
+        padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
+        padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
+        scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
+        row_panels_(padded_rows_ * words_, "a set of rows", resources),
+        row_arrays_(padded_rows_ * 6, "a set of rows", resources),
+        query_panels_(padded_queries_ * words_, "a set of rows", resources),
+        query_arrays_(padded_queries_ * 8, "a set of rows", resources) {
+    float* at = row_arrays_.data();
+    for (float** array : {&terms_, &scales_, &row_most_, &norms_, &residuals_}) {
+      *array = at;
+      at += padded_rows_;
+    }
+    sums_ = reinterpret_cast<int32_t*>(at);
+    at = query_arrays_.data();
+    for (float** array : {&factors_, &constant_, &linear_, &quadratic_, &tilt_, &offsets_, &query_most_, &limits_}) {
+      *array = at;
+      at += padded_queries_;
+    }
+  }
+
+  void set_rows(const uint32_t* rows, int64_t count) override {
+    row_count_ = count;
+    const int64_t width = shape_.rows_per_panel;
+    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      float norm = 0;
+      float residual = 0;
+      for (int64_t i = 0; i < here; ++i) {
+        const double squared = take(rows[first + i], 0, 1.0f, scratch_.data() + i * words_);
+        terms_[first + i] = has_differences(all_.kind()) ? static_cast<float>(squared) : 0.0f;
+        norm = std::max(norm, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
+        if (!rounds_) continue;
+        const PairRows::Rounded& rounded = all_.rounded(rows[first + i]);
+        scales_[first + i] = rounded.scale;
+        sums_[first + i] = rounded.sum;
+        residual = std::isfinite(rounded.residual) ? std::max(residual, rounded.residual) : kInfinity;
+      }
+      std::fill(terms_ + first + here, terms_ + first + width, kInfinity);
+      std::fill(scales_ + first + here, scales_ + first + width, 0.0f);
+      std::fill(sums_ + first + here, sums_ + first + width, 0);
+      norms_[first / width] = norm;
+      residuals_[first / width] = residual;
+      pack_units(scratch_.data(), words_, here, words_, width, row_panels_.data() + first * words_);
+    }
+    std::fill_n(row_most_, round_up(count, width), kLowest);
+  }
+
+  void set_queries(const uint32_t* rows, int64_t count) override {
+    query_count_ = count;
+    const int64_t width = shape_.queries_per_panel;
+    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    for (int64_t first = 0; first < count; first += width) {
+      const int64_t here = std::min(width, count - first);
+      for (int64_t i = 0; i < width; ++i) {
+        RoundedQueryTerms terms;
+        offsets_[first + i] = 0;
+        if (i < here) {
+          const double squared = take(rows[first + i], query_flip_, query_scale_, scratch_.data() + i * words_);
+          terms = query_terms(rows[first + i], squared);
+          offsets_[first + i] = has_differences(all_.kind())        ? static_cast<float>(squared)
+                                : all_.kind() == KeyKind::cosine ? 1.0f
+                                                                 : 0.0f;
+        }
+        factors_[first + i] = terms.factor;
+        constant_[first + i] = terms.constant;
+        linear_[first + i] = terms.linear;
+        quadratic_[first + i] = terms.quadratic;
+        tilt_[first + i] = terms.tilt;
+      }
+      pack_units(scratch_.data(), words_, here, words_, width, query_panels_.data() + first * words_);
+    }
+    std::fill_n(query_most_, round_up(count, width), kLowest);
+  }
+
+  void limit_query(int64_t query, float key) override { query_most_[query] = most_for(key); }
+  void limit_row(int64_t row, float key) override { row_most_[row] = most_for(key); }
+  bool exact() const override { return false; }
+
+  void run(PairHits& hits) override {
+    hits_ = &hits;
+    const int64_t width = shape_.rows_per_panel;
+    const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
+    for (int64_t panel = 0; panel * width < row_count_; ++panel) {
+      const float most = *std::max_element(row_most_ + panel * width, row_most_ + (panel + 1) * width);
+      for (int64_t q = 0; q < padded; ++q) limits_[q] = std::max(query_most_[q], most) - offsets_[q];
+      std::fill(limits_ + query_count_, limits_ + padded, -kInfinity);
+      scan(panel);
+    }
+  }
+
+ private:
+  // A value is a key, or its square for l2, less the query's offset.
+  float most_for(float key) const {
+    if (std::isnan(key)) return kLowest;
+    if (all_.kind() == KeyKind::l2) return square_above(key);
+    const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
+    return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
+  }
+
+  // One vector as it is packed; returns its squared norm.
+  double take(uint32_t row, uint32_t flip, float scale, uint32_t* to) {
+    if (rounds_) {
+      std::memcpy(to, all_.rounded_bytes(row), static_cast<size_t>(words_) * 4);
+      if (flip != 0) {
+        for (int64_t w = 0; w < words_; ++w) to[w] ^= flip;
+      }
+      return all_.rounded(row).squared_norm;
+    }
+    auto* const values = reinterpret_cast<float*>(to);
+    widen_row(all_.view(), row, values);
+    const double squared = move_vector(all_.kind(), all_.origin(), values, values);
+    if (scale != 1.0f) {
+      for (int64_t c = 0; c < words_; ++c) values[c] *= scale;
+    }
+    return squared;
+  }
+
+  RoundedQueryTerms query_terms(uint32_t row, double squared) const {
+    if (!rounds_) return float_query_terms(all_.kind(), squared, all_.cols());
+    const PairRows::Rounded& rounded = all_.rounded(row);
+    return rounded_query_terms({rounded.scale, rounded.residual, rounded.sum}, squared, all_.cols(),
+                               has_differences(all_.kind()));
+  }
+
+  RoundedQueries rounded_queries() const {
+    return {reinterpret_cast<const int8_t*>(query_panels_.data()),
+            query_count_,
+            limits_,
+            factors_,
+            constant_,
+            linear_,
+            quadratic_,
+            tilt_};
+  }
+
+  void scan(int64_t panel) {
+    if (rounds_) {
+      const RoundedBase base{reinterpret_cast<const int8_t*>(row_panels_.data()), terms_, scales_, sums_, norms_,
+                             residuals_, all_.cols()};
+      return scan_rounded_panels(rounded_queries(), base, panel, 1, *this);
+    }
+    const PanelBase base{row_panels_.data(), terms_, norms_, PanelFormat::f32, all_.cols(), step_of(all_.kind())};
+    const PanelQueries queries{query_panels_.data(), query_count_, limits_, constant_, linear_, quadratic_, nullptr,
+                               nullptr};
+    scan_panels(queries, base, panel, 1, *this);
+  }
+
+  void on_hit(int64_t query, int64_t panel, const float* values) override {
+    const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+    const float offset = offsets_[query];
+    const int64_t first = panel * shape_.rows_per_panel;
+    const int64_t count = std::min(shape_.rows_per_panel, row_count_ - first);
+    // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
+    static_assert(std::endian::native == std::endian::little);
+    alignas(8) uint8_t sides[kMostRowsPerPanel] = {};
+    const float most = query_most_[query];
+    const float* const row_most = row_most_ + first;
+    for (int64_t i = 0; i < count; ++i) {
+      const float least = values[i] - bound + offset;  // a NaN bounds nothing, and passes
+      sides[i] = static_cast<uint8_t>((least > most ? 0 : 1) | (least > row_most[i] ? 0 : 2));
+    }
+    for (int64_t eight = 0; eight < count; eight += 8) {
+      uint64_t word;
+      std::memcpy(&word, sides + eight, sizeof word);
+      while (word != 0) {
+        const int64_t i = eight + std::countr_zero(word) / 8;
+        word &= ~(uint64_t{0xFF} << (i - eight) * 8);
+        const bool for_query = (sides[i] & 1) != 0 && most != kLowest;
+        const bool for_row = (sides[i] & 2) != 0 && row_most[i] != kLowest;
+        if (for_query || for_row) hand_out(query, first + i, values[i] + offset, bound, for_query, for_row);
+      }
+    }
+  }
+
+  void hand_out(int64_t query, int64_t row, float key, float bound, bool for_query, bool for_row) {
+    const float error = bound + relative_ * key;
+    const bool root = all_.kind() == KeyKind::l2;
+    const float lower = root ? root_below(key - error) : key - error;
+    const float upper = root ? root_above(key + error) : key + error;
+    const bool known = std::isfinite(lower) && std::isfinite(upper);
+    hits_->on_pair({query, row, known ? lower : -kInfinity, known ? upper : kInfinity, for_query, for_row});
+  }
+
+  const PairRows& all_;
+  const bool rounds_;
+  const PanelShape shape_;
+  const int64_t words_;  // of a packed vector, 4 bytes each
+  const uint32_t query_flip_;
+  const float query_scale_;
+  const float relative_;  // error of a value that is a sum of differences, beside the bound
+  const int64_t padded_rows_;
+  const int64_t padded_queries_;
+  HostArray<uint32_t> scratch_;
+  HostArray<uint32_t> row_panels_;
+  HostArray<float> row_arrays_;
+  HostArray<uint32_t> query_panels_;
+  HostArray<float> query_arrays_;
+  // In row_arrays_ and query_arrays_: as RoundedBase and RoundedQueries have them, the limits, and what is added.
+  float* terms_ = nullptr;
+  float* scales_ = nullptr;
+  float* row_most_ = nullptr;
+  float* norms_ = nullptr;      // of panels
+  float* residuals_ = nullptr;  // of panels
+  int32_t* sums_ = nullptr;
+  float* factors_ = nullptr;
+  float* constant_ = nullptr;
+  float* linear_ = nullptr;
+  float* quadratic_ = nullptr;
+  float* tilt_ = nullptr;
+  float* offsets_ = nullptr;
+  float* query_most_ = nullptr;
+  float* limits_ = nullptr;
+  int64_t row_count_ = 0;
+  int64_t query_count_ = 0;
+  PairHits* hits_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                         const Resources& resources) {
+  if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
+  return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources);
+}
+
+int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows) {
+  const int64_t vector = std::max(packed_bytes(format, cols), rounded_words(cols) * 4);
+  const int64_t queries = most_queries + kMostQueriesPerPanel;
+  const int64_t rows = most_rows + kMostRowsPerPanel;
+  return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
+}
+
+}  // namespace kith

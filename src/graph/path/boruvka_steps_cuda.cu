@@ -1,0 +1,317 @@
+#include "graph/path/boruvka_steps_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/error.hpp"
+
+#include <cub/device/device_scan.cuh>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr uint32_t kNone = 0xFFFFFFFFu;
+constexpr uint64_t kNoPair = ~uint64_t{0};
+
+__device__ inline int64_t thread_number() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
+
+// A read past the first-level cache, where others' atomics do not arrive.
+__device__ inline void lower(uint32_t* place, uint32_t value) {
+  if (value < __ldcg(place)) atomicMin(place, value);
+}
+__device__ inline void lower(uint64_t* place, uint64_t value) {
+  auto* const wide = reinterpret_cast<unsigned long long*>(place);
+  if (value < __ldcg(wide)) atomicMin(wide, static_cast<unsigned long long>(value));
+}
+
+__device__ inline uint64_t pair_of(uint32_t a, uint32_t b) {
+  return static_cast<uint64_t>(min(a, b)) << 32 | max(a, b);
+}
+
+// Reads along rows and writes along columns, through a tile of shared memory.
+constexpr int kTileRows = 64;
+constexpr int kTileCols = 32;
+
+__global__ void __launch_bounds__(kThreads)
+    take_edges_kernel(const int64_t* ids, const float* distances, DeviceEdges edges, uint32_t* flag) {
+  __shared__ uint32_t to[kTileCols][kTileRows + 1];
+  __shared__ uint32_t key[kTileCols][kTileRows + 1];
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kTileRows;
+  const int rows = static_cast<int>(min(static_cast<int64_t>(kTileRows), edges.rows - first));
+  for (int64_t col = 0; col < edges.k; col += kTileCols) {
+    const int cols = static_cast<int>(min(static_cast<int64_t>(kTileCols), edges.k - col));
+    for (int i = static_cast<int>(threadIdx.x); i < rows * cols; i += kThreads) {
+      const int r = i / cols;
+      const int c = i % cols;
+      const int64_t e = (first + r) * edges.k + col + c;
+      const int64_t id = ids[e];
+      const uint32_t ordered = ordered_key(distances[e]);
+      const bool row = id >= 0 && id < edges.rows;
+      if (id != -1 && (!row || ordered == kNanKey)) *flag = 1;
+      to[c][r] = row ? static_cast<uint32_t>(id) : kNone;
+      key[c][r] = ordered;
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < kTileRows * cols; i += kThreads) {
+      const int r = i % kTileRows;
+      const int c = i / kTileRows;
+      if (r >= rows) continue;
+      edges.to[(col + c) * edges.rows + first + r] = to[c][r];
+      edges.key[(col + c) * edges.rows + first + r] = key[c][r];
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) begin_kernel(DeviceEdges edges, uint32_t* part) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  part[row] = static_cast<uint32_t>(row);
+  int64_t count = 0;  // nobody stands at the end
+  while (count < edges.k && edges.to[count * edges.rows + row] != kNone) ++count;
+  edges.count[row] = static_cast<uint32_t>(count);
+}
+
+__global__ void __launch_bounds__(kThreads) no_edges_kernel(uint32_t* key, uint64_t* pair, int64_t parts) {
+  const int64_t part = thread_number();
+  if (part >= parts) return;
+  key[part] = kNone;
+  pair[part] = kNoPair;
+}
+
+// Drops each row's edges that do not leave its part, and offers the least of the others to that part. This comes first, as
+// it is what most offers to the other ends lose against.
+__global__ void __launch_bounds__(kThreads) own_keys_kernel(DeviceEdges edges, BoruvkaArrays arrays, uint32_t* best) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  if (count == 0) return;
+  const uint32_t mine = arrays.part[row];
+  uint32_t least = kNone;
+  uint32_t left = 0;
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
+    const uint32_t to = edges.to[e];
+    const uint32_t other = arrays.part[to];
+    if (other == mine) continue;
+    const uint32_t key = edges.key[e];
+    const int64_t place = left * edges.rows + row;
+    if (left < j) {
+      edges.to[place] = to;
+      edges.key[place] = key;
+    }
+    edges.other[place] = other;
+    least = min(least, key);
+    ++left;
+  }
+  if (left < count) edges.count[row] = left;
+  if (left > 0) lower(best + mine, least);
+}
+
+__global__ void __launch_bounds__(kThreads) others_keys_kernel(DeviceEdges edges, uint32_t* best) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
+    lower(best + edges.other[e], edges.key[e]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    pairs_kernel(DeviceEdges edges, BoruvkaArrays arrays, const uint32_t* best) {
+  const int64_t row = thread_number();
+  if (row >= edges.rows) return;
+  const uint32_t count = edges.count[row];
+  if (count == 0) return;
+  const uint32_t mine = arrays.part[row];
+  const uint32_t least = best[mine];
+  for (uint32_t j = 0; j < count; ++j) {
+    const int64_t e = j * edges.rows + row;
+    const uint32_t key = edges.key[e];
+    const uint32_t other = edges.other[e];
+    const bool of_other = key == best[other];
+    if (key != least && !of_other) continue;
+    const uint64_t pair = pair_of(static_cast<uint32_t>(row), edges.to[e]);
+    if (key == least) lower(arrays.pair + mine, pair);
+    if (of_other) lower(arrays.pair + other, pair);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) ends_kernel(BoruvkaArrays arrays, const uint32_t* key, int64_t parts) {
+  const int64_t part = thread_number();
+  if (part >= parts) return;
+  const uint64_t pair = arrays.pair[part];
+  const auto smaller = static_cast<uint32_t>(pair >> 32);
+  const auto larger = static_cast<uint32_t>(pair);
+  const bool none = key[part] == kNone;
+  const bool in_order = none || arrays.part[smaller] == part;
+  const uint32_t far = in_order ? larger : smaller;
+  arrays.near[part] = in_order ? smaller : larger;
+  arrays.far[part] = far;
+  arrays.next[part] = none ? static_cast<uint32_t>(part) : arrays.part[far];
+}
+
+// Two parts that took the same edge would go round in a circle: the smaller one stays, and no other circle can be.
+__global__ void __launch_bounds__(kThreads) break_circles_kernel(BoruvkaArrays arrays, int64_t parts) {
+  const int64_t part = thread_number();
+  if (part >= parts) return;
+  const uint32_t next = arrays.next[part];
+  const bool done = next == part;
+  const bool stays = done || (arrays.next[next] == part && part < next);
+  arrays.above[0][part] = stays ? static_cast<uint32_t>(part) : next;
+  arrays.depth[0][part] = stays ? 0 : 1;
+  arrays.stays[part] = stays && !done ? 1 : 0;
+}
+
+__global__ void __launch_bounds__(kThreads) shorten_kernel(BoruvkaArrays arrays, int from, int64_t parts) {
+  const int64_t part = thread_number();
+  if (part >= parts) return;
+  const uint32_t above = arrays.above[from][part];
+  const uint32_t further = arrays.above[from][above];
+  arrays.above[1 - from][part] = further;
+  arrays.depth[1 - from][part] = arrays.depth[from][part] + arrays.depth[from][above];
+  if (further != above) *arrays.flag = 1;
+}
+
+__global__ void __launch_bounds__(kThreads) parents_kernel(BoruvkaArrays arrays, int from, uint32_t* parent,
+                                                           int64_t parts) {
+  const int64_t part = thread_number();
+  if (part >= parts) return;
+  parent[part] = arrays.next[part] == part ? kNone : arrays.number[arrays.above[from][part]];
+  if (part == parts - 1) *arrays.flag = arrays.number[part] + arrays.stays[part];
+}
+
+__global__ void __launch_bounds__(kThreads) relabel_kernel(uint32_t* part, const uint32_t* parent, int64_t rows) {
+  const int64_t row = thread_number();
+  if (row >= rows || part[row] == kNone) return;
+  part[row] = parent[part[row]];
+}
+
+__global__ void __launch_bounds__(kThreads) widths_kernel(const DeviceLevelRef* levels, int64_t level_count,
+                                                          const int64_t* pairs, int64_t count, float* widths) {
+  const int64_t i = thread_number();
+  if (i >= count) return;
+  auto a = static_cast<uint32_t>(pairs[2 * i]);
+  auto b = static_cast<uint32_t>(pairs[2 * i + 1]);
+  constexpr uint32_t kInfinite = 0xFF800000u;  // ordered_key(+inf)
+  uint32_t largest = a == b ? ordered_key(0.0f) : 0;
+  for (int64_t level = 0; level < level_count && a != b; ++level) {
+    largest = max(largest, max(levels[level].key[a], levels[level].key[b]));
+    if (largest == kNone) break;  // one of them is done
+    a = levels[level].parent[a];
+    b = levels[level].parent[b];
+  }
+  widths[i] = key_of_ordered(a == b ? largest : kInfinite);
+}
+
+size_t scan_memory(int64_t rows) {
+  size_t bytes = 0;
+  KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, static_cast<const uint32_t*>(nullptr),
+                                                static_cast<uint32_t*>(nullptr), static_cast<int>(rows)));
+  return bytes;
+}
+
+}  // namespace
+
+BoruvkaLayout::BoruvkaLayout(int64_t row_count, int64_t neighbors)
+    : rows(row_count), k(neighbors), scan_bytes(scan_memory(row_count)) {
+  to = take(rows * k, 4);
+  key = take(rows * k, 4);
+  other = take(rows * k, 4);
+  count = take(rows, 4);
+  part = take(rows, 4);
+  pair = take(rows, 8);
+  near = take(rows, 4);
+  far = take(rows, 4);
+  next = take(rows, 4);
+  for (int i = 0; i < 2; ++i) above[i] = take(rows, 4);
+  for (int i = 0; i < 2; ++i) depth[i] = take(rows, 4);
+  stays = take(rows, 4);
+  number = take(rows, 4);
+  scan = take(static_cast<int64_t>(scan_bytes), 1);
+  flag = take(1, 4);
+}
+
+DeviceEdges BoruvkaLayout::edges(std::byte* memory) const {
+  const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
+  return {words(to), words(key), words(other), words(count), rows, k};
+}
+
+BoruvkaArrays BoruvkaLayout::arrays(std::byte* memory) const {
+  const auto words = [&](int64_t place) { return reinterpret_cast<uint32_t*>(memory + place); };
+  BoruvkaArrays arrays;
+  arrays.part = words(part);
+  arrays.pair = reinterpret_cast<uint64_t*>(memory + pair);
+  arrays.near = words(near);
+  arrays.far = words(far);
+  arrays.next = words(next);
+  for (int i = 0; i < 2; ++i) arrays.above[i] = words(above[i]);
+  for (int i = 0; i < 2; ++i) arrays.depth[i] = words(depth[i]);
+  arrays.stays = words(stays);
+  arrays.number = words(number);
+  arrays.scan = memory + scan;
+  arrays.scan_bytes = scan_bytes;
+  arrays.flag = words(flag);
+  return arrays;
+}
+
+void launch_take_edges(const int64_t* ids, const float* distances, const DeviceEdges& edges, uint32_t* flag,
+                       cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(divide_up(edges.rows, kTileRows));
+  take_edges_kernel<<<blocks, kThreads, 0, stream>>>(ids, distances, edges, flag);
+  KITH_CUDA_CHECK_LAUNCH("take_edges_kernel");
+}
+
+void launch_begin(const DeviceEdges& edges, const BoruvkaArrays& arrays, cudaStream_t stream) {
+  begin_kernel<<<blocks_for(edges.rows), kThreads, 0, stream>>>(edges, arrays.part);
+  KITH_CUDA_CHECK_LAUNCH("begin_kernel");
+}
+
+void launch_find_least_edges(const DeviceEdges& edges, const BoruvkaArrays& arrays, uint32_t* key, int64_t parts,
+                             cudaStream_t stream) {
+  const unsigned by_rows = blocks_for(edges.rows);
+  no_edges_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(key, arrays.pair, parts);
+  KITH_CUDA_CHECK_LAUNCH("no_edges_kernel");
+  own_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
+  KITH_CUDA_CHECK_LAUNCH("own_keys_kernel");
+  others_keys_kernel<<<by_rows, kThreads, 0, stream>>>(edges, key);
+  KITH_CUDA_CHECK_LAUNCH("others_keys_kernel");
+  pairs_kernel<<<by_rows, kThreads, 0, stream>>>(edges, arrays, key);
+  KITH_CUDA_CHECK_LAUNCH("pairs_kernel");
+  ends_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, key, parts);
+  KITH_CUDA_CHECK_LAUNCH("ends_kernel");
+}
+
+void launch_break_circles(const BoruvkaArrays& arrays, int64_t parts, cudaStream_t stream) {
+  break_circles_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, parts);
+  KITH_CUDA_CHECK_LAUNCH("break_circles_kernel");
+}
+
+void launch_shorten_ways(const BoruvkaArrays& arrays, int from, int64_t parts, cudaStream_t stream) {
+  KITH_CUDA_CHECK(cudaMemsetAsync(arrays.flag, 0, sizeof(uint32_t), stream));
+  shorten_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, from, parts);
+  KITH_CUDA_CHECK_LAUNCH("shorten_kernel");
+}
+
+void launch_number_parts(const BoruvkaArrays& arrays, int from, uint32_t* parent, int64_t parts, int64_t rows,
+                         cudaStream_t stream) {
+  size_t bytes = arrays.scan_bytes;
+  KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(arrays.scan, bytes, arrays.stays, arrays.number,
+                                                static_cast<int>(parts), stream));
+  parents_kernel<<<blocks_for(parts), kThreads, 0, stream>>>(arrays, from, parent, parts);
+  KITH_CUDA_CHECK_LAUNCH("parents_kernel");
+  relabel_kernel<<<blocks_for(rows), kThreads, 0, stream>>>(arrays.part, parent, rows);
+  KITH_CUDA_CHECK_LAUNCH("relabel_kernel");
+}
+
+void launch_widths(const DeviceLevelRef* levels, int64_t level_count, const int64_t* pairs, int64_t count, float* widths,
+                   cudaStream_t stream) {
+  if (count == 0) return;
+  widths_kernel<<<blocks_for(count), kThreads, 0, stream>>>(levels, level_count, pairs, count, widths);
+  KITH_CUDA_CHECK_LAUNCH("widths_kernel");
+}
+
+}  // namespace kith

@@ -1,0 +1,72 @@
+// Two indexes become one, and one becomes two that share what they hold.
+#include <kith/index.hpp>
+
+#include "core/dispatch.hpp"
+#include "index/index_access.hpp"
+#include "index/index_checks.hpp"
+#include "index/index_impl.hpp"
+
+#include <fmt/format.h>
+
+namespace kith {
+namespace {
+
+// The rows of a state, as those of an add are looked at.
+RowsInfo info_of(const IndexContent& content) {
+  RowsInfo info(content.rows, content.cols, content.dtype);
+  info.space = content.space;
+  return info;
+}
+
+}  // namespace
+
+void Index::merge(const Index& other, const MergeParams& params, const Resources& given) {
+  const Resources resources = impl_->on_device(given);
+  if (other.impl_->params.metric != impl_->params.metric) {
+    throw_not_alike(fmt::format("one is searched by {}, the other by {}", name_of(impl_->params.metric),
+                                name_of(other.impl_->params.metric)));
+  }
+  const IndexPublisher::Writer writer(impl_->versions);
+  const std::shared_ptr<const IndexVersion> more = other.impl_->versions.current();
+  other.impl_->refuse_untrained(more.get(), "it is merged");
+  const IndexState* const state = state_of(more.get());
+  impl_->versions.publish(
+      writer,
+      [&](const IndexVersion* current) {
+        impl_->refuse_untrained(current, "another is merged with it");
+        IndexVersion after = current == nullptr ? IndexVersion() : *current;
+        if (state == nullptr) return after;
+        if (after.state == nullptr && state->content().rows == 0) return after;
+        check_added(after.state.get(), info_of(state->content()), impl_->params.metric, Device::automatic());
+        after.state = impl_->kind->merged(after.state.get(), *state, resources);
+        after.ids = after.ids.joined(more->ids, params.shift_ids, resources);
+        return after;
+      },
+      resources);
+}
+
+Index Index::to(Device device, const Resources& resources) const {
+  if (device.kind == DeviceKind::cuda && !built_with_cuda()) throw_no_cuda();
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  auto impl = std::make_shared<Impl>(impl_->kind, impl_->factory, impl_->params, device);
+  if (version == nullptr) return Index(std::move(impl));
+  IndexVersion shared = *version;
+  const IndexState* const state = state_of(version.get());
+  const MemorySpace space = state == nullptr ? MemorySpace() : state->content().space;
+  const bool elsewhere =
+      !space.host_readable() && device.kind != DeviceKind::automatic && device != Device::cuda(space.device);
+  if (elsewhere) {
+    IndexParts parts;
+    parts.cols = state->content().cols;
+    parts.rows = state->content().rows;
+    parts.dtype = state->content().dtype;
+    state->give_parts(parts, resources);
+    shared.state = impl->kind->restored(parts, resources.with_device(device));
+  }
+  impl->versions.publish([&](const IndexVersion*) { return shared; }, resources);
+  return Index(std::move(impl));
+}
+
+Device Index::runs_on() const { return impl_->device; }
+
+}  // namespace kith

@@ -1,0 +1,101 @@
+// An index becomes parts, which files hold, and parts an index.
+#include <kith/index.hpp>
+
+#include "index/factory.hpp"
+#include "index/index_access.hpp"
+#include "index/index_file.hpp"
+#include "index/index_impl.hpp"
+#include "index/index_parts_check.hpp"
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+namespace kith {
+
+void Index::save(const std::string& path, const Resources& resources) const {
+  save_parts(IndexAccess::parts(*this, resources), path, resources);
+}
+
+Index Index::load(const std::string& path, const Resources& resources) {
+  IndexParts parts = load_parts(path, resources);
+  if (!parts.subtracted.empty()) {
+    throw Unsupported(fmt::format(
+        "'{}' holds vectors from which Python has subtracted an offset, since they were float64: load it there, with "
+        "kith.load",
+        path));
+  }
+  try {
+    return IndexAccess::from_parts(std::move(parts), resources);
+  } catch (const PartsProblem& problem) {
+    throw_corrupt(path, 0, problem.what());
+  }
+}
+
+IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
+  const Index::Impl& impl = *index.impl_;
+  const std::shared_ptr<const IndexVersion> version = impl.versions.current();
+  impl.refuse_untrained(version.get(), "it is saved");
+  IndexParts parts;
+  parts.factory = impl.factory;
+  parts.metric = impl.params.metric;
+  parts.check_finite = impl.params.check_finite;
+  parts.prepare = impl.params.prepare;
+  parts.expected_rows = impl.params.expected_rows;
+  parts.seed = impl.params.seed;
+  if (state_of(version.get()) == nullptr) return parts;
+  const IndexContent& content = version->state->content();
+  parts.cols = content.cols;
+  parts.rows = content.rows;
+  parts.dtype = content.dtype;
+  version->state->give_parts(parts, resources);
+  parts.next_id = version->ids.next_id();
+  if (!version->ids.plain()) {
+    HostArray<int64_t> ids(content.rows, "the ids to be saved", resources);
+    for (int64_t row = 0; row < content.rows; ++row) ids[row] = version->ids.id(row);
+    parts.ids = std::move(ids);
+  }
+  return parts;
+}
+
+namespace {
+
+// Of the factory string, which goes with what there is.
+std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts, const IndexParams& params) {
+  FactorySpec spec;
+  try {
+    spec = parse_factory(parts.factory);
+  } catch (const InvalidArgument& error) {
+    throw PartsProblem("about", error.what());
+  }
+  const bool coded = spec.has_lists || spec.code.has_value();
+  const bool fits = parts.cols == 0 || (coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
+                                        spec.transforms.empty() == parts.transforms.empty());
+  if (!fits) {
+    throw PartsProblem("about",
+                       fmt::format("the index '{}' does not have the parts that it is made of", parts.factory));
+  }
+  return make_kind(spec, params);
+}
+
+}  // namespace
+
+Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
+  const IndexParams params{.metric = parts.metric,
+                           .check_finite = parts.check_finite,
+                           .prepare = parts.prepare,
+                           .expected_rows = parts.expected_rows,
+                           .seed = parts.seed};
+  Index index = make(kind_of(parts, params), parts.factory, params);
+  if (parts.cols == 0) return index;
+  Index::Impl& impl = *index.impl_;
+  const bool own_ids = parts.ids.size() > 0;
+  IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
+  impl.versions.publish(
+      [&](const IndexVersion*) {
+        return IndexVersion{impl.kind->restored(parts, resources), ids};
+      },
+      resources);
+  return index;
+}
+
+}  // namespace kith

@@ -1,0 +1,188 @@
+// What every kind of index shares when it is searched: the checks, ids, searches of nothing, a second look at
+// candidates with vectors of a file, and the limit that an OutOfMemory names.
+#include <kith/index.hpp>
+
+#include "cuda/device_memory.hpp"
+#include "exact/knn_checks.hpp"
+#include "exact/range_loop.hpp"
+#include "exact/search_limit.hpp"
+#include "index/file_vectors.hpp"
+#include "index/host_rows.hpp"
+#include "index/id_filter.hpp"
+#include "index/index_access.hpp"
+#include "index/index_checks.hpp"
+#include "index/index_impl.hpp"
+#include "index/refine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kith {
+namespace {
+
+// What any queries are searched in before the first add.
+MatrixView no_rows(const MatrixView& queries) {
+  return {nullptr, queries.dtype(), {0, queries.cols(), queries.cols()}};
+}
+
+// Rows become ids where they lie.
+void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
+  if (ids.plain() || rows.size == 0) return;
+  if (rows.space.host_readable()) return ids.rows_to_ids(rows.data, rows.size);
+  HostArray<int64_t> found(rows.size, "the ids found", resources);
+  const int device = rows.space.device;
+  wait_for_stream(device, resources);
+  copy_to_host(rows.data, found.bytes(), device, found.data());
+  ids.rows_to_ids(found.data(), rows.size);
+  const MatrixView bytes(found.data(), DType::u8, {1, found.bytes(), found.bytes()});
+  copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
+}
+
+SearchParams for_candidates(const SearchParams& params, int64_t rows) {
+  SearchParams coarse = params;
+  coarse.k = candidates_for(params.refine > 0 ? params.refine : kDefaultRefine, params.k, rows);
+  return coarse;
+}
+
+void search_and_refine_from(const VectorFile& file, const IndexVersion& version, const MatrixView& queries,
+                            const NeighborsView& out, const SearchParams& params, const IndexParams& own,
+                            const Resources& resources) {
+  const FileVectors vectors(file, version, own, resources);
+  const HostRows on_host(queries, resources);
+  const HostNeighbors results(out, resources);
+  const SearchParams coarse = for_candidates(params, version.state->content().rows);
+  const auto search = [&](const MatrixView& some, const NeighborsView& candidates) {
+    version.state->search(some, candidates, coarse, resources);
+  };
+  search_and_refine({vectors, own.metric, coarse.k}, search, on_host.view(), results.view(), resources);
+  results.deliver(resources);
+}
+
+// Beside the results.
+int64_t smallest_bytes(const IndexVersion* version, const RowsInfo& queries, const SearchParams& params,
+                       const Resources& resources) {
+  const IndexState* const state = state_of(version);
+  if (state == nullptr || state->content().rows == 0) return 0;
+  const bool lists_ids = params.filter.form() == RowFilter::Form::rows && !version->ids.plain();
+  const int64_t listed = lists_ids ? array_bytes<int64_t>(params.filter.size()) : 0;
+  if (params.refine_from == nullptr) return listed + state->smallest_host_bytes(queries, params, resources);
+  const SearchParams coarse = for_candidates(params, state->content().rows);
+  return listed + HostRows::bytes_for(queries) + params.refine_from->memory_bytes() +
+         refine_bytes(coarse.k, queries.cols, state->smallest_host_bytes(queries, coarse, resources), resources);
+}
+
+// Does the work of a search; an OutOfMemory of the host limit leaves it with the limit that the whole search would do
+// with. A step that was refused knows that of its own alone. `beside`: bytes for results.
+template <typename Work>
+decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView& queries, const SearchParams& params,
+                                   int64_t beside, const Resources& resources, const Work& work) {
+  const int64_t before = resources.host_memory()->used();
+  try {
+    return work();
+  } catch (const OutOfMemory& error) {
+    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    const int64_t limit = resources.host_memory()->limit();
+    if (limit == kNoLimit || (named != nullptr && named->which() != "host")) throw;
+    int64_t bytes = beside + smallest_bytes(version, RowsInfo(queries), params, resources);
+    if (bytes <= limit - before) {  // a query whose lists hold too few vectors looks at more of them
+      SearchParams all = params;
+      all.probes = std::numeric_limits<int64_t>::max();
+      bytes = beside + smallest_bytes(version, RowsInfo(queries), all, resources);
+    }
+    if (bytes <= limit - before) throw;
+    throw NamedLimit("host", bytes > kNoLimit - before ? kNoLimit : before + bytes,
+                     named == nullptr ? error.what() : named->refused());
+  }
+}
+
+}  // namespace
+
+int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
+                                           const Resources& resources) {
+  const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
+  return smallest_bytes(version.get(), RowsInfo(queries), params, resources);
+}
+
+Neighbors Index::search(const MatrixView& queries, const SearchParams& params, const Resources& resources) const {
+  KnnParams{params.k, impl_->params.metric}.validate();
+  check_result_size(queries.rows(), params.k);
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  const int64_t results = neighbors_bytes(queries.rows(), params.k);
+  return naming_search_limit(version.get(), queries, params, results, resources, [&] {
+    Neighbors result(queries.rows(), params.k, resources);
+    search(queries, result.view(), params, resources);
+    return result;
+  });
+}
+
+void Index::search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                   const Resources& given) const {
+  const Resources resources = impl_->on_device(given);
+  const IndexParams& own = impl_->params;
+  KnnParams{params.k, own.metric}.validate();
+  check_search_params(params.probes, params.refine);
+  check_output(out, queries.rows(), params.k);
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  impl_->refuse_untrained(version.get(), "it is searched");
+  const IndexState* const state = state_of(version.get());
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (params.refine_from != nullptr) check_refine_from(*params.refine_from, state, own);
+  if (state == nullptr || state->content().rows == 0) {
+    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
+  }
+  warn_of_short_base(queries.rows(), state->content().rows, params.k, resources);
+  naming_search_limit(version.get(), queries, params, 0, resources, [&] {
+    const IdFilter filter(params.filter, version->ids, resources);
+    SearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    if (params.refine_from != nullptr) {
+      search_and_refine_from(*params.refine_from, *version, queries, out, of_rows, own, resources);
+    } else {
+      state->search(queries, out, of_rows, resources);
+    }
+    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, resources);
+  });
+}
+
+RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchParams& params,
+                                   const Resources& given) const {
+  const Resources resources = impl_->on_device(given);
+  const IndexParams& own = impl_->params;
+  const RangeParams whole{params.radius, own.metric,          own.check_finite,
+                          params.filter, params.result_space, params.allocate};
+  whole.validate();
+  check_search_params(params.probes, 0);
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  impl_->refuse_untrained(version.get(), "it is searched");
+  const IndexState* const state = state_of(version.get());
+  if (state != nullptr) check_queries(state->content(), queries, own.metric);
+  if (state == nullptr || state->content().rows == 0) {
+    return kith::range_search(queries, no_rows(queries), whole, resources);
+  }
+  const IdFilter filter(params.filter, version->ids, resources);
+  RangeSearchParams of_rows = params;
+  of_rows.filter = filter.of_rows();
+  RangeNeighbors found = state->range_search(queries, of_rows, resources);
+  rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
+  // A kind of index may know host memory alone.
+  return in_space(std::move(found), params.result_space, params.allocate, resources);
+}
+
+void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
+  const Resources resources = impl_->on_device(given);
+  check_ids(ids, ids.size);
+  const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
+  const IndexState* const state = state_of(version.get());
+  check_reconstructed(state, ids.size, out);
+  HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
+  for (int64_t i = 0; i < ids.size; ++i) {
+    const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
+    if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
+    rows[i] = static_cast<uint32_t>(row);
+  }
+  if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,153 @@
+#include "index/refine.hpp"
+
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "core/result_exit.hpp"
+#include "exact/metric_unit.hpp"
+#include "exact/search_limit.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBlock = 64;                    // vectors that a thread compares at a time
+constexpr int64_t kCandidatesTogether = 1 << 20;  // of the queries that are searched together
+constexpr int64_t kShare = 4;                     // of what is left, for them: the first search needs the most
+
+// Scores rows, on any thread.
+class RowComparer {
+ public:
+  static int64_t bytes_for(int64_t cols, int threads) {
+    return threads * array_bytes<float>(floats_for(cols)) + array_bytes<uint32_t>(kBlock);
+  }
+
+  RowComparer(const RefineVectors& vectors, Metric metric, int64_t cols, const Resources& resources)
+      : vectors_(vectors),
+        kind_(key_kind(metric)),
+        cols_(cols),
+        scratch_(resources.threads() * floats_for(cols), "vectors to refine with", resources),
+        places_(kBlock, "vectors to refine with", resources) {
+    std::iota(places_.begin(), places_.end(), 0u);
+  }
+
+  // Rows become packed neighbours, where they lie.
+  void compare(const MatrixView& queries, int64_t query, int64_t* rows, int64_t count, int slot) const {
+    float* const own = scratch_.data() + slot * floats_for(cols_);
+    float* const vectors = own + cols_;
+    float* const keys = vectors + kBlock * cols_;
+    widen_row(queries, query, own);
+    CanonicalQuery with{own};
+    canonical_inverse_norms_cpu(MatrixView(own, 1, cols_), &with.inverse_norm);
+    auto* const packed = reinterpret_cast<uint64_t*>(rows);
+    for (int64_t first = 0; first < count; first += kBlock) {
+      const int64_t some = std::min(kBlock, count - first);
+      vectors_.fetch(rows + first, some, vectors);
+      canonical_keys_cpu(kind_, with, MatrixView(vectors, some, cols_), places_.data(), some, keys);
+      for (int64_t i = 0; i < some; ++i) {
+        packed[first + i] = pack_neighbor(ordered_key(keys[i]), static_cast<uint32_t>(rows[first + i]));
+      }
+    }
+  }
+
+ private:
+  static int64_t floats_for(int64_t cols) { return cols + kBlock * (cols + 1); }
+
+  const RefineVectors& vectors_;
+  const KeyKind kind_;
+  const int64_t cols_;
+  HostArray<float> scratch_;
+  HostArray<uint32_t> places_;
+};
+
+void refine(const RefineTask& task, const MatrixView& queries, const NeighborsView& candidates,
+            const NeighborsView& out, const Resources& resources) {
+  const RowComparer comparer(task.vectors, task.metric, queries.cols(), resources);
+  const ResultExit exit(task.metric);
+  ProgressMeter meter("refine", queries.rows(), resources);
+  parallel_for(queries.rows(), meter, resources, [&](int64_t query, int slot) {
+    int64_t* const rows = candidates.ids + query * candidates.k;
+    const int64_t count = std::find(rows, rows + candidates.k, int64_t{-1}) - rows;
+    comparer.compare(queries, query, rows, count, slot);
+    auto* const packed = reinterpret_cast<uint64_t*>(rows);
+    std::fill(packed + count, packed + candidates.k, kPadding);
+    std::partial_sort(packed, packed + out.k, packed + candidates.k);
+    for (int64_t i = 0; i < out.k; ++i) {
+      out.ids[query * out.k + i] = exit.id(packed[i]);
+      out.distances[query * out.k + i] = exit.distance(packed[i]);
+    }
+    meter.add(1);
+  });
+  meter.finish();
+}
+
+}  // namespace
+
+int64_t candidates_for(int64_t factor, int64_t k, int64_t rows) {
+  return factor > rows / k ? std::max(rows, k) : factor * k;
+}
+
+void search_and_refine(const RefineTask& task, const CandidateSearch& search, const MatrixView& queries,
+                       const NeighborsView& out, const Resources& resources) {
+  if (out.queries == 0) return;
+  const int64_t fit = resources.host_memory()->available() / kShare / neighbors_bytes(1, task.candidates);
+  const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / task.candidates, fit), 1, out.queries);
+  Neighbors candidates(together, task.candidates, resources);
+  for (int64_t first = 0; first < out.queries; first += together) {
+    const int64_t count = std::min(together, out.queries - first);
+    NeighborsView some = candidates.view();
+    some.queries = count;
+    const MatrixView part = queries.slice(first, count);
+    search(part, some);
+    refine(task, part, some, {out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space},
+           resources);
+  }
+}
+
+int64_t refine_bytes(int64_t candidates, int64_t cols, int64_t search_bytes, const Resources& resources) {
+  const int64_t beside = std::max(search_bytes, RowComparer::bytes_for(cols, resources.threads()));
+  return beside + std::max(beside / (kShare - 1) + 1, neighbors_bytes(1, candidates));
+}
+
+RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,
+                            RangeNeighbors near, const Resources& resources) {
+  const float most = key_of(metric, radius);
+  HostArray<int64_t> counts(near.queries(), "the rows in range", resources);
+  auto* const packed = reinterpret_cast<uint64_t*>(near.ids());
+  {
+    const RowComparer comparer(vectors, metric, queries.cols(), resources);
+    ProgressMeter meter("refine", queries.rows(), resources);
+    parallel_for(near.queries(), meter, resources, [&](int64_t query, int slot) {
+      const int64_t first = near.offsets()[query];
+      const int64_t count = near.offsets()[query + 1] - first;
+      comparer.compare(queries, query, near.ids() + first, count, slot);
+      uint64_t* const begin = packed + first;
+      uint64_t* const end = std::partition(
+          begin, begin + count, [&](uint64_t neighbor) { return key_of_ordered(ordered_of(neighbor)) <= most; });
+      std::sort(begin, end);
+      counts[query] = end - begin;
+      meter.add(1);
+    });
+    meter.finish();
+  }
+  RangeNeighbors found(near.queries(), std::accumulate(counts.begin(), counts.end(), int64_t{0}), resources);
+  const ResultExit exit(metric);
+  int64_t at = 0;
+  found.offsets()[0] = 0;
+  for (int64_t query = 0; query < near.queries(); ++query) {
+    const uint64_t* const begin = packed + near.offsets()[query];
+    for (int64_t i = 0; i < counts[query]; ++i, ++at) {
+      found.ids()[at] = exit.id(begin[i]);
+      found.distances()[at] = exit.distance(begin[i]);
+    }
+    found.offsets()[query + 1] = at;
+  }
+  return found;
+}
+
+}  // namespace kith

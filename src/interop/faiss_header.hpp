@@ -1,0 +1,34 @@
+// What every index in a FAISS file begins with, and the rows that flat ones go on with.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+
+#include "index/index_parts.hpp"
+#include "interop/faiss_source.hpp"
+#include "interop/faiss_tags.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace kith {
+
+inline constexpr int64_t kMostFaissRows = std::numeric_limits<int32_t>::max();
+
+struct FaissHeader {
+  int64_t cols = 0;
+  int64_t rows = 0;
+  FaissMetric metric = FaissMetric::l2;
+};
+
+FaissHeader read_faiss_header(FaissSource& source);
+
+// Parts with the header's numbers.
+IndexParts begun_parts(FaissSource& source, const FaissHeader& header);
+
+MatrixBuffer read_faiss_rows(FaissSource& source, const FaissHeader& header);
+
+// Whether an index of that tag is vectors as they are.
+bool is_flat_tag(std::string_view tag);
+
+}  // namespace kith

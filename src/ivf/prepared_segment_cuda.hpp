@@ -1,0 +1,38 @@
+// A segment on a GPU, ready to be searched: its lists with the model's centres and code, and what the search computes
+// once for them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it.
+#pragma once
+
+#include "cuda/device_buffer.hpp"
+#include "ivf/gpu_model_cuda.hpp"
+#include "ivf/prepare_lists_cuda.hpp"
+#include "ivf/segment_copies.hpp"
+
+#include <memory>
+
+namespace kith {
+
+class PreparedSegmentCuda final : public PreparedSegment {
+ public:
+  // Waits until it is done.
+  PreparedSegmentCuda(SegmentThere segment, const IvfModel& model, std::shared_ptr<const GpuModelCuda> there,
+                      const Resources& resources);
+
+  int64_t bytes() const override { return memory_.bytes(); }
+  const DeviceListsView& lists() const { return view_; }
+  const PreparedLists& prepared() const { return prepared_; }
+
+ private:
+  const SegmentThere segment_;
+  const std::shared_ptr<const GpuModelCuda> model_;
+  DeviceListsView view_;
+  PreparedLists prepared_;
+  DeviceBuffer memory_;
+};
+
+// The one that is kept with the segment for that device, made by the first call.
+std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,
+                                                            const IvfModel& model,
+                                                            const std::shared_ptr<const GpuModelCuda>& there,
+                                                            const Resources& resources);
+
+}  // namespace kith

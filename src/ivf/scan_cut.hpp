@@ -1,0 +1,78 @@
+// How the search of lists on a GPU cuts its work: which vectors the first pass looks at, and what an item is.
+//
+// A query's nearest lists, up to a number of vectors that is enough for a good threshold, are scanned first and all
+// their values kept: its first pairs. Of a list's vectors `kept_rows` are kept at most, whatever its length. Where a
+// query has many lists the first pass takes a sample of them, every so many tiles of 64 neighbouring vectors: the k-th
+// of a sample is a threshold too, a little wider, and comes for a part of the time.
+//
+//   first pass           first pairs x (sampled) vectors up to kept_rows
+//   second pass, whole   later pairs x vectors up to kept_rows, and all pairs x the others
+//   second pass, sample  all pairs x all vectors
+// An item is a run of such vectors and a group of such pairs of one list.
+#pragma once
+
+#include "core/host_device.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kMostFirstSlots = 16;   // lists of a query that are scanned first
+inline constexpr uint32_t kSampleRows = 64;  // neighbouring vectors that a sample takes together
+
+struct ScanCut {
+  int64_t kept_rows = 0;   // of a list; a multiple of kSampleRows
+  int64_t first_rows = 0;  // a query's lists are scanned first until they have so many vectors
+  int sample_every = 1;    // of so many tiles the first pass takes one
+  int first_run_rows = 0;  // of an item of the first pass; a multiple of kSampleRows
+  int later_run_rows = 0;  // of the second
+  int group_queries = 0;   // of an item, at most; a multiple of 8
+
+  KITH_HOST_DEVICE bool samples() const { return sample_every > 1; }
+
+  // How many of a list's vectors the first pass looks at.
+  KITH_HOST_DEVICE uint32_t first_rows_of(uint32_t length) const {
+    uint32_t rows = length;
+    if (samples() && length > 0) {
+      const uint32_t apart = kSampleRows * static_cast<uint32_t>(sample_every);
+      const uint32_t before_last = (length - 1) / apart;
+      const uint32_t last = length - before_last * apart;
+      rows = before_last * kSampleRows + (last < kSampleRows ? last : kSampleRows);
+    }
+    const auto most = static_cast<uint32_t>(kept_rows);
+    return rows < most ? rows : most;
+  }
+  // Where in the list the first pass's vector of this number is.
+  KITH_HOST_DEVICE uint32_t first_row_at(uint32_t number) const {
+    return number / kSampleRows * kSampleRows * static_cast<uint32_t>(sample_every) + number % kSampleRows;
+  }
+};
+
+KITH_HOST_DEVICE inline uint32_t cut_into(uint32_t count, int each) {
+  return (count + static_cast<uint32_t>(each) - 1) / static_cast<uint32_t>(each);
+}
+
+// The vectors and the pairs of a list, first ones before later ones, that items are cut from.
+struct ScanPart {
+  uint32_t first_row;  // of the first pass: before it is spread over the list
+  uint32_t end_row;
+  uint32_t first_pair;
+  uint32_t end_pair;
+
+  KITH_HOST_DEVICE uint32_t runs(int run_rows) const { return cut_into(end_row - first_row, run_rows); }
+  KITH_HOST_DEVICE uint32_t groups(int group_queries) const { return cut_into(end_pair - first_pair, group_queries); }
+};
+
+KITH_HOST_DEVICE inline ScanPart first_part(const ScanCut& cut, uint32_t length, uint32_t first) {
+  return {0, cut.first_rows_of(length), 0, first};
+}
+
+// The second pass has two.
+KITH_HOST_DEVICE inline ScanPart later_part(const ScanCut& cut, uint32_t length, uint32_t first, uint32_t later,
+                                            int part) {
+  if (cut.samples()) return part == 0 ? ScanPart{0, length, 0, first + later} : ScanPart{0, 0, 0, 0};
+  const uint32_t kept = cut.first_rows_of(length);
+  return part == 0 ? ScanPart{0, kept, first, first + later} : ScanPart{kept, length, 0, first + later};
+}
+
+}  // namespace kith

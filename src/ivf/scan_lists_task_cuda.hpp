@@ -1,0 +1,54 @@
+// What a scan of inverted lists is given, and where it writes what it finds.
+#pragma once
+
+#include "ivf/device_lists_cuda.hpp"
+#include "ivf/probe_pairs_cuda.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// A vector that may be among the nearest of a query.
+struct ListCandidate {
+  uint32_t position;  // in the order of lists
+  float estimate;
+};
+
+struct ErrorBounds {  // of a query's estimates, as PairBounds has them
+  float error;
+  float moved;
+};
+
+struct ListCandidates {
+  uint32_t* counts = nullptr;        // of each query, zeroed before; may end above capacity, where some were dropped
+  ListCandidate* entries = nullptr;  // queries x capacity
+  uint32_t* lists = nullptr;         // likewise: the list of each
+  int64_t capacity = 0;
+};
+
+struct ScanListsTask {
+  DeviceListsView lists;
+  PreparedLists prepared;
+  const float* queries = nullptr;
+  int64_t query_stride = 0;
+  const uint64_t* kept = nullptr;  // bits of a filter, by row number
+  ScanCut cut;
+  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five
+  const uint32_t* starts = nullptr;
+  const ProbePair* pairs = nullptr;
+  const uint32_t* items = nullptr;         // of this pass
+  const uint32_t* value_starts = nullptr;  // of the first pass, as the next three
+  float* values = nullptr;                 // queries x value_stride; NaN for what a filter leaves out
+  int64_t value_stride = 0;
+  ErrorBounds* bounds = nullptr;   // queries x kMostFirstSlots
+  const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
+  ListCandidates candidates;
+  ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
+  uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
+  uint32_t* counter = nullptr;   // zeroed before
+  int multiprocessors = 0;
+  ProductEngine engine = ProductEngine::automatic;
+};
+
+}  // namespace kith

@@ -1,0 +1,474 @@
+// The scan of lists with Hopper's products of warpgroups.
+//
+// Two blocks of two warpgroups stay on a multiprocessor and take item after item, whichever is next. A warpgroup
+// decodes 64 vectors at a time to halves in registers, the products' left operand, and multiplies them with up to 64
+// queries at a time, the right operand, from shared memory. While one decodes or looks at its products the others
+// multiply. Shared memory is what is short: a tile of vectors takes 340 to 400 of its cycles to decode from tables, and
+// two for each query, where the products of a query take four of the matrix units'.
+#include "ivf/scan_engines_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/ptx_hopper.hpp"
+#include "cuda/shared_memory.hpp"
+#include "ivf/scan_decoders_cuda.hpp"
+#include "ivf/scan_queries_cuda.hpp"
+#include "ivf/warp_hits_cuda.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
+
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kGroupThreads = 128;
+constexpr int kGroups = 2;
+constexpr int kThreads = kGroups * kGroupThreads;
+constexpr int kBlocks = 2;      // of a multiprocessor
+constexpr int kTileRows = 64;   // of a warpgroup at a time
+constexpr int kWarpRows = 16;   // of these
+constexpr int kChunkSteps = 4;  // of 16 halves in a row of 128 bytes
+constexpr int kRowBytes = 128;
+constexpr int kChunkBytes = kNarrowQueries * kRowBytes;
+constexpr int kStagedBytes = 32 << 10;  // of a warpgroup: one tile of f32, two of f16
+static_assert(kSampleRows == kTileRows, "a tile of the first pass lies together");
+
+// What is loaded of queries is used up when the scan begins and has hits instead.
+struct BlockLayout {
+  int64_t operands, table, origin, hits, queries, limits, item, listed, barriers, bytes;
+
+  KITH_HOST_DEVICE BlockLayout(int64_t table_bytes, int steps) {
+    constexpr int64_t kLoadedBytes = kNarrowQueries * static_cast<int64_t>(sizeof(LoadedQuery));
+    constexpr int64_t kHitBytes = kThreads / 32 * kWarpHits * static_cast<int64_t>(sizeof(uint2));
+    constexpr int64_t kShared = kHitBytes > kLoadedBytes ? kHitBytes : kLoadedBytes;
+    operands = 0;
+    table = (steps + kChunkSteps - 1) / kChunkSteps * kChunkBytes;
+    origin = table + table_bytes;
+    hits = origin + kNarrowSteps * 64;
+    queries = hits + kShared;
+    limits = queries + kNarrowQueries * static_cast<int64_t>(sizeof(ScanQuery));
+    item = limits + kNarrowQueries * 4;
+    listed = item + static_cast<int64_t>(sizeof(ScanItem));
+    barriers = listed + 12;
+    bytes = barriers + 4 * 8;
+  }
+};
+
+// The queries' halves, as the matrix units read them: rows of 128 bytes, four steps each, in units of 16 bytes that are
+// swizzled by the row's number modulo 8. Of a step's 16 halves a quarter has two in either unit.
+class WarpgroupOperands {
+ public:
+  __device__ WarpgroupOperands(std::byte* data, int steps, UnitOrder order)
+      : data_(data), steps_(steps), order_(order) {}
+
+  __device__ int steps() const { return steps_; }
+  __device__ void store(int unit, int place, uint2 halves) const {
+    const int step = step_of_unit(order_, unit);
+    std::byte* const row =
+        data_ + step / kChunkSteps * kChunkBytes + place * kRowBytes + 4 * quarter_of_unit(order_, unit);
+    const int sixteen = step % kChunkSteps * 2;
+    *reinterpret_cast<uint32_t*>(row + 16 * (sixteen ^ (place % 8))) = halves.x;
+    *reinterpret_cast<uint32_t*>(row + 16 * ((sixteen + 1) ^ (place % 8))) = halves.y;
+  }
+  __device__ void fence() const { ptx::shared_writes_fence(); }
+
+  // Of one step, from query `first` on, a multiple of eight. Only the lower half of a descriptor has the address.
+  __device__ uint64_t descriptor(uint32_t start, int first, int step) const {
+    constexpr uint64_t kUpper = uint64_t{0x40000040} << 32;
+    const int bytes = step / kChunkSteps * kChunkBytes + step % kChunkSteps * 32;
+    return kUpper | (start + static_cast<uint32_t>(first * (kRowBytes / 16)) + static_cast<uint32_t>(bytes / 16));
+  }
+  __device__ uint32_t start() const {
+    auto low = static_cast<uint32_t>(ptx::operand_descriptor(data_));
+    ptx::keep_whole(low);
+    return low;
+  }
+
+ private:
+  std::byte* data_;
+  int steps_;
+  UnitOrder order_;
+};
+
+// Tiles of stored vectors in shared memory, which the copy engine brings: of one warpgroup. They are asked for and used
+// in the same order, from the first item to the last.
+template <int kStages>
+class StagedTiles {
+ public:
+  static constexpr int kTiles = kStages;
+
+  __device__ StagedTiles(std::byte* memory, uint64_t* barriers)
+      : memory_(memory + threadIdx.x / kGroupThreads * kStagedBytes),
+        barriers_(barriers + threadIdx.x / kGroupThreads * kStages) {}
+
+  // By one thread, before a barrier of the block.
+  __device__ static void init(uint64_t* barriers) {
+    for (int i = 0; i < kGroups * kStages; ++i) ptx::barrier_init(barriers + i, 1);
+    ptx::barrier_init_fence();
+  }
+
+  __device__ void ask(const uint8_t* from, uint32_t bytes) {
+    const uint32_t stage = asked_++ % kStages;
+    if (threadIdx.x % kGroupThreads != 0) return;
+    ptx::barrier_arrive_and_expect(barriers_ + stage, bytes);
+    ptx::copy_bulk(memory_ + stage * (kStagedBytes / kStages), from, bytes, barriers_ + stage);
+  }
+  __device__ const uint8_t* wait() const {
+    const uint32_t stage = used_ % kStages;
+    ptx::barrier_wait(barriers_ + stage, used_ / kStages & 1);
+    return reinterpret_cast<const uint8_t*>(memory_ + stage * (kStagedBytes / kStages));
+  }
+  // All of the warpgroup have read the tile.
+  __device__ void done() {
+    ++used_;
+    ptx::turn_wait(1 + static_cast<int>(threadIdx.x) / kGroupThreads, kGroupThreads);
+  }
+
+ private:
+  std::byte* memory_;
+  uint64_t* barriers_;
+  uint32_t asked_ = 0;
+  uint32_t used_ = 0;
+};
+
+// What a thread does with its sums: of its warp's 16 vectors it has lane / 4 and the one 8 further on, of every eight
+// queries 2 (lane % 4) and the next.
+template <bool kFirst>
+class TileEnd {
+ public:
+  __device__ TileEnd(const ScanListsTask& task, const ScanItem& item, int queries, const ScanMemory& memory,
+                     uint2* hits)
+      : task_(task),
+        memory_(memory),
+        rows_(static_cast<uint32_t>(item.rows)),
+        first_row_(item.first_row),
+        queries_(queries),
+        hits_(task, item, memory.queries, hits) {
+    if constexpr (kFirst) {
+      KITH_UNROLL
+      for (int j = 0; j < 2; ++j) eight_[j] = target(2 * (static_cast<int>(threadIdx.x) % 4) + j);
+    }
+  }
+
+  // `row` is of the item, of the first of this thread's two vectors.
+  template <int kQueries>
+  __device__ void tile(const float (&sums)[kQueries / 2], uint32_t row, int first_query) {
+    const int first = first_query + 2 * (static_cast<int>(threadIdx.x) % 4);
+    if constexpr (kFirst) {
+      KITH_UNROLL
+      for (int i = 0; i < kQueries / 2; i += 4) {
+        KITH_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const Target to = i == 0 && first_query == 0 ? eight_[j] : target(first + 2 * i + j);
+          float* const values = to.values + row;
+          if (to.there && row < rows_) values[0] = fmaf(sums[i + j], to.scale, to.shift);
+          if (to.there && row + 8 < rows_) values[8] = fmaf(sums[i + 2 + j], to.scale, to.shift);
+        }
+      }
+    } else {
+      uint32_t hits = 0;
+      KITH_UNROLL
+      for (int i = 0; i < kQueries / 2; i += 4) {
+        const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
+        if (sums[i] <= limits.x) hits |= 1u << i;
+        if (sums[i + 1] <= limits.y) hits |= 2u << i;
+        if (sums[i + 2] <= limits.x) hits |= 4u << i;
+        if (sums[i + 3] <= limits.y) hits |= 8u << i;
+      }
+      hits_.add(hits, row, first, sums);
+    }
+    __syncwarp();  // matrix units want all lanes together
+  }
+
+  __device__ void finish() {
+    if (!kFirst) hits_.flush();
+  }
+
+ private:
+  // Where the first pass's estimates of a query go; nowhere past the last query.
+  struct Target {
+    float* values;
+    float scale;
+    float shift;
+    bool there;
+  };
+  __device__ Target target(int place) const {
+    if (place >= queries_) return {task_.values, 0, 0, false};
+    const ScanQuery& query = memory_.queries[place];
+    float* const values =
+        task_.values + static_cast<int64_t>(query.query) * task_.value_stride + query.value_start + first_row_;
+    return {values, query.bounds.scale, query.bounds.shift, true};
+  }
+
+  const ScanListsTask& task_;
+  const ScanMemory& memory_;
+  Target eight_[2];  // of the first eight queries: often there are no more
+  uint32_t rows_;
+  uint32_t first_row_;
+  int queries_;
+  WarpHits hits_;
+};
+
+// 64 vectors with kQueries of the queries. Sums start from the vectors' terms, which spares their addition.
+template <int kQueries, int kSteps, bool kFirst>
+__device__ inline void multiply_tile(const uint32_t (&vectors)[kSteps][1][4], const float (&terms)[2], uint32_t row,
+                                     const WarpgroupOperands& operands, uint32_t start, int first_query,
+                                     TileEnd<kFirst>& end) {
+  float sums[kQueries / 2];
+  KITH_UNROLL
+  for (int i = 0; i < kQueries / 2; ++i) sums[i] = terms[i % 4 / 2];
+  ptx::warpgroup_fence();
+  KITH_UNROLL
+  for (int step = 0; step < kSteps; ++step) {
+    ptx::multiply_rows(sums, vectors[step][0], operands.descriptor(start, first_query, step));
+  }
+  ptx::warpgroup_commit();
+  ptx::warpgroup_wait<0>();
+  ptx::keep_sums(sums);
+  end.template tile<kQueries>(sums, row, first_query);
+}
+
+// Of a tile, ahead of its use.
+template <typename Decoder>
+struct HeldTile {
+  HeldCodes<Decoder, 2> codes;
+  float terms[2];  // NaN for what is past the last vector, or left out by a filter: it is below nothing
+};
+
+// The tiles of an item that this warpgroup has, every other one. Offsets are of 32 bits, from where the item begins.
+template <typename Decoder, bool kFirst>
+class ItemTiles {
+ public:
+  __device__ ItemTiles(const ScanListsTask& task, const ScanItem& item, const Decoder& decoder, int64_t code_bytes)
+      : decoder_(decoder),
+        rows_(item.rows),
+        apart_(static_cast<uint32_t>(kTileRows * (kFirst ? task.cut.sample_every : 1))),
+        code_bytes_(static_cast<uint32_t>(Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes)),
+        lane_row_(static_cast<int>(threadIdx.x) % kGroupThreads / 32 * kWarpRows +
+                  static_cast<int>(threadIdx.x) % 32 / 4) {
+    const int64_t position =
+        task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row);
+    codes_ = task.lists.codes + position * code_bytes;
+    terms_ = task.prepared.terms == nullptr ? nullptr : task.prepared.terms + position;
+    kept_ = task.kept;
+    numbers_ = task.lists.rows + position;
+  }
+
+  __device__ int lane_row() const { return lane_row_; }
+  __device__ bool has(int tile) const { return tile * kTileRows < rows_; }
+  __device__ const uint8_t* codes(int tile) const { return codes_ + static_cast<uint32_t>(tile) * apart_ * code_bytes_; }
+  __device__ uint32_t bytes(int tile) const {
+    return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
+  }
+
+  // Brings a tile as near as the second-level cache; by the first warp.
+  __device__ void prefetch(int tile) const {
+    const uint32_t line = threadIdx.x % kGroupThreads * 128;
+    if (line >= 32 * 128 || !has(tile)) return;
+    if (line < bytes(tile)) ptx::prefetch(codes(tile) + line);
+    if (line < 2 * 128 && terms_ != nullptr) {
+      ptx::prefetch(terms_ + static_cast<uint32_t>(tile) * apart_ + line / sizeof(float));
+    }
+  }
+
+  // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
+  __device__ void hold(int tile, HeldTile<Decoder>& held) const {
+    tile = min(tile, (rows_ - 1) / kTileRows);
+    const int last = rows_ - 1 - tile * kTileRows;
+    const uint32_t start = static_cast<uint32_t>(tile) * apart_;
+    KITH_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int row = lane_row_ + 8 * i;
+      const uint32_t at = start + static_cast<uint32_t>(min(row, last));
+      if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(codes_ + at * code_bytes_);
+      float term = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
+      if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) term = NAN;
+      held.terms[i] = row <= last ? term : NAN;
+    }
+  }
+
+ private:
+  const Decoder& decoder_;
+  const uint8_t* codes_;
+  const float* terms_;
+  const uint64_t* kept_;
+  const uint32_t* numbers_;
+  int rows_;
+  uint32_t apart_;  // tiles, in vectors
+  uint32_t code_bytes_;
+  int lane_row_;
+};
+
+template <typename Decoder, int kSteps, bool kFirst, typename Staged>
+__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
+                                 const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
+                                 uint2* hits, Staged& staged) {
+  // So many queries at a time that sums and vectors stay in registers, and so many tiles ahead of their use that memory
+  // answers in time.
+  constexpr int kMost = kFirst ? 4 : 8;  // of eight
+  constexpr int kAhead = kFirst ? 3 : Decoder::kStaged ? 2 : 1;
+  const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
+  const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
+  TileEnd<kFirst> end(task, item, queries, memory, hits);
+  const bool full = decoder.full(kSteps);
+  const uint32_t start = operands.start();
+  int tile = static_cast<int>(threadIdx.x) / kGroupThreads;
+  if (!tiles.has(tile)) return end.finish();
+  if constexpr (Decoder::kStaged) {
+    KITH_UNROLL
+    for (int ahead = 0; ahead < Staged::kTiles; ++ahead) {
+      const int next = tile + ahead * kGroups;
+      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+    }
+  }
+  HeldTile<Decoder> held[kAhead];
+  KITH_UNROLL
+  for (int ahead = 0; ahead < kAhead; ++ahead) tiles.hold(tile + ahead * kGroups, held[ahead]);
+  for (; tiles.has(tile); tile += kGroups) {
+    uint32_t vectors[kSteps][1][4];
+    if constexpr (Decoder::kStaged) {
+      const uint8_t* const rows = staged.wait() + tiles.lane_row() * code_bytes;
+      KITH_UNROLL
+      for (int i = 0; i < 2; ++i) held[0].codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
+    }
+    if (Decoder::kAlwaysFull || full) {
+      held[0].codes.template decode_all<true>(decoder, vectors);
+    } else {
+      held[0].codes.template decode_all<false>(decoder, vectors);
+    }
+    if constexpr (Decoder::kStaged) {
+      staged.done();
+      const int next = tile + Staged::kTiles * kGroups;
+      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+    }
+    const float terms[2] = {held[0].terms[0], held[0].terms[1]};
+    KITH_UNROLL
+    for (int ahead = 0; ahead + 1 < kAhead; ++ahead) held[ahead] = held[ahead + 1];
+    tiles.hold(tile + kAhead * kGroups, held[kAhead - 1]);
+    if (!kFirst && !Decoder::kStaged) tiles.prefetch(tile + 3 * kGroups);
+    __syncwarp();
+    const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());
+    int at = 0;
+    int left = tiles_of_queries;
+    for (; left > kMost; left -= kMost, at += 8 * kMost) {
+      multiply_tile<8 * kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    }
+    // The rest at once: matrix units have time, a wait for them costs more than a few products that nobody wants.
+    if (left > 4) {
+      if constexpr (!kFirst) {
+        if (left > 6) {
+          multiply_tile<64, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        } else {
+          multiply_tile<48, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        }
+      }
+    } else if (left == 4) {
+      multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else if (left == 3) {
+      multiply_tile<24, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else if (left == 2) {
+      multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    } else {
+      multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    }
+  }
+  end.finish();
+}
+
+struct NothingStaged {
+  __device__ NothingStaged(std::byte*, uint64_t*) {}
+  __device__ static void init(uint64_t*) {}
+};
+
+template <typename Decoder, int kSteps, bool kFirst>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    scan_lists_wgmma_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes, int64_t table_bytes) {
+  extern __shared__ __align__(1024) std::byte shared[];
+  const BlockLayout layout(table_bytes, kSteps);
+  const ScanMemory memory{shared + layout.table,
+                          shared + layout.operands,
+                          reinterpret_cast<float*>(shared + layout.origin),
+                          reinterpret_cast<LoadedQuery*>(shared + layout.hits),
+                          reinterpret_cast<ScanQuery*>(shared + layout.queries),
+                          reinterpret_cast<float*>(shared + layout.limits),
+                          reinterpret_cast<ScanItem*>(shared + layout.item),
+                          reinterpret_cast<int*>(shared + layout.listed)};
+  const WarpgroupOperands operands(memory.operands, kSteps,
+                                   Decoder::kPaired ? UnitOrder::paired : unit_order(task.lists.codec.format));
+  using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
+  auto* const barriers = reinterpret_cast<uint64_t*>(shared + layout.barriers);
+  if (Decoder::kStaged && threadIdx.x == 0) Staged::init(barriers);
+  Staged staged(memory.table, barriers);
+  // The table is older than the kernel before.
+  if (Decoder::kHasTable) {
+    const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
+    for (int64_t i = threadIdx.x; i < table_bytes / 16; i += kThreads) {
+      reinterpret_cast<uint4*>(memory.table)[i] = from[i];
+    }
+  }
+  const float scale = operand_scale(*task.prepared.largest);
+  ptx::wait_for_kernel_before();
+  const uint32_t all_items = task.items[task.lists.lists];
+  const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
+  const auto take = [&] {  // by a warp
+    const ScanItem item = take_item<kFirst>(task, all_items);
+    if (threadIdx.x % 32 == 0) *memory.item = item;
+    __syncwarp();
+  };
+  if (threadIdx.x < 32) take();
+  for (;;) {
+    __syncthreads();
+    const ScanItem item = *memory.item;
+    if (item.queries == 0) return;
+    load_origin(task, item, scale, kSteps, memory.origin);
+    if (threadIdx.x == 0) *memory.listed = 0;
+    __syncthreads();
+    const int queries = load_queries<kFirst>(task, item, scale, operands, memory);
+    if (threadIdx.x >= kThreads - 32) take();  // the next one, while the others begin
+    if (queries > 0) {
+      scan_item<Decoder, kSteps, kFirst>(task, item, queries, code_bytes, decoder, operands, memory,
+                                         reinterpret_cast<uint2*>(shared + layout.hits), staged);
+    }
+    __syncthreads();  // all have read what the next item replaces
+  }
+}
+
+template <typename Decoder, int kSteps, bool kFirst>
+void launch(const ScanListsTask& task, cudaStream_t stream) {
+  const CodeFormat& format = task.lists.codec.format;
+  const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes
+                              : Decoder::kStaged ? int64_t{kGroups} * kStagedBytes
+                                                 : 0;
+  const auto kernel = scan_lists_wgmma_kernel<Decoder, kSteps, kFirst>;
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+  launch_chained({kBlocks * task.multiprocessors, kThreads, BlockLayout(table_bytes, kSteps).bytes, stream},
+                 "launch of scan_lists_wgmma_kernel", kernel, task, format.bytes(), table_bytes);
+}
+
+template <bool kFirst>
+void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
+  const CodeFormat& format = task.lists.codec.format;
+  const bool all = format.cols == kNarrowSteps * 16;
+  if (has_half_table(format)) {
+    if (format.part_cols() == 2) return launch<PairDecoder, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 4) return launch<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 16) return launch<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
+    if (table_steps(format) <= 5) return launch<WordDecoder<0>, 5, kFirst>(task, stream);
+    return launch<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
+  }
+  // The copy engine wants multiples of 16 bytes.
+  if (format.kind == CodeKind::stored && format.bytes() % 16 == 0) {
+    if (format.dtype == DType::f32) return launch<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
+    if (format.dtype == DType::f16) return launch<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
+  }
+  launch<AnyDecoder, kNarrowSteps, kFirst>(task, stream);
+}
+
+}  // namespace
+
+void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream) {
+  if (first) return launch_pass<true>(task, stream);
+  launch_pass<false>(task, stream);
+}
+
+}  // namespace kith

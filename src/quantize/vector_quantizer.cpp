@@ -1,0 +1,44 @@
+#include <kith/vector_quantizer.hpp>
+
+#include "quantize/trained_codec.hpp"
+
+#include <utility>
+
+namespace kith {
+
+VectorQuantizer::VectorQuantizer(std::unique_ptr<TrainedCodec> codec) : codec_(std::move(codec)) {}
+VectorQuantizer::~VectorQuantizer() = default;
+VectorQuantizer::VectorQuantizer(VectorQuantizer&&) noexcept = default;
+VectorQuantizer& VectorQuantizer::operator=(VectorQuantizer&&) noexcept = default;
+
+void VectorQuantizer::train(const MatrixView& rows, const Resources& resources) { codec_->train(rows, resources); }
+void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) { codec_->train(rows, resources); }
+
+void VectorQuantizer::set_values(int64_t cols, const VectorView<const float>& values) {
+  codec_->set_values(cols, values);
+}
+
+bool VectorQuantizer::trained() const { return codec_->find() != nullptr; }
+std::vector<float> VectorQuantizer::values() const { return codec_->get()->values(); }
+
+int64_t VectorQuantizer::cols() const {
+  const std::shared_ptr<const Codec> codec = codec_->find();
+  return codec == nullptr ? 0 : codec->format().cols;
+}
+int64_t VectorQuantizer::code_bytes() const {
+  const std::shared_ptr<const Codec> codec = codec_->find();
+  return codec == nullptr ? 0 : codec->format().bytes();
+}
+
+void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const {
+  codec_->encode(rows, codes, resources);
+}
+void VectorQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
+  codec_->decode(codes, out, resources);
+}
+void VectorQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                                   const Resources& resources) const {
+  codec_->lookup_table(queries, metric, out, resources);
+}
+
+}  // namespace kith

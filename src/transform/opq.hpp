@@ -1,0 +1,33 @@
+// Rotations for product codes: Ge, He, Ke and Sun, "Optimized product quantization" (2013).
+//
+// Rows are centred. The first rotation deals the principal axes out to the parts so that each part gets the same
+// product of variances, the best choice for normal data (section 4.2 there). Then, in rounds (section 4.1): rows are
+// rotated, the codewords of each part take a Lloyd step, and the rotation becomes the one that brings the rows closest
+// to what their codes stand for (polar_factor.hpp). Every step lowers the error of reconstructing the rows in their own
+// space.
+//
+// To fewer columns than the rows have, what is rotated away counts as error too; to more, some directions stay empty
+// and parts have room to spare.
+//
+// Cost of a round: rows x in x out x 2 + rows x out x 256 multiply-adds in f32; memory: rows x (in + out) floats, of at
+// most 65,536 rows.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "transform/dense.hpp"
+#include "transform/training_rows.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct OpqShape {
+  int64_t out = 0;    // columns
+  int64_t parts = 0;  // of the codes; divides `out`
+};
+
+// out x in. Its rows are orthonormal, or its columns where there are more rows.
+Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64_t seed, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,119 @@
+#include "graph/cells/cells.hpp"
+
+#include "exact/exact_check.hpp"
+#include "graph/cells/cell_partition.hpp"
+#include "reference/data.hpp"
+#include "reference/graph.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+reference::Lists built(const MatrixView& x, const CellsWish& wish, int64_t length, const Resources& resources) {
+  const PairRows rows(x, key_kind(wish.metric), resources);
+  WorkingLists lists(x.rows(), length, resources);
+  build_by_cells(rows, wish, nullptr, lists, nullptr, resources);
+  return reference::lists_of(lists);
+}
+
+TEST(Cells, HoldTheFirstOfAllThatWasComparedByEitherRow) {
+  for (const Shape shape : reference::kAllShapes) {
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
+      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
+      const auto x = make_floats(shape, 300, 19, 3);
+      CellsWish wish{.metric = metric, .k = 5, .cells = 12, .probes = 5, .recall = {}, .seed = 7};
+      const CellPartition cells(x.view(), {metric, wish.cells, wish.probes, wish.seed}, on_cpu());
+      EXPECT_EQ(reference::difference(built(x.view(), wish, 5, on_cpu()), reference::cells_graph(x, metric, cells, wish.probes, 5)), "");
+    }
+  }
+}
+
+TEST(Cells, CompareEveryDtypeAlike) {
+  const auto bytes = reference::make_bytes(400, 33, 1);
+  const auto floats = reference::widened(bytes);
+  const CellsWish wish{.metric = Metric::l2, .k = 6, .cells = 8, .probes = 3, .recall = {}, .seed = 1};
+  EXPECT_EQ(reference::difference(built(bytes.view(), wish, 6, on_cpu()), built(floats.view(), wish, 6, on_cpu())), "");
+  const auto halves = reference::stored_as<Half>(make_floats(Shape::gaussian, 300, 20, 2));
+  EXPECT_EQ(reference::difference(built(halves.view(), wish, 6, on_cpu()), built(reference::widened(halves).view(), wish, 6, on_cpu())), "");
+}
+
+TEST(Cells, DoNotDependOnThreads) {
+  const auto x = make_floats(Shape::near_duplicates, 3000, 24, 5);
+  for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+    const CellsWish wish{.metric = metric, .k = 10, .cells = 40, .probes = 9, .recall = {}, .seed = 1};
+    const reference::Lists one = built(x.view(), wish, 10, on_cpu(1));
+    EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(3))), "");
+    EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(8))), "");
+  }
+}
+
+TEST(Cells, OneHugeCellAndEmptyOnes) {
+  auto x = make_floats(Shape::gaussian, 2500, 8, 5);
+  for (int64_t i = 0; i < 2400; ++i) std::fill_n(x.row(i), 8, 1.0f);
+  const CellsWish wish{.metric = Metric::l2, .k = 4, .cells = 20, .probes = 2, .recall = {}, .seed = 1};
+  const CellPartition cells(x.view(), {wish.metric, wish.cells, wish.probes, wish.seed}, on_cpu());
+  int64_t largest = 0;
+  for (int64_t cell = 0; cell < cells.cells(); ++cell) largest = std::max(largest, cells.size(cell));
+  EXPECT_GE(largest, 2000);
+  EXPECT_EQ(reference::difference(built(x.view(), wish, 4, on_cpu()), reference::cells_graph(x, wish.metric, cells, wish.probes, 4)), "");
+}
+
+TEST(Cells, PartitionHoldsEveryRowOnceAndRanksItsOwnCellFirst) {
+  const auto x = make_floats(Shape::gaussian, 700, 6, 5);
+  for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+    const CellPartition cells(x.view(), {metric, 30, 11, 3}, on_cpu());
+    std::set<uint32_t> seen;
+    for (int64_t cell = 0; cell < cells.cells(); ++cell) {
+      for (int64_t i = 0; i < cells.size(cell); ++i) {
+        const uint32_t row = cells.members(cell)[i];
+        EXPECT_TRUE(seen.insert(row).second);
+        const std::set<uint32_t> ranks(cells.ranks(row), cells.ranks(row) + 11);
+        EXPECT_EQ(cells.ranks(row)[0], cell);
+        EXPECT_EQ(ranks.size(), 11u);
+        EXPECT_LT(*ranks.rbegin(), 30u);
+      }
+    }
+    EXPECT_EQ(seen.size(), 700u);
+  }
+}
+
+// So many cells that only those near the own cell's centre are ranked.
+TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
+  const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
+  const CellPartition cells(x.view(), {Metric::l2, kMostCellsRanked + 10, 4, 3}, on_cpu());
+  for (int64_t row = 0; row < 20000; row += 37) {
+    const std::set<uint32_t> ranks(cells.ranks(row), cells.ranks(row) + 4);
+    EXPECT_EQ(ranks.size(), 4u);
+  }
+}
+
+TEST(Cells, ForeseeHowManyProbesAreNeeded) {
+  EXPECT_NEAR(probes_needed(4, 0.2, 8, 0.1, 0.01), 80, 1e-9);  // halved when doubled
+  EXPECT_NEAR(probes_needed(4, 0.4, 8, 0.1, 0.01), 8 * std::sqrt(10.0), 1e-9);
+  EXPECT_EQ(probes_needed(4, 0.4, 8, 0.005, 0.01), 8);
+  EXPECT_TRUE(std::isinf(probes_needed(4, 0.4, 8, 0.4, 0.01)));
+}
+
+TEST(Cells, WavesCoverEveryProbeOnce) {
+  for (const int64_t probes : {1, 2, 5, 17, 100}) {
+    int64_t at = 0;
+    while (at < probes) {
+      const int64_t end = wave_end(at, probes);
+      ASSERT_GT(end, at);
+      ASSERT_LE(end, probes);
+      at = end;
+    }
+    EXPECT_EQ(at, probes);
+  }
+  EXPECT_EQ(wave_end(0, 50), 1);  // the own cell alone
+}
+
+}  // namespace
+}  // namespace kith

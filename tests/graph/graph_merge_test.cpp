@@ -1,0 +1,157 @@
+#include <kith/error.hpp>
+#include <kith/graph_merge.hpp>
+#include <kith/graph_recall.hpp>
+
+#include "exact/exact_check.hpp"
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+using ::testing::HasSubstr;
+
+KnnGraph exact(const MatrixView& x, int64_t k, Metric metric = Metric::l2) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = GraphMethod::exact;
+  return knn_graph(x, params, on_cpu());
+}
+
+std::vector<int64_t> ids_of(const KnnGraph& graph) { return {graph.ids(), graph.ids() + graph.rows() * graph.k()}; }
+
+TEST(GraphMerge, JoinsTwoGraphsOfTheirOwnParts) {
+  const auto x = make_floats(Shape::gaussian, 3000, 10, 3);
+  for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1}) {
+    for (const int64_t boundary : {1500, 2900}) {
+      SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << boundary);
+      const MatrixView a = x.view().slice(0, boundary);
+      const MatrixView b = x.view().slice(boundary, 3000 - boundary);
+      const KnnGraph graph = merge_graphs(exact(a, 10, metric), a, exact(b, 10, metric), b, {}, on_cpu());
+      graph.validate(on_cpu());
+      EXPECT_EQ(graph.rows(), 3000);
+      EXPECT_EQ(graph.report().method, "merge");
+      EXPECT_TRUE(graph.report().reached);
+      EXPECT_GE(measure_recall(graph, x.view(), {.rows = 3000}, on_cpu()).recall, 0.98);
+    }
+  }
+}
+
+TEST(GraphMerge, DoesNotDependOnThreadsOrOnWhereRowsLie) {
+  const auto x = make_floats(Shape::gaussian, 1500, 8, 3);
+  const MatrixView a = x.view().slice(0, 700);
+  const MatrixView b = x.view().slice(700, 800);
+  const std::vector<float> apart(x.row(700), x.row(700) + 800 * 8);
+  const KnnGraph of_a = exact(a, 9);
+  const KnnGraph of_b = exact(b, 9);
+  const KnnGraph one = merge_graphs(of_a, a, of_b, b, {}, on_cpu(1));
+  EXPECT_EQ(ids_of(one), ids_of(merge_graphs(of_a, a, of_b, b, {}, on_cpu(6))));
+  EXPECT_EQ(ids_of(one), ids_of(merge_graphs(of_a, a, of_b, {apart.data(), 800, 8}, {}, on_cpu(2))));
+}
+
+// Lists are halved: what does not fit is set aside and comes back.
+TEST(GraphMerge, LosesNothingThatTheGraphsHad) {
+  auto x = make_floats(Shape::gaussian, 1200, 5, 3);
+  for (int64_t i = 600; i < 1200; ++i) x.row(i)[0] += 1e5f;  // no neighbour lies across
+  const MatrixView a = x.view().slice(0, 600);
+  const MatrixView b = x.view().slice(600, 600);
+  GraphMergeParams params;
+  params.list_length = 40;
+  params.iterations = 3;
+  const KnnGraph graph = merge_graphs(exact(a, 40), a, exact(b, 40), b, params, on_cpu());
+  EXPECT_EQ(ids_of(graph), ids_of(exact(x.view(), 40)));
+  EXPECT_EQ(graph.report().recall->recall, 1);
+}
+
+TEST(GraphMerge, JoinsManyParts) {
+  const auto x = make_floats(Shape::gaussian, 2400, 8, 3);
+  std::vector<GraphPart> parts;
+  for (int64_t first = 0; first < 2400; first += 600) {
+    const MatrixView part = x.view().slice(first, 600);
+    parts.push_back({exact(part, 8), part});
+  }
+  const KnnGraph graph = merge_graphs(parts, {}, on_cpu());
+  graph.validate(on_cpu());
+  EXPECT_GE(measure_recall(graph, x.view(), {.rows = 2400}, on_cpu()).recall, 0.97);
+  EXPECT_EQ(ids_of(merge_graphs({parts[0]}, {}, on_cpu())), ids_of(parts[0].graph));
+}
+
+TEST(GraphMerge, ExtendsByFewAndByMany) {
+  const auto x = make_floats(Shape::gaussian, 9000, 6, 3);
+  const MatrixView old = x.view().slice(0, 3000);
+  const KnnGraph graph = exact(old, 7);
+  const KnnGraph few = extend_graph(graph, old, x.view().slice(3000, 5), {}, on_cpu());
+  EXPECT_EQ(ids_of(few), ids_of(exact(x.view().slice(0, 3005), 7)));
+  EXPECT_EQ(ids_of(extend_graph(graph, old, x.view().slice(3000, 0), {}, on_cpu())), ids_of(graph));
+  const KnnGraph many = extend_graph(graph, old, x.view().slice(3000, 6000), {}, on_cpu());
+  many.validate(on_cpu());
+  EXPECT_GE(measure_recall(many, x.view(), {.rows = 2000}, on_cpu()).recall, 0.98);
+}
+
+TEST(GraphMerge, RefinesAPoorGraph) {
+  const auto x = make_floats(Shape::gaussian, 2500, 8, 3);
+  KnnGraphParams poor;
+  poor.k = 10;
+  poor.method = GraphMethod::cells;
+  poor.cells = 40;
+  poor.probes = 2;
+  const KnnGraph before = knn_graph(x.view(), poor, on_cpu());
+  ASSERT_LT(before.report().recall->recall, 0.9);
+  const KnnGraph after = refine_graph(before, x.view(), {}, on_cpu());
+  after.validate(on_cpu());
+  EXPECT_TRUE(after.report().reached);
+  EXPECT_GE(measure_recall(after, x.view(), {.rows = 2500}, on_cpu()).recall, 0.98);
+}
+
+TEST(GraphMerge, IsExactWhereAllOthersFitAList) {
+  for (const int64_t rows : {2, 3, 40, 64}) {
+    const auto x = make_floats(Shape::gaussian, rows, 4, 3);
+    const MatrixView a = x.view().slice(0, rows / 2);
+    const MatrixView b = x.view().slice(rows / 2, rows - rows / 2);
+    const KnnGraph graph = merge_graphs(exact(a, 5), a, exact(b, 5), b, {}, on_cpu());
+    EXPECT_EQ(ids_of(graph), ids_of(exact(x.view(), 5)));
+    EXPECT_EQ(graph.report().recall->recall, 1);
+  }
+}
+
+TEST(GraphMerge, RefusesWhatDoesNotBelongTogether) {
+  const auto x = make_floats(Shape::gaussian, 400, 6, 3);
+  const auto other = make_floats(Shape::gaussian, 200, 6, 9);
+  const auto wider = make_floats(Shape::gaussian, 200, 7, 3);
+  const MatrixView a = x.view().slice(0, 200);
+  const MatrixView b = x.view().slice(200, 200);
+  const KnnGraph of_a = exact(a, 5);
+  const auto refused = [&](const KnnGraph& graph, const MatrixView& rows, const std::string& text) {
+    try {
+      merge_graphs(of_a, a, graph, rows, {}, on_cpu());
+      FAIL() << text;
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  };
+  refused(exact(b, 6), b, "k = 6");
+  refused(exact(b, 5, Metric::l1), b, "l1");
+  refused(exact(b, 5), other.view(), "built of");
+  refused(exact(b, 5), x.view(), "400");
+  refused(exact(wider.view(), 5), wider.view(), "7");
+  GraphMergeParams params;
+  params.recall = 1;
+  EXPECT_THROW(merge_graphs(of_a, a, exact(b, 5), b, params, on_cpu()), InvalidArgument);
+  params = {};
+  params.samples = 0;
+  EXPECT_THROW(refine_graph(of_a, a, params, on_cpu()), InvalidArgument);
+  params = {};
+  params.list_length = 4;
+  EXPECT_THROW(refine_graph(of_a, a, params, on_cpu()), InvalidArgument);
+  EXPECT_THROW(extend_graph(of_a, a, wider.view(), {}, on_cpu()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,305 @@
+#include <kith/error.hpp>
+#include <kith/graph_recall.hpp>
+#include <kith/knn_graph.hpp>
+
+#include "exact/exact_check.hpp"
+#include "graph/method_choice.hpp"
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+using ::testing::HasSubstr;
+
+KnnGraphParams by(GraphMethod method, int64_t k, Metric metric = Metric::l2) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = method;
+  return params;
+}
+
+void expect_same_graph(const KnnGraph& a, const KnnGraph& b) {
+  ASSERT_EQ(a.rows(), b.rows());
+  ASSERT_EQ(a.k(), b.k());
+  const auto count = static_cast<size_t>(a.rows() * a.k());
+  EXPECT_EQ(std::vector<int64_t>(a.ids(), a.ids() + count), std::vector<int64_t>(b.ids(), b.ids() + count));
+  EXPECT_EQ(std::vector<float>(a.distances(), a.distances() + count),
+            std::vector<float>(b.distances(), b.distances() + count));
+}
+
+TEST(GraphMethods, ReachTheRecallAskedForAndSayHow) {
+  const auto x = make_floats(Shape::gaussian, 4000, 12, 3);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const KnnGraph graph = knn_graph(x.view(), by(method, 10), on_cpu());
+    graph.validate(on_cpu());
+    const GraphReport& report = graph.report();
+    EXPECT_EQ(report.method, name_of(method));
+    EXPECT_TRUE(report.reached);
+    ASSERT_TRUE(report.recall);
+    EXPECT_GE(report.recall->recall, 0.99);
+    EXPECT_EQ(report.recall->rows, 1000);
+    EXPECT_FALSE(report.rounds.empty());
+    EXPECT_GT(report.rounds.front().comparisons, 0);
+    EXPECT_GT(report.peak_host_bytes, 4000 * 10 * 12);
+    const GraphRecall measured = measure_recall(graph, x.view(), {.rows = 4000}, on_cpu());
+    EXPECT_NEAR(measured.recall, report.recall->recall, 3 * report.recall->standard_error + 0.001);
+  }
+}
+
+// As errors of a normal distribution are: of 40 at most one beyond three standard errors, and no bias.
+TEST(GraphMethods, EstimatesErrAsTheirStandardErrorsSay) {
+  const auto x = make_floats(Shape::gaussian, 3000, 10, 3);
+  double sum = 0;
+  double squares = 0;
+  int beyond = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    KnnGraphParams params = by(GraphMethod::cells, 8);
+    params.cells = 40;
+    params.probes = 2;
+    params.seed = seed;
+    const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
+    const GraphRecall measured = measure_recall(graph, x.view(), {.rows = 3000}, on_cpu());
+    const GraphRecall& told = *graph.report().recall;
+    const double errors = (told.recall - measured.recall) / told.standard_error;
+    sum += errors;
+    squares += errors * errors;
+    beyond += std::abs(errors) > 3 ? 1 : 0;
+  }
+  EXPECT_LE(beyond, 1);
+  EXPECT_LT(std::abs(sum / 40), 0.5);
+  EXPECT_LT(squares / 40, 2);
+  EXPECT_GT(squares / 40, 0.4);
+}
+
+TEST(GraphMethods, GiveTheSameBytesForAnyThreadsAndLimit) {
+  const auto x = make_floats(Shape::near_duplicates, 3000, 20, 3);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const KnnGraph one = knn_graph(x.view(), by(method, 10), on_cpu(1));
+    expect_same_graph(one, knn_graph(x.view(), by(method, 10), on_cpu(5)));
+    expect_same_graph(one, knn_graph(x.view(), by(method, 10), on_cpu(2, int64_t{200} << 20)));
+  }
+}
+
+TEST(GraphMethods, TellTheLimitThatWouldDo) {
+  const auto x = make_floats(Shape::gaussian, 5000, 20, 3);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const KnnGraph whole = knn_graph(x.view(), by(method, 10), on_cpu());
+    try {
+      knn_graph(x.view(), by(method, 10), on_cpu(2, 700 << 10));
+      FAIL() << "700 KiB were enough";
+    } catch (const OutOfMemory& error) {
+      EXPECT_THAT(error.what(), HasSubstr("would do"));
+      expect_same_graph(whole, knn_graph(x.view(), by(method, 10), on_cpu(2, error.bytes_needed())));
+    }
+  }
+}
+
+TEST(GraphMethods, AreExactWhereAllOthersFitAList) {
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    for (const int64_t rows : {0, 1, 2, 9, 10, 11}) {
+      const auto x = make_floats(Shape::gaussian, rows, 5, 3);
+      const KnnGraph graph = knn_graph(x.view(), by(method, 10), on_cpu());
+      expect_same_graph(graph, knn_graph(x.view(), by(GraphMethod::exact, 10), on_cpu()));
+      ASSERT_TRUE(graph.report().recall);
+      EXPECT_EQ(graph.report().recall->recall, 1);
+      EXPECT_EQ(graph.report().recall->standard_error, 0);
+    }
+  }
+}
+
+TEST(GraphMethods, TakeHardData) {
+  for (const Shape shape : reference::kAllShapes) {
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+      for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+        SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric) << " " << name_of(method));
+        const auto x = make_floats(shape, 700, 9, 3);
+        const KnnGraph graph = knn_graph(x.view(), by(method, 7, metric), on_cpu());
+        graph.validate(on_cpu());
+        // Ties and all: what is reported is what is there.
+        const GraphRecall measured = measure_recall(graph, x.view(), {.rows = 700}, on_cpu());
+        EXPECT_NEAR(measured.recall, graph.report().recall->recall, 1e-9);
+        EXPECT_EQ(graph.report().reached, measured.recall >= 0.99);
+      }
+    }
+  }
+}
+
+TEST(GraphMethods, TakeAnyShape) {
+  struct Case {
+    int64_t rows, cols, k;
+  };
+  for (const Case& shape : {Case{400, 1, 3}, {300, 2048, 5}, {150, 8001, 3}, {500, 8, 1}, {500, 8, 33}, {64, 4, 3},
+                            {65, 4, 3}, {66, 4, 3}, {128, 4, 3}, {129, 4, 3}, {640, 4, 5}}) {
+    for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+      SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols << " k " << shape.k);
+      const auto x = make_floats(Shape::gaussian, shape.rows, shape.cols, 3);
+      KnnGraphParams params = by(method, shape.k);
+      params.recall = 0.9;
+      const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
+      graph.validate(on_cpu());
+      EXPECT_EQ(graph.report().reached, graph.report().recall->recall >= 0.9);
+    }
+  }
+}
+
+TEST(SlowGraphMethods, TakeManyNeighbours) {
+  const auto x = make_floats(Shape::gaussian, 4000, 6, 3);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const KnnGraph graph = knn_graph(x.view(), by(method, 1000), on_cpu());
+    graph.validate(on_cpu());
+    EXPECT_GE(graph.report().recall->recall, 0.9);
+  }
+}
+
+TEST(GraphMethods, DescendByEveryMetric) {
+  const auto x = reference::without_sign(make_floats(Shape::gaussian, 1200, 8, 3));
+  for (const Metric metric : {Metric::l1, Metric::linf, Metric::chi_square, Metric::sqeuclidean}) {
+    for (const GraphStart start : {GraphStart::random, GraphStart::cells}) {
+      KnnGraphParams params = by(GraphMethod::nn_descent, 8, metric);
+      params.start = start;
+      const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
+      graph.validate(on_cpu());
+      EXPECT_TRUE(graph.report().reached) << name_of(metric) << " " << name_of(start);
+    }
+  }
+  const auto bytes = reference::make_bytes(1200, 8, 3, 15);
+  const KnnGraph bits = knn_graph(bytes.view(), by(GraphMethod::nn_descent, 8, Metric::hamming), on_cpu());
+  bits.validate(on_cpu());
+  EXPECT_GE(bits.report().recall->recall, 0.9);
+}
+
+TEST(GraphMethods, JoinPartsThatNoEdgeJoins) {
+  auto x = make_floats(Shape::gaussian, 1000, 6, 3);
+  for (int64_t i = 500; i < 1000; ++i) x.row(i)[0] += 1e6f;  // two islands
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const KnnGraph graph = knn_graph(x.view(), by(method, 9), on_cpu());
+    EXPECT_GE(graph.report().recall->recall, 0.99);
+    for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(graph.ids(i)[0] < 500, i < 500);
+  }
+}
+
+TEST(GraphMethods, WarnWhereTheRecallIsMissed) {
+  const auto x = make_floats(Shape::gaussian, 2000, 40, 3);
+  std::vector<std::string> warnings;
+  const Resources resources = on_cpu().with_log([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) warnings.emplace_back(text);
+  });
+  KnnGraphParams params = by(GraphMethod::cells, 10);
+  params.cells = 50;
+  params.probes = 2;
+  const KnnGraph graph = knn_graph(x.view(), params, resources);
+  EXPECT_FALSE(graph.report().reached);
+  EXPECT_LT(graph.report().recall->recall, 0.99);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("0.99"));
+}
+
+TEST(GraphMethods, RefuseWhatMakesNoSense) {
+  const auto x = make_floats(Shape::gaussian, 300, 4, 3);
+  const auto refused = [&](const auto& edit, const std::string& text) {
+    KnnGraphParams params = by(GraphMethod::cells, 5);
+    edit(params);
+    try {
+      knn_graph(x.view(), params, on_cpu());
+      FAIL() << text;
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  };
+  refused([](auto& p) { p.recall = 0; }, "recall = 0");
+  refused([](auto& p) { p.recall = 1.5; }, "recall = 1.5");
+  refused([](auto& p) { p.recall = std::numeric_limits<double>::quiet_NaN(); }, "recall = nan");
+  refused([](auto& p) { p.recall = 1; }, "method exact");
+  refused([](auto& p) { p.cells = 0; }, "cells = 0");
+  refused([](auto& p) { p.probes = 0; }, "probes = 0");
+  refused([](auto& p) { p.samples = 3; }, "nn_descent");
+  refused([](auto& p) { p.metric = Metric::l1; }, "nn_descent");
+  const auto descend = [](KnnGraphParams& p) { p.method = GraphMethod::nn_descent; };
+  refused([&](auto& p) { descend(p), p.samples = 0; }, "samples = 0");
+  refused([&](auto& p) { descend(p), p.list_length = 3; }, "list_length = 3");
+  refused([&](auto& p) { descend(p), p.iterations = 0; }, "iterations = 0");
+  refused([&](auto& p) { descend(p), p.delta = -1.0; }, "delta = -1");
+  refused([&](auto& p) { descend(p), p.cells = 4; }, "cells is a parameter");
+  refused([&](auto& p) { p.method = GraphMethod::automatic, p.probes = 4; }, "probes is a parameter");
+  auto bad = x;
+  bad.row(17)[2] = std::numeric_limits<float>::quiet_NaN();
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    try {
+      knn_graph(bad.view(), by(method, 5), on_cpu());
+      FAIL();
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), HasSubstr("17"));
+    }
+  }
+  EXPECT_THROW(knn_graph(x.view(), by(GraphMethod::nn_descent, 5, Metric::chi_square), on_cpu()), InvalidArgument);
+}
+
+TEST(GraphMethods, CanBeCancelled) {
+  const auto x = make_floats(Shape::gaussian, 20000, 16, 3);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+    const CancelToken cancel;
+    int64_t reports = 0;
+    const Resources resources = on_cpu().with_cancel(cancel).with_progress([&](const Progress&) {
+      if (++reports == 2) cancel.request();
+    });
+    EXPECT_THROW(knn_graph(x.view(), by(method, 10), resources), Cancelled);
+  }
+}
+
+TEST(MethodChoice, IsExactForFewRowsAndForCertainty) {
+  EXPECT_EQ(choose_graph_method({1000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
+  EXPECT_EQ(choose_graph_method({10000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
+  EXPECT_EQ(choose_graph_method({10000000, 128, 15, Metric::l2, 1}), GraphMethod::exact);
+  EXPECT_EQ(choose_graph_method({100000, 128, 15, Metric::l2, 0.99}), GraphMethod::cells);
+  EXPECT_EQ(choose_graph_method({1000000, 128, 15, Metric::cosine, 0.99}), GraphMethod::cells);
+  EXPECT_EQ(choose_graph_method({1000000, 128, 15, Metric::chi_square, 0.99}), GraphMethod::nn_descent);
+  EXPECT_EQ(choose_graph_method({1000000, 64, 15, Metric::hamming, 0.99}), GraphMethod::nn_descent);
+}
+
+TEST(MethodChoice, CostsGrowWithTheWork) {
+  for (const Metric metric : {Metric::l2, Metric::l1}) {
+    for (int64_t rows = 1000; rows < 100000000; rows *= 3) {
+      const GraphCosts here = predict_graph_costs({rows, 128, 15, metric, 0.99});
+      const GraphCosts more = predict_graph_costs({rows * 2, 128, 15, metric, 0.99});
+      EXPECT_LT(here.exact, more.exact);
+      EXPECT_LT(here.nn_descent, more.nn_descent);
+      EXPECT_TRUE(metric == Metric::l2 ? here.cells < more.cells : std::isinf(here.cells));
+    }
+  }
+  EXPECT_LT(predict_graph_costs({1000000, 128, 15, Metric::l2, 0.9}).cells,
+            predict_graph_costs({1000000, 128, 15, Metric::l2, 0.999}).cells);
+}
+
+TEST(MethodChoice, ParametersFollowFromTheProblem) {
+  EXPECT_EQ(default_cells(100, 15), 1);
+  EXPECT_EQ(default_cells(1000000, 15), 2000);
+  EXPECT_EQ(default_cells(1000000, 1000), 500);
+  EXPECT_GT(default_cells(100000000, 15), 60000);
+  EXPECT_EQ(default_list_length(15), 64);
+  EXPECT_GE(default_list_length(1000), 1000);
+  EXPECT_EQ(default_samples(64), 32);
+  EXPECT_LE(default_probes({1000000, 128, 15, Metric::l2, 0.99}, 10), 10);
+}
+
+TEST(MethodChoice, AutoReachesTheRecallOrGoesOn) {
+  // 40 independent columns: cells do not suffice, and exact does.
+  const auto x = make_floats(Shape::gaussian, 30000, 40, 3);
+  KnnGraphParams params;
+  params.k = 10;
+  const KnnGraph graph = knn_graph(x.view(), params, on_cpu());
+  EXPECT_TRUE(graph.report().reached);
+  EXPECT_GE(graph.report().recall->recall, 0.99);
+}
+
+}  // namespace
+}  // namespace kith

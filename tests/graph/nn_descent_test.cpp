@@ -1,0 +1,126 @@
+#include "graph/nn_descent/nn_descent.hpp"
+
+#include "exact/exact_check.hpp"
+#include "graph/list_survey.hpp"
+#include "graph/nn_descent/start_lists.hpp"
+#include "reference/data.hpp"
+#include "reference/graph.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+// Rounds on the steps themselves, without a control.
+reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& rules, int64_t length, int64_t rounds,
+                       const Resources& resources) {
+  const PairRows rows(x, key_kind(metric), resources);
+  WorkingLists lists(x.rows(), length, resources);
+  add_random_rows(rows, rules.boundary, rules.seed, lists, resources);
+  const auto steps = make_descent_steps_cpu(rows, rules, lists, resources);
+  ProgressMeter meter("descend", 1, resources);
+  for (int64_t round = 0; round < rounds; ++round) {
+    steps->sample(round, meter);
+    steps->join(round, meter);
+    steps->merge(meter);
+  }
+  return reference::lists_of(lists);
+}
+
+TEST(NnDescent, RoundsAreThoseOfTheReference) {
+  for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal,
+                            Shape::with_zeros, Shape::huge, Shape::mixed_norms}) {
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product, Metric::l1, Metric::chi_square}) {
+      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
+      const auto x = reference::without_sign(make_floats(shape, 150, 20, 3));
+      for (const bool all : {false, true}) {
+        const DescentRules rules{.samples = 5, .inbox_slots = 8, .all_pairs = all, .seed = 4};
+        reference::Lists expected = after(x.view(), metric, rules, 12, 0, on_cpu());
+        for (int64_t round = 0; round < 3; ++round) reference::descend(x, metric, rules, round, 12, expected);
+        EXPECT_EQ(reference::difference(after(x.view(), metric, rules, 12, 3, on_cpu()), expected), "");
+      }
+    }
+  }
+}
+
+TEST(NnDescent, BytesAndBitsAreThoseOfTheReference) {
+  const auto bytes = reference::make_bytes(120, 21, 3);
+  const DescentRules rules{.samples = 4, .inbox_slots = 8, .seed = 4};
+  for (const Metric metric : {Metric::l2, Metric::hamming, Metric::inner_product}) {
+    reference::Lists expected = after(bytes.view(), metric, rules, 10, 0, on_cpu());
+    for (int64_t round = 0; round < 3; ++round) {
+      reference::descend(reference::widened(bytes), metric, rules, round, 10, expected);
+    }
+    EXPECT_EQ(reference::difference(after(bytes.view(), metric, rules, 10, 3, on_cpu()), expected), "") << name_of(metric);
+  }
+}
+
+TEST(NnDescent, OnlyPairsAcrossMeetInAMerge) {
+  const auto x = make_floats(Shape::gaussian, 140, 9, 3);
+  const DescentRules rules{.samples = 4, .inbox_slots = 8, .boundary = 60, .seed = 4};
+  reference::Lists expected = after(x.view(), Metric::l2, rules, 10, 0, on_cpu());
+  for (size_t row = 0; row < expected.size(); ++row) {
+    for (const uint64_t neighbor : expected[row]) EXPECT_NE(row_of(neighbor) < 60, row < 60);
+  }
+  for (int64_t round = 0; round < 3; ++round) reference::descend(x, Metric::l2, rules, round, 10, expected);
+  EXPECT_EQ(reference::difference(after(x.view(), Metric::l2, rules, 10, 3, on_cpu()), expected), "");
+}
+
+TEST(NnDescent, DoesNotDependOnThreadsOrOrder) {
+  const auto x = make_floats(Shape::gaussian, 1500, 16, 3);
+  DescentRules rules{.samples = 8, .inbox_slots = 16, .seed = 4};
+  const reference::Lists one = after(x.view(), Metric::l2, rules, 20, 4, on_cpu(1));
+  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(7))), "");
+  std::vector<uint32_t> order(1500);
+  for (uint32_t i = 0; i < 1500; ++i) order[i] = (i * 7 + 3) % 1500;
+  rules.order = order.data();
+  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(2))), "");
+}
+
+TEST(NnDescent, StartsWithDistinctOthers) {
+  for (const int64_t rows : {22, 23, 63, 64, 65, 128, 640}) {  // around and at multiples of the list length
+    const auto x = make_floats(Shape::gaussian, rows, 4, 3);
+    const reference::Lists lists = after(x.view(), Metric::l2, {.samples = 4, .seed = 9}, 21, 0, on_cpu());
+    std::set<uint32_t> named;
+    for (int64_t row = 0; row < rows; ++row) {
+      std::set<uint32_t> others;
+      for (const uint64_t neighbor : lists[static_cast<size_t>(row)]) others.insert(row_of(neighbor));
+      EXPECT_EQ(others.size(), 21u);
+      EXPECT_FALSE(others.contains(static_cast<uint32_t>(row)));
+      named.insert(others.begin(), others.end());
+    }
+    EXPECT_EQ(named.size(), static_cast<size_t>(rows));  // nobody is left out
+  }
+}
+
+TEST(NnDescent, ReachesWhatItIsAskedForAndSaysWhenItDoesNot) {
+  const auto x = make_floats(Shape::gaussian, 2000, 8, 3);
+  const Resources resources = on_cpu();
+  const PairRows rows(x.view(), KeyKind::l2, resources);
+  const ControlRows control(x.view(), Metric::l2, 10, 1, resources);
+  DescentWish wish;
+  wish.k = 10;
+  wish.rules = {.samples = 16, .inbox_slots = 32, .seed = 1};
+  wish.recall = 0.95;
+  WorkingLists lists(2000, 32, resources);
+  add_random_rows(rows, 0, 1, lists, resources);
+  const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
+  EXPECT_TRUE(outcome.reached);
+  EXPECT_GE(outcome.recall->recall, 0.95);
+  for (size_t i = 1; i < outcome.rounds.size(); ++i) EXPECT_LE(outcome.rounds[i].phi, outcome.rounds[i - 1].phi);
+
+  WorkingLists others(2000, 32, resources);
+  add_random_rows(rows, 0, 1, others, resources);
+  wish.iterations = 1;
+  const BuildOutcome stopped = run_descent(rows, wish, &control, others, resources);
+  EXPECT_FALSE(stopped.reached);
+  EXPECT_EQ(stopped.rounds.size(), 1u);
+}
+
+}  // namespace
+}  // namespace kith

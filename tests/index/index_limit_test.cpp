@@ -1,0 +1,154 @@
+// Memory limits of indexes: an OutOfMemory names a limit that does, whatever the kind; under it a search gives the
+// bytes of one without a limit; what an index holds is counted.
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/memory_budget.hpp"
+#include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
+#include "io/thrown.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+constexpr int64_t kRows = 3000;
+constexpr int64_t kCols = 24;
+
+class LimitedKinds : public ::testing::TestWithParam<const char*> {
+ protected:
+  LimitedKinds() : index_(GetParam(), {.metric = Metric::l2, .prepare = false}) {
+    index_.train(base_.view(), on_cpu());
+    index_.add(base_.view(), Ownership::copy, on_cpu());
+  }
+
+  // Follows the error's advice once.
+  void expect_advice_to_do(const MatrixView& queries, const SearchParams& params) {
+    const Neighbors free = index_.search(queries, params, on_cpu());
+    const auto error = testing::thrown<OutOfMemory>([&] { (void)index_.search(queries, params, on_cpu(3000)); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), ::testing::HasSubstr("would do")) << GetParam();
+    const int64_t limit = error->bytes_needed();
+    EXPECT_GT(limit, 3000);
+    expect_same(index_.search(queries, params, on_cpu(limit)), free);
+    EXPECT_LT(limit, 16 << 20) << "far more than it takes";
+  }
+
+  const reference::Matrix<float> base_ = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const reference::Matrix<float> queries_ = make_floats(Shape::gaussian, 300, kCols, 2);
+  Index index_;
+};
+
+TEST_P(LimitedKinds, TheNamedLimitDoes) {
+  const auto bytes = reference::make_bytes(40, kCols, 3);
+  std::vector<uint8_t> mask(kRows, 1);
+  for (size_t i = 0; i < mask.size(); i += 2) mask[i] = 0;
+  expect_advice_to_do(queries_.view(), {.k = 10});
+  expect_advice_to_do(queries_.view(), {.k = 500, .probes = 1});  // more lists are looked at, until there are enough
+  expect_advice_to_do(queries_.view().slice(0, 1), {.k = 1, .probes = kAll});
+  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::mask(mask.data(), kRows)});
+  if (std::string(GetParam()).find("Flat") != 0) expect_advice_to_do(bytes.view(), {.k = 10});
+}
+
+TEST_P(LimitedKinds, AListOfIdsCountsToo) {
+  std::vector<int64_t> odd;
+  for (int64_t i = 1; i < kRows; i += 2) odd.push_back(i);
+  index_.remove(view({0}), on_cpu());
+  expect_advice_to_do(queries_.view(), {.k = 10, .filter = RowFilter::rows(odd.data(), 1500)});
+}
+
+TEST_P(LimitedKinds, ARangeUnderALimitIsTheSame) {
+  const float radius = index_.search(queries_.view(), {.k = 40, .probes = kAll}, on_cpu()).distances(0)[39];
+  const RangeSearchParams params{.radius = radius, .probes = kAll};
+  const RangeNeighbors free = index_.range_search(queries_.view(), params, on_cpu());
+  const RangeNeighbors found = index_.range_search(queries_.view(), params, on_cpu(24 << 20));
+  ASSERT_EQ(found.size(), free.size());
+  ASSERT_GT(free.size(), 300);
+  EXPECT_EQ(std::memcmp(found.offsets(), free.offsets(), 301 * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(found.ids(), free.ids(), static_cast<size_t>(free.size()) * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(found.distances(), free.distances(), static_cast<size_t>(free.size()) * sizeof(float)), 0);
+}
+
+TEST_P(LimitedKinds, WhatALoadedIndexHoldsIsCounted) {
+  const testing::TemporaryDirectory directory;
+  index_.save(directory.path("x"), on_cpu());
+  const Resources resources = on_cpu(1 << 30);
+  {
+    const Index loaded = Index::load(directory.path("x"), resources);
+    const int64_t held = loaded.bytes().host;
+    EXPECT_GE(resources.host_memory()->used(), held - held / 64) << "of " << held;
+    EXPECT_LE(resources.host_memory()->used(), held + held / 16 + 65536);
+  }
+  EXPECT_EQ(resources.host_memory()->used(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(IndexLimit, LimitedKinds,
+                         ::testing::Values("Flat", "IVF30,Flat", "IVF30,SQ8", "SQ6", "PQ4", "IVF30,PQ4",
+                                           "OPQ4,IVF30,PQ4", "PCA8,L2norm,Flat", "IVF30,PQ4,RFlat",
+                                           "PCA12,IVF30,PQ4x4,Refine(SQ8)"));
+
+// The rows of a range do not fit as transformed queries all at once.
+TEST(IndexLimit, TransformedQueriesOfARangeComeInPieces) {
+  const auto base = make_floats(Shape::gaussian, 500, 512, 1);
+  const auto queries = make_floats(Shape::gaussian, 4000, 512, 2);  // 8 MB
+  Index index("RR,Flat", {.prepare = false});
+  index.train(base.view(), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const float radius = index.search(queries.view().slice(0, 1), {.k = 4}, on_cpu()).distances()[3];
+  const RangeNeighbors free = index.range_search(queries.view(), {.radius = radius}, on_cpu());
+  const RangeNeighbors found = index.range_search(queries.view(), {.radius = radius}, on_cpu(6 << 20));
+  ASSERT_GT(free.size(), 100);
+  ASSERT_EQ(found.size(), free.size());
+  EXPECT_EQ(std::memcmp(found.ids(), free.ids(), static_cast<size_t>(free.size()) * sizeof(int64_t)), 0);
+}
+
+TEST(IndexLimit, TrainingUnderALimitGivesTheSameIndex) {
+  const auto rows = make_floats(Shape::gaussian, 12000, 32, 5);  // 1.5 MB
+  const testing::TemporaryDirectory directory;
+  write_vectors(directory.path("rows.fbin"), rows.view());
+  const VectorFile file(directory.path("rows.fbin"));
+  for (const char* const factory : {"IVF40,PQ8x6", "IVF40,SQ8", "IVF40,Flat", "PQ4x7", "PCA16,IVF40,PQ4x4,Refine(SQ8)"}) {
+    for (const Metric metric : {Metric::l2, Metric::cosine}) {
+      SCOPED_TRACE(factory);
+      Index free(factory, {.metric = metric, .seed = 2});
+      free.train(rows.view(), on_cpu());
+      Index limited(factory, {.metric = metric, .seed = 2});
+      limited.train(file, on_cpu(3 << 20));
+      free.save(directory.path("free"), on_cpu());
+      limited.save(directory.path("limited"), on_cpu());
+      EXPECT_TRUE(directory.read("free") == directory.read("limited"));
+    }
+  }
+}
+
+TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
+  const auto rows = make_floats(Shape::gaussian, 20000, 32, 5);
+  for (const char* const factory : {"IVF40,PQ8x6", "PQ16x6", "IVF40,SQ8"}) {
+    Index index(factory);
+    int64_t limit = 50000;
+    for (int tries = 0;; ++tries) {
+      ASSERT_LT(tries, 4) << factory << ": the advice leads nowhere, " << limit;
+      try {
+        index.train(rows.view(), on_cpu(limit));
+        break;
+      } catch (const OutOfMemory& error) {
+        EXPECT_GT(error.bytes_needed(), limit);
+        limit = error.bytes_needed();
+      }
+    }
+    EXPECT_LT(limit, 20000 * 32 * 4);
+  }
+}
+
+}  // namespace
+}  // namespace kith

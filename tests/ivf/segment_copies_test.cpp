@@ -1,0 +1,60 @@
+#include "ivf/segment_copies.hpp"
+
+#include "ivf/ivf_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+void expect_same_segment(const ListSegment& a, const ListSegment& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_TRUE(std::equal(a.offsets(), a.offsets() + a.lists() + 1, b.offsets()));
+  EXPECT_TRUE(std::equal(a.rows(), a.rows() + a.size(), b.rows()));
+  EXPECT_TRUE(std::equal(a.codes(), a.codes() + a.size() * a.code_bytes(), b.codes()));
+}
+
+TEST(SegmentCopies, OnTheHostItIsTheSegmentThatWasMade) {
+  const auto rows = make_floats(Shape::gaussian, 300, 8, 1);
+  const auto model = train({"SQ8", {CodeKind::scalar, DType::f32, 8, 0}, true}, Metric::l2, rows, 6);
+  const SharedSegment made = make_segment(*model, rows.view(), 40, on_cpu());
+  expect_same_segment(*made->on_host(on_cpu()), *build_segment(*model, rows.view(), 40, on_cpu()));
+  EXPECT_EQ(made->on_host(on_cpu()), made->on_host(on_cpu()));  // nothing is copied
+  EXPECT_TRUE(made->space().host_readable());
+  EXPECT_TRUE(made->devices().empty());
+  EXPECT_EQ(made->find(0), nullptr);
+  EXPECT_EQ(made->host_bytes(), made->on_host(on_cpu())->bytes());
+  EXPECT_EQ(made->device_bytes(), 0);
+  int64_t size = 0;
+  for (int64_t list = 0; list < made->lists(); ++list) size += made->size_of(list);
+  EXPECT_EQ(size, 300);
+}
+
+TEST(SegmentCopies, MergedIsAsMadeAtOnce) {
+  const auto rows = make_floats(Shape::gaussian, 300, 8, 1);
+  const auto model = train({"Flat", {}, false}, Metric::sqeuclidean, rows, 6);
+  std::vector<SharedSegment> parts;
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 10}, {10, 200}, {210, 90}}) {
+    parts.push_back(make_segment(*model, rows.view().slice(first, count), first, on_cpu()));
+  }
+  expect_same_segment(*merge_copies(parts, on_cpu())->on_host(on_cpu()),
+                      *build_segment(*model, rows.view(), 0, on_cpu()));
+  EXPECT_EQ(merge_copies({parts[1]}, on_cpu()), parts[1]);
+}
+
+TEST(SegmentCopies, ARowThatIsNotFiniteGoesToTheFirstList) {
+  auto rows = make_floats(Shape::gaussian, 200, 8, 1);
+  const auto model = train({"Flat", {}, false}, Metric::l2, rows, 5);
+  rows.row(3)[2] = NAN;
+  const Segment made = make_segment(*model, rows.view(), 0, on_cpu())->on_host(on_cpu());
+  const uint32_t* const end = made->rows() + made->offsets()[1];
+  EXPECT_NE(std::find(made->rows(), end, 3u), end);
+}
+
+}  // namespace
+}  // namespace kith
