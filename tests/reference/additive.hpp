@@ -55,4 +55,35 @@ inline float local_search(const Codebooks& books, const float* x, int64_t row, c
   return least;
 }
 
+// The same as the paper prints it: its line 19 counts the inner products of different books once, not twice, and its
+// line 10 goes on from codes that were not kept.
+inline float local_search_as_printed(const Codebooks& books, const float* x, int64_t row, const LocalSearchPlan& plan,
+                                     uint8_t* codes) {
+  float least = cost(books, x, codes);
+  std::vector<uint8_t> tried(codes, codes + books.books);
+  for (int64_t round = plan.from_round; round < plan.from_round + plan.rounds; ++round) {
+    perturb_codes(plan, row, round, books.books, books.bits, tried.data());
+    for (int64_t step = 0; step < plan.sweeps * books.books; ++step) {
+      const int64_t k = step % books.books;
+      const std::vector<double> r = residual(books, x, tried.data(), k);
+      double best = 0;
+      for (int64_t j = 0; j < books.words(); ++j) {
+        double value = 0;  // |c|^2 - 2 <x, c> + <x - r, c>, where x - r is the sum of the other books' codewords
+        for (int64_t c = 0; c < books.cols; ++c) {
+          const auto word = static_cast<double>(books.word(k, j)[c]);
+          value += word * (word - static_cast<double>(x[c]) - r[static_cast<size_t>(c)]);
+        }
+        if (j == 0 || value < best) {
+          best = value;
+          tried[static_cast<size_t>(k)] = static_cast<uint8_t>(j);
+        }
+      }
+    }
+    const float found = cost(books, x, tried.data());
+    if (found < least) std::copy(tried.begin(), tried.end(), codes);
+    least = std::min(least, found);
+  }
+  return least;
+}
+
 }  // namespace kith::reference

@@ -94,6 +94,22 @@ TEST(AdditiveEncoding, EveryFormAndInstructionSetEqualsThePlainAlgorithm) {
   }
 }
 
+TEST(AdditiveEncoding, TheMendedSearchEndsLowerThanThePrintedOne) {
+  const Case given = make_case(Shape::gaussian, 4, 5, 12, 60);
+  const AdditiveEncoding encoding = encoding_of(SearchForm::tables, CodeStart::random, 4);
+  const Encoded mended = encode(given, encoding);
+  double printed = 0;
+  for (int64_t i = 0; i < given.rows.rows; ++i) {
+    std::vector<uint8_t> codes(4);
+    draw_codes(encoding.search.seed, i, 4, 5, codes.data());
+    printed += static_cast<double>(
+        reference::local_search_as_printed(given.books, given.rows.row(i), i, encoding.search, codes.data()));
+  }
+  double sum = 0;
+  for (const float cost : mended.costs) sum += static_cast<double>(cost);
+  EXPECT_LT(sum, 0.95 * printed);
+}
+
 TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
   for (const auto& [books, bits, cols, rows] :
        {std::array<int64_t, 4>{1, 8, 8, 70}, {7, 8, 16, 65}, {15, 4, 24, 129}, {2, 6, 1, 64}, {3, 1, 5, 9},
