@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal, SupportsFloat, SupportsIndex, Union
 
 import numpy as np
@@ -14,7 +13,7 @@ from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._options import flag, text, whole_number
 from kith._progress import Progress
-from kith._quantize import Floats, PathLike, _Quantizer
+from kith._quantize import Floats, PathLike, _other_kind, _Quantizer
 
 TrainStart = Literal["opq", "residual", "random"]
 Order = Literal["fixed", "random"]
@@ -141,7 +140,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         """A quantizer that `save` or ``kith train`` has written: its codebooks, with the default parameters."""
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.LocalSearchQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds no local search quantizer but a {type(compiled).__name__}")
+            raise _other_kind(path, compiled)
         quantizer = cls(books, bits=bits, seed=seed, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
@@ -300,7 +299,7 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ResidualQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds no residual quantizer but a {type(compiled).__name__}")
+            raise _other_kind(path, compiled)
         quantizer = cls(books, bits=bits, beam=compiled.beam, seed=seed, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer

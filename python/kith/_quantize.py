@@ -123,6 +123,14 @@ class _Quantizer(Generic[Compiled]):
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
 
+def _other_kind(path: PathLike, compiled: object) -> ValueError:
+    """What loading a quantizer of another class raises."""
+    words = {"ProductQuantizer": "product", "ScalarQuantizer": "scalar", "LocalSearchQuantizer": "local search"}
+    name = type(compiled).__name__
+    kind = words.get(name, "residual")
+    return ValueError(f"{os.fspath(path)} holds a {kind} quantizer: kith.{name}.load reads it")
+
+
 def _lookup_table(
     quantizer: ProductQuantizer | ScalarQuantizer,
     queries: VectorsLike,
@@ -215,7 +223,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds no product quantizer but a {type(compiled).__name__}")
+            raise _other_kind(path, compiled)
         quantizer = cls(parts, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
@@ -319,7 +327,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds no scalar quantizer but a {type(compiled).__name__}")
+            raise _other_kind(path, compiled)
         quantizer = cls(bits=bits, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer

@@ -171,8 +171,8 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
         std::vector<std::vector<uint32_t>> found(kQueries, std::vector<uint32_t>(kCount + 64));
         ScreenQuery queries[kQueries];
         for (int q = 0; q < kQueries; ++q) {
-          const auto other = static_cast<uint16_t>(q * 8192 % 65536);
-          queries[q] = {bytes.data(), q % 2 == 0 ? most : other, found[static_cast<size_t>(q)].data(), 0};
+          const auto other_limit = static_cast<uint16_t>(q * 8192 % 65536);
+          queries[q] = {bytes.data(), q % 2 == 0 ? most : other_limit, found[static_cast<size_t>(q)].data(), 0};
         }
         screen_codes(given.format, given.codes.row(0), kCount, queries, kQueries);
         for (int q = 0; q < kQueries; q += 2) {
