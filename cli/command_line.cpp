@@ -665,7 +665,8 @@ CLI::App* add_train(CLI::App& app, Typed& typed) {
   command->add_option("--data", typed.train.data, "Vectors, in any format; may be larger than memory")
       ->required()
       ->type_name("FILE");
-  command->add_option("--quantizer", typed.train.quantizer, "PQm, PQmxb, SQ8, SQ6, SQ4 or SQfp16: PQ16, PQ32x4, ...")
+  command->add_option("--quantizer", typed.train.quantizer,
+                      "PQm, PQmxb, LSQmxb, RQmxb, SQ8, SQ6, SQ4 or SQfp16: PQ16, PQ32x4, LSQ8x8, ...")
       ->required()
       ->type_name("NAME");
   command->add_option("--out", typed.train.out, "Where the quantizer goes: a .kith file")
@@ -687,6 +688,10 @@ CLI::App* add_encode(CLI::App& app, Typed& typed) {
   command->add_option("--out", typed.encode.out, "Where the codes go: .u8bin, .bvecs or .npy")
       ->required()
       ->type_name("FILE");
+  command->add_option("--rounds", typed.encode.rounds, "Rounds of local search, for LSQ; more lower the error")
+      ->check(decimal())
+      ->check(from_0_on())
+      ->type_name("N");
   add_run_options(*command, typed);
   return command;
 }

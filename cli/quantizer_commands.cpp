@@ -78,6 +78,20 @@ Report report_of(std::string_view command, const VectorFile& in, const std::stri
   return report;
 }
 
+// Rows from number `first` on. Local search is told so: it draws by number.
+template <typename Made>
+void encode_rows(const Made& quantizer, const MatrixView& rows, const MutableMatrixView& out, int64_t,
+                 const CodeOptions&, const Resources& resources) {
+  quantizer.encode(rows, out, resources);
+}
+void encode_rows(const LocalSearchQuantizer& quantizer, const MatrixView& rows, const MutableMatrixView& out,
+                 int64_t first, const CodeOptions& options, const Resources& resources) {
+  LocalSearchEncoding encoding;
+  encoding.rounds = options.rounds;
+  encoding.first_row = first;
+  quantizer.encode(rows, out, encoding, resources);
+}
+
 // The quantizer's file is small: it is read before the library's share of a memory limit is measured.
 Quantizer quantizer_in(const CodeOptions& options, const char* in_name) {
   check_outputs({{"--out", options.out}}, {{"--quantizer", options.quantizer}, {in_name, options.in}});
@@ -113,9 +127,12 @@ Report run_encode(const CodeOptions& options, const RunOptions& run) {
   }
   VectorFileWriter codes(options.out, DType::u8, data.rows(), what.code_bytes);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    int64_t first = 0;
     pass_through(data, codes, DType::u8, what.code_bytes, "encode", resources,
                  [&](const MatrixView& rows, const MutableMatrixView& out) {
-                   std::visit([&](const auto& made) { made.encode(rows, out, resources); }, quantizer);
+                   std::visit([&](const auto& made) { encode_rows(made, rows, out, first, options, resources); },
+                              quantizer);
+                   first += rows.rows();
                  });
   });
   return report_of("encode", data, options.out, what, total.seconds(), log);

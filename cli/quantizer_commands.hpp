@@ -11,7 +11,7 @@ namespace kith::cli {
 
 struct TrainOptions {
   std::string data;
-  std::string quantizer;  // its name: PQ16, SQ8, ...
+  std::string quantizer;  // its name: PQ16, SQ8, LSQ8x8, ...
   std::string out;
   uint64_t seed = 0;
   bool check_finite = true;
@@ -23,6 +23,7 @@ struct CodeOptions {
   std::string quantizer;  // its file
   std::string in;
   std::string out;
+  int64_t rounds = 16;  // of local search, for LSQ
 };
 Report run_encode(const CodeOptions& options, const RunOptions& run);
 Report run_decode(const CodeOptions& options, const RunOptions& run);

@@ -17,6 +17,7 @@
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>
+#include <kith/local_search_quantizer.hpp>
 #include <kith/mapped_vectors.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
@@ -25,6 +26,7 @@
 #include <kith/quantizer.hpp>
 #include <kith/range_search.hpp>
 #include <kith/recall.hpp>
+#include <kith/residual_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 #include <kith/row_labels.hpp>

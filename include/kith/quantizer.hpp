@@ -2,7 +2,9 @@
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/local_search_quantizer.hpp>
 #include <kith/product_quantizer.hpp>
+#include <kith/residual_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/scalar_quantizer.hpp>
 
@@ -13,9 +15,9 @@
 
 namespace kith {
 
-using Quantizer = std::variant<ProductQuantizer, ScalarQuantizer>;
+using Quantizer = std::variant<ProductQuantizer, ScalarQuantizer, LocalSearchQuantizer, ResidualQuantizer>;
 
-// "PQ16", "PQ32x4", "SQ8", "SQ6", "SQ4" or "SQfp16"; InvalidArgument for any other name.
+// "PQ16", "PQ32x4", "SQ8", "SQ6", "SQ4", "SQfp16", "LSQ8x8" or "RQ8x8"; InvalidArgument for any other name.
 KITH_EXPORT Quantizer make_quantizer(std::string_view name, uint64_t seed = 0, bool check_finite = true);
 KITH_EXPORT std::string name_of(const Quantizer& quantizer);
 
@@ -23,6 +25,10 @@ KITH_EXPORT std::string name_of(const Quantizer& quantizer);
 KITH_EXPORT void save_quantizer(const ProductQuantizer& quantizer, const std::string& path,
                                 const Resources& resources = Resources());
 KITH_EXPORT void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path,
+                                const Resources& resources = Resources());
+KITH_EXPORT void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& path,
+                                const Resources& resources = Resources());
+KITH_EXPORT void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path,
                                 const Resources& resources = Resources());
 // InvalidArgument for a file that holds something else, CorruptFile for a damaged one.
 KITH_EXPORT Quantizer load_quantizer(const std::string& path, const Resources& resources = Resources());

@@ -21,7 +21,8 @@ Compressed, with lists of which a search looks at some::
 
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
 its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good found neighbours are: `recall`; what they
-look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
+look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`,
+`LocalSearchQuantizer`, `ResidualQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
 Vectors are numpy arrays, or arrays of any library that supports DLPack (torch, cupy, jax), in host or GPU memory. float32,
 float16, bfloat16, uint8 and int8 arrays with contiguous columns are zero-copy; float64, wider integers and other layouts are
@@ -39,6 +40,7 @@ small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this buil
 
 from typing import TYPE_CHECKING
 
+from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError
 from kith._files import read_vectors, write_vectors
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
@@ -78,6 +80,7 @@ __all__ = [
     "Info",
     "KMeans",
     "KnnGraph",
+    "LocalSearchQuantizer",
     "Metric",
     "Neighbors",
     "OPQ",
@@ -86,6 +89,7 @@ __all__ = [
     "ProductQuantizer",
     "RandomRotation",
     "RangeNeighbors",
+    "ResidualQuantizer",
     "ScalarQuantizer",
     "SmoothPath",
     "SmoothPaths",

@@ -21,12 +21,14 @@ from kith._progress import Progress
 
 PathLike = Union[str, "os.PathLike[str]"]
 Floats = npt.NDArray[np.float32]
-Compiled = TypeVar("Compiled", _kith.ProductQuantizer, _kith.ScalarQuantizer)
+Compiled = TypeVar(
+    "Compiled", _kith.ProductQuantizer, _kith.ScalarQuantizer, _kith.LocalSearchQuantizer, _kith.ResidualQuantizer
+)
 Self = TypeVar("Self", bound="_Quantizer[Any]")
 
 
 class _Quantizer(Generic[Compiled]):
-    """What both quantizers do alike."""
+    """What all quantizers do alike."""
 
     _compiled: Compiled
 
@@ -110,15 +112,6 @@ class _Quantizer(Generic[Compiled]):
         """Write what was trained to a ``.kith`` file, which `load` reads."""
         _kith.save_quantizer(self._compiled, path_bytes(path))
 
-    def _lookup_table(
-        self, queries: VectorsLike, metric: Metric, axes: tuple[int, int], threads: SupportsIndex
-    ) -> npt.NDArray[np.float32]:
-        with self._calling(queries, threads, None, None, progress=False) as options:
-            rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
-            name = metric_name(metric)
-            table = self._compiled.lookup_table(rows, name, axes[0] * axes[1], options)
-            return table.reshape(axes if single else (table.shape[0], *axes))
-
     def _calling(
         self,
         x: object,
@@ -128,6 +121,27 @@ class _Quantizer(Generic[Compiled]):
         progress: Progress,
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
+
+
+def _other_kind(path: PathLike, compiled: object) -> ValueError:
+    """What loading a quantizer of another class raises."""
+    words = {"ProductQuantizer": "product", "ScalarQuantizer": "scalar", "LocalSearchQuantizer": "local search"}
+    name = type(compiled).__name__
+    kind = words.get(name, "residual")
+    return ValueError(f"{os.fspath(path)} holds a {kind} quantizer: kith.{name}.load reads it")
+
+
+def _lookup_table(
+    quantizer: ProductQuantizer | ScalarQuantizer,
+    queries: VectorsLike,
+    metric: Metric,
+    axes: tuple[int, int],
+    threads: SupportsIndex,
+) -> npt.NDArray[np.float32]:
+    with quantizer._calling(queries, threads, None, None, progress=False) as options:
+        rows, single = as_queries(to_numpy(queries, "queries"), options.stream)
+        table = quantizer._compiled.lookup_table(rows, metric_name(metric), axes[0] * axes[1], options)
+        return table.reshape(axes if single else (table.shape[0], *axes))
 
 
 class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
@@ -209,7 +223,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds a scalar quantizer: kith.ScalarQuantizer.load reads it")
+            raise _other_kind(path, compiled)
         quantizer = cls(parts, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
@@ -236,7 +250,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
 
         `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (parts, 2**bits).
         """
-        return self._lookup_table(queries, metric, (self.parts, 1 << self.bits), threads)
+        return _lookup_table(self, queries, metric, (self.parts, 1 << self.bits), threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and the codewords."""
@@ -313,7 +327,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):
-            raise ValueError(f"{os.fspath(path)} holds a product quantizer: kith.ProductQuantizer.load reads it")
+            raise _other_kind(path, compiled)
         quantizer = cls(bits=bits, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
@@ -341,7 +355,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         `metric` is ``"sqeuclidean"`` or ``"inner_product"``. For one query, given as a 1-D array, (dimension, 2**bits).
         There is none for 16 bits.
         """
-        return self._lookup_table(queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
+        return _lookup_table(self, queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and the ranges."""

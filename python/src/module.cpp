@@ -21,6 +21,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_graph_merge(module);
   kith::python::bind_pairwise_distances(module);
   kith::python::bind_quantizers(module);
+  kith::python::bind_additive_quantizers(module);
   kith::python::bind_quantizer_file(module);
   kith::python::bind_range_search(module);
   kith::python::bind_recall(module);

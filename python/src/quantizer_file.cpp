@@ -21,7 +21,8 @@ void save(const Made& quantizer, const nb::bytes& path) {
   call.run([&] { save_quantizer(quantizer, path_of(path), call.resources()); });
 }
 
-// (quantizer, parts, bits, seed, check_finite), with 0 parts and seed for a scalar one.
+// (quantizer, parts, bits, seed, check_finite), with 0 parts and seed for a scalar one, codebooks for parts of an
+// additive one.
 std::tuple<nb::object, int64_t, int, uint64_t, bool> load(const nb::bytes& path) {
   Call call;
   std::optional<Quantizer> loaded;
@@ -29,6 +30,14 @@ std::tuple<nb::object, int64_t, int, uint64_t, bool> load(const nb::bytes& path)
   if (auto* const product = std::get_if<ProductQuantizer>(&*loaded)) {
     const ProductQuantizerParams params = product->params();
     return {nb::cast(std::move(*product)), params.parts, params.bits, params.seed, params.check_finite};
+  }
+  if (auto* const local = std::get_if<LocalSearchQuantizer>(&*loaded)) {
+    const LocalSearchParams params = local->params();
+    return {nb::cast(std::move(*local)), params.codebooks, params.bits, params.seed, params.check_finite};
+  }
+  if (auto* const residual = std::get_if<ResidualQuantizer>(&*loaded)) {
+    const ResidualQuantizerParams params = residual->params();
+    return {nb::cast(std::move(*residual)), params.codebooks, params.bits, params.seed, params.check_finite};
   }
   auto& scalar = std::get<ScalarQuantizer>(*loaded);
   const ScalarQuantizerParams params = scalar.params();
@@ -40,10 +49,12 @@ std::tuple<nb::object, int64_t, int, uint64_t, bool> load(const nb::bytes& path)
 void bind_quantizer_file(nb::module_& module) {
   module.def("save_quantizer", &save<ProductQuantizer>, nb::arg("quantizer"), nb::arg("path"));
   module.def("save_quantizer", &save<ScalarQuantizer>, nb::arg("quantizer"), nb::arg("path"));
-  module.def(
-      "load_quantizer", &load, nb::arg("path"),
-      nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer, int, int, int, bool]"),
-      "The quantizer, its parts (0 for a scalar one), bits, seed and check_finite.");
+  module.def("save_quantizer", &save<LocalSearchQuantizer>, nb::arg("quantizer"), nb::arg("path"));
+  module.def("save_quantizer", &save<ResidualQuantizer>, nb::arg("quantizer"), nb::arg("path"));
+  module.def("load_quantizer", &load, nb::arg("path"),
+             nb::sig("def load_quantizer(path: bytes) -> tuple[ProductQuantizer | ScalarQuantizer | "
+                     "LocalSearchQuantizer | ResidualQuantizer, int, int, int, bool]"),
+             "The quantizer, its parts (0 for a scalar one) or codebooks, bits, seed and check_finite.");
 }
 
 }  // namespace kith::python

@@ -108,6 +108,23 @@ bool take_transform(Part part, std::vector<TransformSpec>* transforms) {
   return true;
 }
 
+// Codebooks and their bits: "LSQ8x8", "RQ16x4".
+void take_additive(Part& part, CodeSpec* spec) {
+  constexpr int kBeam = 5;
+  spec->kind = CodeKind::additive;
+  if (part.text()[0] == 'R') {
+    spec->search = AdditiveSearch::beam;
+    spec->effort = kBeam;
+  }
+  spec->parts = part.number();
+  if (part.take("x")) spec->bits = static_cast<int>(part.number());
+  if (spec->parts < 1 || spec->parts > kMostCodebooks || spec->bits < 1 || spec->bits > 8) {
+    throw InvalidArgument(
+        fmt::format("the part '{}' of the index '{}' asks for {} codebooks of {} bits; there are 1 to {} of 1 to 8 bits",
+                    part.text(), part.factory(), spec->parts, spec->bits, kMostCodebooks));
+  }
+}
+
 // None for "Flat".
 std::optional<CodeSpec> take_code(Part part) {
   CodeSpec spec;
@@ -133,6 +150,8 @@ std::optional<CodeSpec> take_code(Part part) {
                                         part.text(), part.factory(), spec.bits));
     }
     if (!part.take("fs")) (void)part.take("np");  // how FAISS searches the same codes
+  } else if (part.take("LSQ") || part.take("RQ")) {
+    take_additive(part, &spec);
   } else {
     part.unknown();
   }

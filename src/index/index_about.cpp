@@ -39,6 +39,9 @@ std::string code_text(const CodeFormat& format) {
   switch (format.kind) {
     case CodeKind::stored: return fmt::format("stored {} {}", format.cols, name_of(format.dtype));
     case CodeKind::scalar: return fmt::format("scalar {} {}", format.cols, format.bits);
+    case CodeKind::additive:
+      return fmt::format("additive {} {} {} {} {}", format.cols, format.bits, format.parts,
+                         format.search == AdditiveSearch::beam ? "beam" : "local", format.effort);
     default: return fmt::format("product {} {} {}", format.cols, format.bits, format.parts);
   }
 }
@@ -125,6 +128,15 @@ CodeFormat parse_code(std::string_view line) {
     return format;
   }
   format.bits = words.number<int>();
+  if (kind == "additive") {
+    format.kind = CodeKind::additive;
+    format.parts = words.number<int64_t>();
+    const std::string_view search = words.next();
+    if (search != "beam" && search != "local") throw AboutProblem(fmt::format("additive codes found by '{}'", search));
+    format.search = search == "beam" ? AdditiveSearch::beam : AdditiveSearch::local;
+    format.effort = words.number<int>();
+    return format;
+  }
   format.kind = kind == "scalar" ? CodeKind::scalar : CodeKind::product;
   if (format.kind == CodeKind::product) format.parts = words.number<int64_t>();
   return format;

@@ -35,6 +35,7 @@ void add_floats(ContainerWriter& writer, std::string_view name, std::vector<int6
 
 std::vector<int64_t> codec_shape(const CodeFormat& format) {
   if (format.kind == CodeKind::scalar) return {2, format.cols};
+  if (format.kind == CodeKind::additive) return {format.parts, format.codewords(), format.cols};
   return {format.parts, format.codewords(), format.part_cols()};
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "quantize/codec_tables.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +57,8 @@ void check_values(const IndexParts& parts, const MatrixView& rows, int64_t first
 void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64_t rows, std::string_view section) {
   const int64_t bytes = codec.format.bytes();
   require_size(codes.size(), saturating_multiply(rows, bytes), section);
-  const int64_t values = codec.format.kind == CodeKind::product ? codec.format.parts : codec.format.cols;
+  const bool parts = codec.format.kind == CodeKind::product || codec.format.kind == CodeKind::additive;
+  const int64_t values = parts ? codec.format.parts : codec.format.cols;
   const int used = static_cast<int>(values * codec.format.bits % 8);
   if (codec.format.kind == CodeKind::stored || used == 0) return;
   for (int64_t i = 1; i <= rows; ++i) {
@@ -192,6 +194,13 @@ void check_code_format(const CodeFormat& format) {
   if (format.kind == CodeKind::scalar) {
     require_format(format.bits == 4 || format.bits == 6 || format.bits == 8, "scalar codes have 4, 6 or 8 bits");
   }
+  if (format.kind == CodeKind::additive) {
+    require_format(format.bits >= 1 && format.bits <= 8, "additive codes have 1 to 8 bits a codebook");
+    require_format(format.parts >= 1 && format.parts <= kMostCodebooks, "an impossible number of codebooks");
+    const bool beam = format.search == AdditiveSearch::beam;
+    require_format(format.effort >= (beam ? 1 : 0) && (!beam || format.effort <= kMostBeam),
+                   "an impossible number of rounds or paths");
+  }
   if (format.kind == CodeKind::product) {
     require_format(format.bits >= 4 && format.bits <= 8, "product codes have 4 to 8 bits");
     require_format(format.parts >= 1 && format.cols % format.parts == 0,
@@ -205,6 +214,7 @@ int64_t codec_values(const CodeFormat& format) {
   switch (format.kind) {
     case CodeKind::stored: return 0;
     case CodeKind::scalar: return 2 * format.cols;
+    case CodeKind::additive: return format.parts * format.codewords() * format.cols;
     default: return format.codewords() * format.cols;
   }
 }

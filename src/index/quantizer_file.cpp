@@ -33,11 +33,22 @@ Quantizer make_quantizer(std::string_view name, uint64_t seed, bool check_finite
   const bool alone = spec.transforms.empty() && !spec.has_lists && !spec.refines;
   if (!alone || !spec.code || (spec.code->kind == CodeKind::stored && spec.code->dtype != DType::f16)) {
     throw InvalidArgument(fmt::format(
-        "'{}' is not a quantizer; there are PQm, PQmxb, SQ8, SQ6, SQ4 and SQfp16, with numbers for the small "
-        "letters",
+        "'{}' is not a quantizer; there are PQm, PQmxb, LSQmxb, RQmxb, SQ8, SQ6, SQ4 and SQfp16, with numbers for the "
+        "small letters",
         name));
   }
   const CodeSpec& code = *spec.code;
+  if (code.kind == CodeKind::additive && code.search == AdditiveSearch::beam) {
+    return ResidualQuantizer({code.parts, code.bits, code.effort, seed, check_finite});
+  }
+  if (code.kind == CodeKind::additive) {
+    LocalSearchParams params;
+    params.codebooks = code.parts;
+    params.bits = code.bits;
+    params.seed = seed;
+    params.check_finite = check_finite;
+    return LocalSearchQuantizer(params);
+  }
   if (code.kind == CodeKind::product) return ProductQuantizer({code.parts, code.bits, seed, check_finite});
   return ScalarQuantizer({code.kind == CodeKind::stored ? kHalfBits : code.bits, check_finite});
 }
@@ -46,6 +57,12 @@ std::string name_of(const Quantizer& quantizer) {
   if (const auto* const product = std::get_if<ProductQuantizer>(&quantizer)) {
     const ProductQuantizerParams& params = product->params();
     return params.bits == 8 ? fmt::format("PQ{}", params.parts) : fmt::format("PQ{}x{}", params.parts, params.bits);
+  }
+  if (const auto* const local = std::get_if<LocalSearchQuantizer>(&quantizer)) {
+    return fmt::format("LSQ{}x{}", local->params().codebooks, local->params().bits);
+  }
+  if (const auto* const residual = std::get_if<ResidualQuantizer>(&quantizer)) {
+    return fmt::format("RQ{}x{}", residual->params().codebooks, residual->params().bits);
   }
   const int bits = std::get<ScalarQuantizer>(quantizer).params().bits;
   return bits == kHalfBits ? "SQfp16" : fmt::format("SQ{}", bits);
@@ -67,6 +84,24 @@ void save_quantizer(const ScalarQuantizer& quantizer, const std::string& path, c
   save(quantizer, format, /*seed=*/0, path, resources);
 }
 
+void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& path, const Resources& resources) {
+  CodeFormat format;
+  format.kind = CodeKind::additive;
+  format.bits = quantizer.params().bits;
+  format.parts = quantizer.params().codebooks;
+  save(quantizer, format, quantizer.params().seed, path, resources);
+}
+
+void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path, const Resources& resources) {
+  CodeFormat format;
+  format.kind = CodeKind::additive;
+  format.bits = quantizer.params().bits;
+  format.parts = quantizer.params().codebooks;
+  format.search = AdditiveSearch::beam;
+  format.effort = static_cast<int>(quantizer.params().beam);
+  save(quantizer, format, quantizer.params().seed, path, resources);
+}
+
 Quantizer load_quantizer(const std::string& path, const Resources& resources) {
   const QuantizerParts parts = load_codec(path, resources);
   const CodeFormat& format = parts.codec.format;
@@ -78,6 +113,21 @@ Quantizer load_quantizer(const std::string& path, const Resources& resources) {
     params.seed = parts.seed;
     params.check_finite = parts.check_finite;
     ProductQuantizer quantizer(params);
+    quantizer.set_values(values);
+    return quantizer;
+  }
+  if (format.kind == CodeKind::additive && format.search == AdditiveSearch::beam) {
+    ResidualQuantizer quantizer({format.parts, format.bits, format.effort, parts.seed, parts.check_finite});
+    quantizer.set_values(values);
+    return quantizer;
+  }
+  if (format.kind == CodeKind::additive) {
+    LocalSearchParams params;
+    params.codebooks = format.parts;
+    params.bits = format.bits;
+    params.seed = parts.seed;
+    params.check_finite = parts.check_finite;
+    LocalSearchQuantizer quantizer(params);
     quantizer.set_values(values);
     return quantizer;
   }

@@ -73,6 +73,9 @@ std::string code_name(const CodeFormat& format) {
   if (format.kind == CodeKind::product) {
     return format.bits == 8 ? fmt::format("PQ{}", format.parts) : fmt::format("PQ{}x{}", format.parts, format.bits);
   }
+  if (format.kind == CodeKind::additive) {
+    return fmt::format("{}{}x{}", format.search == AdditiveSearch::beam ? "RQ" : "LSQ", format.parts, format.bits);
+  }
   if (format.dtype == DType::f16) return "SQfp16";
   return format.dtype == DType::bf16 ? "SQbf16" : "Flat";
 }

@@ -2,6 +2,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "interop/faiss_additive.hpp"
 #include "interop/faiss_codes.hpp"
 #include "interop/faiss_header.hpp"
 
@@ -104,6 +105,19 @@ IndexParts read_faiss_scalar(FaissSource& source) {
     return parts;
   }
   set_single_list(source, parts, std::move(scalar.codec), std::move(codes));
+  return parts;
+}
+
+IndexParts read_faiss_additive(FaissSource& source, AdditiveSearch search) {
+  const FaissHeader header = read_faiss_header(source);
+  IndexParts parts = begun_parts(source, header);
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  const auto bytes = static_cast<uint64_t>(additive.code_bytes);
+  source.bounded(bytes, bytes, "the bytes of a code");
+  const HostArray<uint8_t> codes =
+      source.array<uint8_t>(saturating_multiply(header.rows, additive.code_bytes), "codes");
+  HostArray<uint8_t> kept = without_norms(additive, codes, header.rows, source.resources());
+  set_single_list(source, parts, std::move(additive.codec), std::move(kept));
   return parts;
 }
 

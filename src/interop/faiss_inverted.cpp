@@ -1,5 +1,6 @@
 #include "interop/faiss_inverted.hpp"
 
+#include "interop/faiss_additive.hpp"
 #include "interop/faiss_codes.hpp"
 #include "interop/faiss_flat.hpp"
 #include "interop/faiss_header.hpp"
@@ -122,6 +123,24 @@ IndexParts read_faiss_inverted_scalar(FaissSource& source) {
   if (stores_bytes) parts.dtype = format.dtype;
   FaissLists found = read_inverted_lists(source, lists.lists, format.bytes(), {}, parts.rows);
   if (scalar.offset_bytes) undo_offset(found.codes);
+  finish_inverted(source, parts, std::move(found));
+  return parts;
+}
+
+IndexParts read_faiss_inverted_additive(FaissSource& source, AdditiveSearch search) {
+  FaissHeader header;
+  IndexParts parts = read_inverted_header(source, header);
+  ListParts& lists = *parts.lists;
+  const auto code_bytes = source.number<uint64_t>("the bytes of a code");
+  FaissAdditive additive = read_additive_quantizer(source, header.cols, search);
+  if (code_bytes != static_cast<uint64_t>(additive.code_bytes)) {
+    source.corrupt(fmt::format("codes of {} bytes, not {}", code_bytes, additive.code_bytes));
+  }
+  lists.residual = source.flag("whether codes are residual");
+  source.skip(sizeof(int32_t), "how the index is searched");
+  FaissLists found = read_inverted_lists(source, lists.lists, additive.code_bytes, {}, parts.rows);
+  found.codes = without_norms(additive, found.codes, found.ids.size(), source.resources());
+  lists.codec = std::move(additive.codec);
   finish_inverted(source, parts, std::move(found));
   return parts;
 }

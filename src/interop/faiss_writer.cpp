@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "index/index_parts_check.hpp"
+#include "interop/faiss_additive.hpp"
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_tags.hpp"
 #include "interop/faiss_transforms.hpp"
@@ -47,7 +48,7 @@ bool is_f32(const CodeFormat& format) { return format.kind == CodeKind::stored &
 
 // What FAISS lacks is found before a file is begun.
 void check_code(const CodeFormat& format, bool residual) {
-  if (format.kind == CodeKind::product) return;
+  if (format.kind == CodeKind::product || format.kind == CodeKind::additive) return;
   if (!is_f32(format)) {
     scalar_type(format);
   } else if (residual) {
@@ -172,6 +173,13 @@ class FaissWriter {
       sink_.number(static_cast<uint64_t>(parts_.rows * format.cols));
       return sink_.bytes(codes.data(), codes.size());
     }
+    if (format.kind == CodeKind::additive) {
+      sink_.tag(format.search == AdditiveSearch::beam ? "IxRq" : "IxLS");
+      header(format.cols);
+      write_additive_quantizer(sink_, codec);
+      sink_.number(static_cast<uint64_t>(format.bytes()));
+      return sink_.values(std::span<const uint8_t>(codes.begin(), codes.end()));
+    }
     const bool product = format.kind == CodeKind::product;
     sink_.tag(product ? "IxPq" : "IxSQ");
     header(format.cols);
@@ -191,7 +199,9 @@ class FaissWriter {
     const ListParts& lists = *parts_.lists;
     const CodeFormat& format = lists.codec.format;
     const bool product = format.kind == CodeKind::product;
-    sink_.tag(product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
+    const bool additive = format.kind == CodeKind::additive;
+    const std::string_view additive_tag = format.search == AdditiveSearch::beam ? "IwRQ" : "IwLS";
+    sink_.tag(additive ? additive_tag : product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);
     sink_.number(static_cast<uint64_t>(lists.lists));
     sink_.number(static_cast<uint64_t>(parts_.probes > 0 ? parts_.probes : default_probes(lists.lists)));
@@ -205,6 +215,11 @@ class FaissWriter {
       sink_.flag(lists.residual);
       sink_.number(static_cast<uint64_t>(format.bytes()));
       product_quantizer(lists.codec);
+    } else if (additive) {
+      sink_.number(static_cast<uint64_t>(format.bytes()));
+      write_additive_quantizer(sink_, lists.codec);
+      sink_.flag(lists.residual);
+      sink_.number(int32_t{0});  // no precomputed table
     } else if (!is_f32(format)) {
       scalar_quantizer(lists.codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));

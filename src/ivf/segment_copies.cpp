@@ -2,8 +2,8 @@
 
 #include <kith/error.hpp>
 
-#include "cuda/resolve_device.hpp"
 #include "ivf/code_rows_cuda.hpp"
+#include "quantize/coding_device.hpp"
 
 #include <fmt/format.h>
 
@@ -56,7 +56,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_device(request, resources);
+  return resolve_coding_device(model.codec->format(), request, resources);
 }
 
 // As many rows at a time as the device has room for.

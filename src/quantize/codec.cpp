@@ -4,9 +4,11 @@
 
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
-#include "cuda/resolve_device.hpp"
+#include "quantize/additive/local_search_training.hpp"
+#include "quantize/additive/residual_training.hpp"
 #include "quantize/codec_cpu.hpp"
 #include "quantize/codec_cuda.hpp"
+#include "quantize/coding_device.hpp"
 #include "quantize/product_training.hpp"
 #include "quantize/scalar_training.hpp"
 
@@ -29,7 +31,34 @@ Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, Me
   request.work.gpu_flops = 2e13;
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), format.cols); };
-  return resolve_device(request, resources);
+  return resolve_coding_device(format, request, resources);
+}
+
+ResidualQuantizerParams residual_params(const CodeFormat& format, uint64_t seed) {
+  return {format.parts, format.bits, format.effort, seed, true};
+}
+
+LocalSearchParams local_search_params(const CodeFormat& format, uint64_t seed) {
+  LocalSearchParams params;
+  params.codebooks = format.parts;
+  params.bits = format.bits;
+  params.seed = seed;
+  return params;
+}
+
+int64_t additive_training_bytes(const CodeFormat& format, const RowsInfo& rows, int threads) {
+  return format.search == AdditiveSearch::beam
+             ? residual_training_bytes(residual_params(format, 0), rows.rows, rows.cols, threads)
+             : local_search_training_bytes(local_search_params(format, 0), rows.rows, rows.cols, threads);
+}
+
+std::vector<float> train_additive(const CodeFormat& format, RowSource& rows, uint64_t seed,
+                                  const Resources& resources) {
+  if (format.search == AdditiveSearch::beam) return train_residual(residual_params(format, seed), rows, resources);
+  std::vector<float> values;
+  const auto take = [&](TrainingRound round) { values = std::move(round.codebooks); };
+  train_local_search(local_search_params(format, seed), rows, take, resources);
+  return values;
 }
 
 }  // namespace
@@ -48,6 +77,7 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
     switch (format.kind) {
       case CodeKind::stored: return {};
       case CodeKind::scalar: return train_scalar(rows, resources);
+      case CodeKind::additive: return train_additive(format, rows, seed, resources);
       default: return train_product(format, rows, seed, resources);
     }
   };
@@ -59,6 +89,7 @@ int64_t Codec::training_bytes(const CodeSpec& spec, const RowsInfo& rows, int th
   const int64_t made = CodecTables::bytes_for(format);
   switch (format.kind) {
     case CodeKind::stored: return made;
+    case CodeKind::additive: return std::max(made, additive_training_bytes(format, rows, threads));
     case CodeKind::scalar: return std::max(made, scalar_training_bytes(rows, threads));
     default: return std::max(made, product_training_bytes(format, rows, threads));
   }

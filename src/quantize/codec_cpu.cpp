@@ -4,6 +4,10 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "io/dtype_conversion.hpp"
+#include "kernels/lists/decode_rows_cpu.hpp"
+#include "quantize/additive/additive_encoding.hpp"
+#include "quantize/additive/beam_search.hpp"
+#include "quantize/additive/packed_codes.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 #include "rows/stored_row.hpp"
 
@@ -53,6 +57,11 @@ void decode_rows(const CodecTables& codec, const uint8_t* codes, const MutableMa
     for (int64_t i = 0; i < out.rows(); ++i) widen_row(stored, i, to + i * out.row_stride());
   } else if (format.kind == CodeKind::scalar) {
     decode_scalar_cpu(codec.view(), codes, out.rows(), to, out.row_stride(), bytes);
+  } else if (format.kind == CodeKind::additive) {
+    const CodecView view = codec.view();
+    for (int64_t i = 0; i < out.rows(); ++i) {
+      decode_rows_cpu(view, codes + i * format.bytes(), 1, nullptr, to + i * out.row_stride());
+    }
   } else {
     const int64_t cols = format.part_cols();
     for (int64_t i = 0; i < out.rows(); ++i) {
@@ -66,11 +75,32 @@ void decode_rows(const CodecTables& codec, const uint8_t* codes, const MutableMa
   }
 }
 
+// What a row's code is depends on the row alone: its draws come from its values.
+void encode_additive_rows(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes,
+                          const Resources& resources) {
+  const CodeFormat& format = codec.format;
+  const Codebooks books{codec.values.data(), format.parts, format.bits, format.cols};
+  const HostArray<uint8_t> whole(rows.rows() * books.books, "codes", resources);
+  if (format.search == AdditiveSearch::beam) {
+    encode_beam(books, format.effort, rows, whole.data(), resources);
+  } else {
+    LocalSearchParams params;
+    params.codebooks = format.parts;
+    params.bits = format.bits;
+    AdditiveEncoding encoding;
+    encoding.search = plan_of(params, format.effort, 0);
+    encoding.by_content = true;
+    encode_additive(books, encoding, rows, whole.data(), nullptr, resources);
+  }
+  pack_codes(whole.data(), books, codes);
+}
+
 }  // namespace
 
 void encode_cpu(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes,
                 const Resources& resources) {
   const CodeFormat& format = codec.format;
+  if (format.kind == CodeKind::additive) return encode_additive_rows(codec, rows, codes, resources);
   auto* const bytes_out = static_cast<uint8_t*>(codes.data());
   const int64_t floats = scratch_floats(format, rows.dtype(), std::min(kTaskRows, rows.rows()));
   const int64_t bytes = std::min(kTaskRows, rows.rows()) * std::max(format.parts, format.cols);

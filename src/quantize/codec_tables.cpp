@@ -16,6 +16,10 @@ namespace kith {
 namespace {
 
 void check_bits(const CodeSpec& spec) {
+  if (spec.kind == CodeKind::additive) {
+    if (spec.bits >= 1 && spec.bits <= 8) return;
+    throw InvalidArgument(fmt::format("bits = {}; an additive code has 1 to 8 bits a codebook", spec.bits));
+  }
   const bool scalar = spec.kind == CodeKind::scalar;
   const bool known = scalar ? spec.bits == 4 || spec.bits == 6 || spec.bits == 8 : spec.bits >= 4 && spec.bits <= 8;
   if (known) return;
@@ -39,10 +43,21 @@ void check_parts(int64_t parts, int64_t cols) {
                   cols, near_divisors(cols, parts)));
 }
 
+void check_additive(const CodeSpec& spec) {
+  if (spec.parts < 1 || spec.parts > kMostCodebooks) {
+    throw InvalidArgument(fmt::format("{} codebooks; an additive code has 1 to {}", spec.parts, kMostCodebooks));
+  }
+  const bool beam = spec.search == AdditiveSearch::beam;
+  if (beam ? spec.effort >= 1 && spec.effort <= kMostBeam : spec.effort >= 0) return;
+  throw InvalidArgument(beam ? fmt::format("a beam of {} paths; it has 1 to {}", spec.effort, kMostBeam)
+                             : fmt::format("{} rounds of local search; give 0 or more", spec.effort));
+}
+
 int64_t value_count(const CodeFormat& format) {
   switch (format.kind) {
     case CodeKind::stored: return 0;
     case CodeKind::scalar: return 2 * format.cols;
+    case CodeKind::additive: return format.parts * format.codewords() * format.cols;
     default: return format.codewords() * format.cols;
   }
 }
@@ -52,6 +67,7 @@ int64_t value_count(const CodeFormat& format) {
 void CodeSpec::validate() const {
   if (kind == CodeKind::stored) return;
   check_bits(*this);
+  if (kind == CodeKind::additive) check_additive(*this);
   if (kind == CodeKind::product && parts < 1) {
     throw InvalidArgument(fmt::format("parts = {}; a vector has at least 1 sub-vector", parts));
   }
@@ -72,11 +88,17 @@ CodeFormat CodeSpec::format_for(int64_t cols) const {
     check_parts(parts, cols);
     format.parts = parts;
   }
+  if (kind == CodeKind::additive) {
+    check_additive(*this);
+    format.parts = parts;
+    format.search = search;
+    format.effort = effort;
+  }
   return format;
 }
 
 CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
-    : format(CodeSpec{given.kind, given.dtype, given.bits, given.parts}.format_for(given.cols)),
+    : format(CodeSpec{given.kind, given.dtype, given.bits, given.parts, given.search, given.effort}.format_for(given.cols)),
       values(std::move(trained)) {
   const int64_t wanted = value_count(format);
   if (static_cast<int64_t>(values.size()) != wanted) {
@@ -102,8 +124,8 @@ CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
 }
 
 CodecView CodecTables::view() const {
-  const bool product = format.kind == CodeKind::product;
-  return {format, bases.data(), steps.data(), product ? values.data() : nullptr};
+  const bool words = format.kind == CodeKind::product || format.kind == CodeKind::additive;
+  return {format, bases.data(), steps.data(), words ? values.data() : nullptr};
 }
 
 int64_t CodecTables::bytes_for(const CodeFormat& format) {

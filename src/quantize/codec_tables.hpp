@@ -9,11 +9,16 @@
 
 namespace kith {
 
+inline constexpr int64_t kMostCodebooks = 128;
+inline constexpr int kMostBeam = 64;
+
 struct CodeSpec {
   CodeKind kind = CodeKind::stored;
   DType dtype = DType::f32;  // of stored values
-  int bits = 8;              // of a value (4, 6, 8) or a sub-vector (4 to 8)
-  int64_t parts = 0;         // sub-vectors
+  int bits = 8;              // of a value (4, 6, 8), a sub-vector (4 to 8) or a codebook (1 to 8)
+  int64_t parts = 0;         // sub-vectors, or codebooks
+  AdditiveSearch search = AdditiveSearch::local;
+  int effort = 16;  // as CodeFormat's
 
   // InvalidArgument for bits and parts that make no codes at all,
   void validate() const;

@@ -46,6 +46,9 @@ int64_t lookup_entries(const CodeFormat& format) {
     throw Unsupported(
         fmt::format("values stored as {} have no lookup table; use 8 bits or fewer", name_of(format.dtype)));
   }
+  if (format.kind == CodeKind::additive) {
+    throw Unsupported("additive codes have no lookup table of distances: their codewords are not apart");
+  }
   return (format.kind == CodeKind::product ? format.parts : format.cols) * format.codewords();
 }
 

@@ -2,9 +2,8 @@
 
 #include <kith/error.hpp>
 
-#include "cluster/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
-#include "core/parallel_for.hpp"
+#include "quantize/finite_rows.hpp"
 #include "quantize/lookup_table.hpp"
 
 #include <fmt/format.h>
@@ -14,24 +13,6 @@
 
 namespace kith {
 namespace {
-
-constexpr int64_t kPieceBytes = int64_t{16} << 20;  // of a file, at a time
-
-void check_finite(RowSource& source, const Resources& resources) {
-  const RowsInfo info = source.info();
-  if (info.rows == 0 || info.dtype == DType::u8 || info.dtype == DType::i8) return;
-  const int64_t most = info.in_memory ? info.rows : std::max<int64_t>(1, kPieceBytes / info.row_bytes());
-  source.open(std::min(most, info.rows), resources);
-  ProgressMeter meter("check", info.rows, resources);
-  for (int64_t first = 0; first < info.rows;) {
-    const int64_t count = std::min({most, info.rows - first, source.together(first)});
-    check_rows_finite(source.fetch(first, count), first, meter, resources);
-    meter.add(count);
-    meter.poll();
-    first += count;
-  }
-  meter.finish();
-}
 
 void check_codes(const MatrixView& codes, int64_t rows, const CodeFormat& format) {
   if (codes.dtype() != DType::u8 || codes.rows() != rows || codes.cols() != format.bytes()) {
@@ -62,7 +43,7 @@ void TrainedCodec::train(const MatrixView& rows, const Resources& resources) {
   const DefaultFloatMode mode;
   (void)spec_.format_for(rows.cols());
   ViewSource source(rows);
-  if (check_finite_) check_finite(source, resources);
+  if (check_finite_) refuse_not_finite_rows(source, resources);
   publish(Codec::train(spec_, source, seed_, resources));
 }
 
@@ -72,7 +53,7 @@ void TrainedCodec::train(const VectorFile& rows, const Resources& resources) {
   const ReadMemory memory = rows.reserve_memory(resources);
   if (check_finite_) {
     FileSource checked(rows);
-    check_finite(checked, resources);
+    refuse_not_finite_rows(checked, resources);
   }
   FileSource source(rows);
   publish(Codec::train(spec_, source, seed_, resources));
@@ -91,7 +72,7 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
                                       codes.row_stride(), codes.cols()));
   }
   ViewSource source(rows);
-  if (check_finite_) check_finite(source, resources);
+  if (check_finite_) refuse_not_finite_rows(source, resources);
   codec->encode(rows, codes, resources);
 }
 
@@ -106,7 +87,7 @@ void TrainedCodec::lookup_table(const MatrixView& queries, Metric metric, const 
   const DefaultFloatMode mode;
   const std::shared_ptr<const Codec> codec = get();
   ViewSource source(queries);
-  if (check_finite_) check_finite(source, resources);
+  if (check_finite_) refuse_not_finite_rows(source, resources);
   fill_lookup_table(*codec, queries, metric, out, resources);
 }
 

@@ -6,7 +6,7 @@ import pytest
 from matrix_files import leftovers, read_matrix, write_matrix
 
 
-@pytest.mark.parametrize("name, code_bytes, error", [("PQ8", 8, 0.25), ("PQ8x4", 4, 0.7), ("SQ8", 16, 1e-3), ("SQfp16", 32, 1e-6)])
+@pytest.mark.parametrize("name, code_bytes, error", [("PQ8", 8, 0.25), ("PQ8x4", 4, 0.7), ("SQ8", 16, 1e-3), ("SQfp16", 32, 1e-6), ("LSQ4x4", 2, 0.7), ("RQ4x4", 2, 0.8)])
 def test_there_and_back(kith, tmp_path, name, code_bytes, error):
     rows = np.random.default_rng(1).standard_normal((12_000, 16)).astype(np.float32)
     data = write_matrix(tmp_path / "x.fbin", rows)

@@ -39,6 +39,12 @@ TEST(Factory, PartsOfAString) {
   EXPECT_EQ(chain.refine->bits, 8);
   EXPECT_EQ(parse_factory("PQ32x4fs").code->bits, 4);
   EXPECT_EQ(parse_factory("PQ16np").code->parts, 16);
+  const CodeSpec local = *parse_factory("IVF4,LSQ7x6").code;
+  EXPECT_EQ(local.kind, CodeKind::additive);
+  EXPECT_EQ(local.search, AdditiveSearch::local);
+  EXPECT_EQ(local.parts, 7);
+  EXPECT_EQ(local.bits, 6);
+  EXPECT_EQ(parse_factory("RQ8x8").code->search, AdditiveSearch::beam);
   EXPECT_TRUE(parse_factory("IVF100,PQ8,RFlat").refines);
   EXPECT_FALSE(parse_factory("IVF100,PQ8,RFlat").refine.has_value());
 }
@@ -79,6 +85,8 @@ TEST(Factory, NumbersThatCannotBe) {
   EXPECT_THAT(refused("SQ5"), testing::HasSubstr("there are 8, 6, 4, and fp16"));
   EXPECT_THAT(refused("PQ8x12"), testing::HasSubstr("codes have 4 to 8"));
   EXPECT_THAT(refused("PQ8x3"), testing::HasSubstr("codes have 4 to 8"));
+  EXPECT_THAT(refused("LSQ8x9"), testing::HasSubstr("8 codebooks of 9 bits"));
+  EXPECT_THAT(refused("RQ200x8"), testing::HasSubstr("200 codebooks"));
 }
 
 TEST(Factory, AMetricThatAKindLacksIsRefused) {

@@ -103,7 +103,8 @@ TEST_P(KindAndMetric, ASavedIndexAnswersAsBefore) {
 
 INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
                          testing::Combine(testing::Values("IVF16,Flat", "IVF16,SQ8", "IVF7,SQ4", "IVF,SQfp16",
-                                                          "IVF16,PQ4x5", "IVF3,PQ6", "SQ6", "PQ3x4", "Flat"),
+                                                          "IVF16,PQ4x5", "IVF3,PQ6", "SQ6", "PQ3x4", "Flat",
+                                                          "LSQ3x5", "IVF8,LSQ2x4", "RQ3x4", "IVF8,RQ2x6"),
                                           testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product,
                                                           Metric::cosine)));
 
@@ -135,7 +136,7 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
   const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
   const auto queries = make_floats(Shape::gaussian, 17, kCols, 2);
   const Neighbors exact = knn(queries.view(), base.view(), {.k = 5, .metric = Metric::l2}, on_cpu());
-  for (const char* const factory : {"IVF8,PQ3x4,RFlat", "PQ3x4,RFlat", "OPQ3,IVF8,PQ3x4,RFlat"}) {
+  for (const char* const factory : {"IVF8,PQ3x4,RFlat", "PQ3x4,RFlat", "OPQ3,IVF8,PQ3x4,RFlat", "IVF8,LSQ2x4,RFlat"}) {
     Index index(factory);
     index.train(base.view(), on_cpu());
     index.add(base.view().slice(0, 300), Ownership::copy, on_cpu());
@@ -203,7 +204,7 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
 
 TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
   const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
-  for (const char* const factory : {"IVF4,SQ8", "PQ3x4", "RR,IVF4,Flat", "IVF4,PQ3x4,RFlat"}) {
+  for (const char* const factory : {"IVF4,SQ8", "PQ3x4", "RR,IVF4,Flat", "IVF4,PQ3x4,RFlat", "IVF4,LSQ2x4"}) {
     Index index(factory);
     index.train(base.view(), on_cpu());
     for (const bool emptied : {false, true}) {

@@ -257,6 +257,11 @@ std::vector<float> decoded(const CodecParts& codec, const uint8_t* codes, int64_
         const double span = codec.values[static_cast<size_t>(format.cols + j)];
         to = static_cast<float>(least + span * (sub_code(code, j, format.bits) + 0.5) /
                                             static_cast<double>(format.codewords() - 1));
+      } else if (format.kind == CodeKind::additive) {
+        for (int64_t p = 0; p < format.parts; ++p) {
+          const int64_t word = p * format.codewords() + sub_code(code, p, format.bits);
+          to += codec.values[static_cast<size_t>(word * format.cols + j)];
+        }
       } else {
         const int64_t part = j / format.part_cols();
         const int64_t word = part * format.codewords() + sub_code(code, part, format.bits);

@@ -45,7 +45,7 @@ std::vector<uint8_t> codes_of(const Quantizer& quantizer, const MatrixView& rows
 TEST(QuantizerFile, WhatWasTrainedIsLoaded) {
   const testing::TemporaryDirectory directory;
   const auto rows = make_floats(Shape::gaussian, 300, 12, 1);
-  for (const char* const name : {"PQ4", "PQ6x4", "SQ8", "SQ6", "SQ4", "SQfp16"}) {
+  for (const char* const name : {"PQ4", "PQ6x4", "SQ8", "SQ6", "SQ4", "SQfp16", "LSQ2x4", "RQ3x3"}) {
     SCOPED_TRACE(name);
     Quantizer quantizer = make_quantizer(name, 3);
     EXPECT_EQ(name_of(quantizer), name);

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(train well|better lists)")
 
 FACTORIES = ["SQ8", "SQ4", "SQfp16", "PQ4", "PQ8x4", "IVF8,Flat", "IVF8,SQ8", "IVF8,PQ4", "PCA12,IVF8,SQ8"]
 FACTORIES += ["OPQ4_8,IVF8,PQ4", "PCAR8,IVF8,PQ4", "L2norm,IVF8,Flat", "IVF8,PQ4x4,RFlat", "IVF8,PQ4,Refine(SQ8)", "RR,Flat", "IDMap,IVF8,PQ4x4fs"]
+FACTORIES += ["LSQ3x4", "IVF8,LSQ2x4", "RQ3x4"]
 ALL = 1 << 20
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
-ORDER = "core cuda io rows kernels exact cluster quantize transform ivf graph index interop distributed".split()
+ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph index interop distributed".split()
 ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
 

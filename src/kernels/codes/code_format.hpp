@@ -3,6 +3,8 @@
 //   stored   the values themselves, in a dtype
 //   scalar   a few bits for each column: value = fma(code, step, base), rounded once
 //   product  a few bits for each sub-vector: the codeword of that number, copied
+//   additive a few bits for each codebook: the codewords of these numbers, as long as the vector, added up in f32 in
+//            the order of the books
 //
 // Sub-codes lie one after the other from the lowest bit of the first byte on, as in FAISS.
 #pragma once
@@ -15,14 +17,19 @@
 
 namespace kith {
 
-enum class CodeKind : uint8_t { stored, scalar, product };
+enum class CodeKind : uint8_t { stored, scalar, product, additive };
+
+// How additive codes are found: by iterated local search, or book by book along the best paths so far.
+enum class AdditiveSearch : uint8_t { local, beam };
 
 struct CodeFormat {
   CodeKind kind = CodeKind::stored;
   int64_t cols = 0;
   DType dtype = DType::f32;  // of stored values
-  int bits = 8;              // of a value or a sub-vector
-  int64_t parts = 0;         // sub-vectors, of cols / parts columns each
+  int bits = 8;              // of a value, a sub-vector or a codebook's code
+  int64_t parts = 0;         // sub-vectors, of cols / parts columns each, or codebooks
+  AdditiveSearch search = AdditiveSearch::local;
+  int effort = 16;  // rounds of local search, or paths of a beam
 
   KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
   KITH_HOST_DEVICE constexpr int64_t codewords() const { return int64_t{1} << bits; }
@@ -40,7 +47,7 @@ struct CodecView {
   CodeFormat format;
   const float* bases = nullptr;      // scalar: one for each column
   const float* steps = nullptr;      // likewise
-  const float* codewords = nullptr;  // product: parts x 2^bits x part_cols
+  const float* codewords = nullptr;  // product: parts x 2^bits x part_cols; additive: parts x 2^bits x cols
 };
 
 // The i-th sub-code of up to 8 bits. Reads no byte beyond the last that it needs.

@@ -80,6 +80,24 @@ void decode_product(const CodecView& codec, const uint8_t* code, float* out) {
   }
 }
 
+// In the order of the books, one rounding an addition.
+void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
+  const F32 d;
+  const int64_t cols = codec.format.cols;
+  const int64_t words = codec.format.codewords() * cols;
+  const int bits = codec.format.bits;
+  const float* books = codec.codewords;
+  std::memcpy(out, books + sub_code(code, 0, bits) * cols, static_cast<size_t>(cols) * sizeof(float));
+  for (int64_t p = 1; p < codec.format.parts; ++p) {
+    const float* const word = books + p * words + sub_code(code, p, bits) * cols;
+    int64_t c = 0;
+    for (; c + kFloats <= cols; c += kFloats) {
+      hn::StoreU(hn::Add(hn::LoadU(d, out + c), hn::LoadU(d, word + c)), d, out + c);
+    }
+    for (; c < cols; ++c) out[c] += word[c];
+  }
+}
+
 void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* out) {
   const CodeFormat& format = codec.format;
   const int64_t bytes = format.bytes();
@@ -88,6 +106,8 @@ void DecodeRows(const CodecView& codec, const uint8_t* codes, int64_t count, con
       decode_scalar(codec, codes, out);
     } else if (format.kind == CodeKind::product) {
       decode_product(codec, codes, out);
+    } else if (format.kind == CodeKind::additive) {
+      decode_additive(codec, codes, out);
     } else {
       switch (format.dtype) {
         case DType::f16: decode_stored<Half>(codes, format.cols, out); break;

@@ -1,0 +1,180 @@
+// The library's additive quantizers, as the package's classes of these names use them.
+#include <kith/local_search_quantizer.hpp>
+#include <kith/residual_quantizer.hpp>
+
+#include "array.hpp"
+#include "call.hpp"
+#include "module.hpp"
+
+#include <kith/error.hpp>
+#include <kith/vector_file.hpp>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kith::python {
+namespace {
+
+using FloatList = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename Quantizer>
+void train(Quantizer& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  Call call(options);
+  call.run([&] { self.train(rows, call.resources()); });
+}
+
+template <typename Quantizer>
+void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& options) {
+  const VectorFile file(std::string(path.c_str(), path.size()));
+  Call call(options);
+  call.run([&] { self.train(file, call.resources()); });
+}
+
+template <typename Quantizer>
+nb::object decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options) {
+  const MatrixView rows = view_of(codes, "codes");
+  Call call(options);
+  MatrixBuffer out(DType::f32, rows.rows(), self.cols(), "the decoded vectors", call.resources());
+  call.run([&] { self.decode(rows, out.mutable_view(), call.resources()); });
+  return vectors_array(std::move(out));
+}
+
+template <typename Quantizer>
+nb::object values(const Quantizer& self) {
+  const std::vector<float> from = self.values();
+  MatrixBuffer copy(DType::f32, 1, static_cast<int64_t>(from.size()), "a copy for Python", Resources());
+  std::copy(from.begin(), from.end(), static_cast<float*>(copy.mutable_view().data()));
+  return vectors_array(std::move(copy));
+}
+
+nb::object encode_beam(const ResidualQuantizer& self, const VectorArray& x, const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  Call call(options);
+  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
+  call.run([&] { self.encode(rows, codes.mutable_view(), call.resources()); });
+  return vectors_array(std::move(codes));
+}
+
+// `start`: greedy or random, or codes.
+nb::object encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds, int64_t from_round,
+                        int64_t first_row, uint64_t seed, bool random, const std::optional<HostVectorArray>& start,
+                        const CallOptions& options) {
+  const MatrixView rows = view_of(x, "x");
+  LocalSearchEncoding encoding;
+  encoding.rounds = rounds;
+  encoding.from_round = from_round;
+  encoding.first_row = first_row;
+  encoding.seed = seed;
+  encoding.start = random ? CodeStart::random : CodeStart::greedy;
+  Call call(options);
+  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
+  if (start) {
+    const MatrixView given = view_as(*start, DType::u8, "start");
+    if (given.rows() != rows.rows() || given.cols() != self.code_bytes()) {
+      throw InvalidArgument("start has the shape (" + std::to_string(given.rows()) + ", " +
+                            std::to_string(given.cols()) + "); codes of these rows have (" +
+                            std::to_string(rows.rows()) + ", " + std::to_string(self.code_bytes()) + ")");
+    }
+    for (int64_t i = 0; i < given.rows(); ++i) {
+      std::memcpy(codes.mutable_view().row(i), given.row(i), static_cast<size_t>(given.cols()));
+    }
+    encoding.start = CodeStart::given;
+  }
+  call.run([&] { self.encode(rows, codes.mutable_view(), encoding, call.resources()); });
+  return vectors_array(std::move(codes));
+}
+
+template <typename Quantizer>
+nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
+  return nb::class_<Quantizer>(module, name)
+      .def("train", &train<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
+      .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
+           nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
+      .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"),
+           nb::sig("def decode(self, codes: " KITH_PY_VECTORS
+                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
+      .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
+           "What was trained, as one row.")
+      .def(
+          "set_values",
+          [](Quantizer& self, const FloatList& given) {
+            self.set_values({given.data(), static_cast<int64_t>(given.shape(0)), {}});
+          },
+          nb::arg("codebooks").noconvert(),
+          nb::sig("def set_values(self, codebooks: numpy.typing.NDArray[numpy.float32]) -> None"))
+      .def_prop_ro("trained", &Quantizer::trained)
+      .def_prop_ro("cols", &Quantizer::cols)
+      .def_prop_ro("code_bytes", &Quantizer::code_bytes)
+      .def_prop_ro("codebooks", [](const Quantizer& self) { return self.params().codebooks; })
+      .def_prop_ro("bits", [](const Quantizer& self) { return self.params().bits; });
+}
+
+AdditiveStart start_of(const std::string& name) {
+  if (name == "opq") return AdditiveStart::opq;
+  if (name == "residual") return AdditiveStart::residual;
+  if (name == "random") return AdditiveStart::random;
+  throw InvalidArgument("train_start = '" + name + "'; there are 'opq', 'residual' and 'random'");
+}
+
+SweepOrder order_of(const std::string& name) {
+  if (name == "fixed") return SweepOrder::fixed;
+  if (name == "random") return SweepOrder::random;
+  throw InvalidArgument("order = '" + name + "'; there are 'fixed' and 'random'");
+}
+
+LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int64_t train_search_rounds,
+                                const std::string& train_start, double lambda, bool anneal, int64_t sweeps,
+                                int64_t perturbed, const std::string& order, uint64_t seed, bool check_finite) {
+  LocalSearchParams params;
+  params.codebooks = codebooks;
+  params.bits = bits;
+  params.rounds = rounds;
+  params.train_search_rounds = train_search_rounds;
+  params.train_start = start_of(train_start);
+  params.lambda = lambda;
+  params.anneal = anneal;
+  params.sweeps = sweeps;
+  params.perturbed = perturbed;
+  params.order = order_of(order);
+  params.seed = seed;
+  params.check_finite = check_finite;
+  return LocalSearchQuantizer(params);
+}
+
+ResidualQuantizer make_residual(int64_t codebooks, int bits, int64_t beam, uint64_t seed, bool check_finite) {
+  return ResidualQuantizer({codebooks, bits, beam, seed, check_finite});
+}
+
+}  // namespace
+
+void bind_additive_quantizers(nb::module_& module) {
+  bind_additive<LocalSearchQuantizer>(module, "LocalSearchQuantizer")
+      .def(nb::new_(&make_local), nb::arg("codebooks"), nb::arg("bits"), nb::arg("rounds"),
+           nb::arg("train_search_rounds"), nb::arg("train_start"), nb::arg("lambda_"), nb::arg("anneal"),
+           nb::arg("sweeps"), nb::arg("perturbed"), nb::arg("order"), nb::arg("seed"), nb::arg("check_finite"))
+      .def("encode", &encode_local, nb::arg("x").noconvert(), nb::arg("rounds"), nb::arg("from_round"),
+           nb::arg("first_row"), nb::arg("seed"), nb::arg("random"), nb::arg("start").none(), nb::arg("options"),
+           nb::sig("def encode(self, x: " KITH_PY_VECTORS
+                   ", rounds: int, from_round: int, first_row: int, seed: int, random: bool, start: " KITH_PY_HOST_VECTORS
+                   " | None, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
+      .def("history", &LocalSearchQuantizer::history);
+  bind_additive<ResidualQuantizer>(module, "ResidualQuantizer")
+      .def(nb::new_(&make_residual), nb::arg("codebooks"), nb::arg("bits"), nb::arg("beam"), nb::arg("seed"),
+           nb::arg("check_finite"))
+      .def("encode", &encode_beam, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def encode(self, x: " KITH_PY_VECTORS
+                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
+      .def_prop_ro("beam", [](const ResidualQuantizer& self) { return self.params().beam; });
+}
+
+}  // namespace kith::python

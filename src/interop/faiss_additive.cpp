@@ -1,0 +1,129 @@
+#include "interop/faiss_additive.hpp"
+
+#include "core/divide.hpp"
+#include "quantize/codec_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// How FAISS searches, and so what lies behind the codes of a vector.
+enum class FaissAdditiveSearch : int32_t {
+  decompress = 0,
+  lut_nonorm = 1,
+  norm_from_lut = 2,
+  norm_float = 3,
+  norm_qint8 = 4,
+  norm_qint4 = 5,
+  norm_cqint8 = 6,
+  norm_cqint4 = 7,
+  norm_lsq2x4 = 8,
+  norm_rq2x4 = 9
+};
+
+int norm_bits(FaissAdditiveSearch search) {
+  switch (search) {
+    case FaissAdditiveSearch::decompress:
+    case FaissAdditiveSearch::lut_nonorm:
+    case FaissAdditiveSearch::norm_from_lut: return 0;
+    case FaissAdditiveSearch::norm_float: return 32;
+    case FaissAdditiveSearch::norm_qint4:
+    case FaissAdditiveSearch::norm_cqint4: return 4;
+    default: return 8;
+  }
+}
+
+}  // namespace
+
+FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch kind) {
+  const auto own_cols = source.bounded(1, uint64_t{1} << 20, "the columns of an additive quantizer");
+  if (own_cols != cols) source.corrupt(fmt::format("an additive quantizer of {} columns, not {}", own_cols, cols));
+  const int64_t books = source.bounded(1, 1 << 16, "the codebooks of an additive quantizer");
+  if (books > kMostCodebooks) {
+    source.unsupported(fmt::format("an additive quantizer of {} codebooks; Kith's have up to {}", books, kMostCodebooks));
+  }
+  const HostArray<uint64_t> bits = source.array<uint64_t>(books, "the bits of codebooks");
+  if (!std::all_of(bits.begin(), bits.end(), [&](uint64_t own) { return own == bits[0] && own >= 1 && own <= 8; })) {
+    source.unsupported("codebooks of different sizes or of more than 8 bits, which Kith lacks");
+  }
+  if (!source.flag("whether the quantizer is trained")) source.unsupported("an additive quantizer without training");
+  FaissAdditive result;
+  CodeFormat& format = result.codec.format;
+  format.kind = CodeKind::additive;
+  format.cols = cols;
+  format.bits = static_cast<int>(bits[0]);
+  format.parts = books;
+  format.search = kind;
+  result.codec.values = source.floats((books << format.bits) * cols, "codebooks");
+  const auto search = static_cast<FaissAdditiveSearch>(source.number<int32_t>("how the index is searched"));
+  if (search < FaissAdditiveSearch::decompress || search > FaissAdditiveSearch::norm_rq2x4) {
+    source.corrupt(fmt::format("an additive quantizer that is searched in the way {}", static_cast<int>(search)));
+  }
+  source.skip(2 * sizeof(float), "the range of norms");
+  if (search >= FaissAdditiveSearch::norm_cqint8) source.skip_array(4, "the levels of norms");
+  if (search >= FaissAdditiveSearch::norm_lsq2x4) source.skip_array(sizeof(float), "the tables of norms");
+  result.code_bytes = divide_up(books * format.bits + norm_bits(search), int64_t{8});
+  if (kind == AdditiveSearch::beam) {
+    source.skip(sizeof(int32_t), "how the quantizer was trained");
+    const auto beam = source.number<int32_t>("the beam of a residual quantizer");
+    if (beam < 1) source.corrupt(fmt::format("a beam of {} paths", beam));
+    format.effort = std::min(beam, kMostBeam);
+  } else {
+    // K, train_iters, encode_ils_iters, train_ils_iters, icm_iters; p, lambda; chunk_size; random_seed; nperts;
+    // update_codebooks_with_double
+    source.skip(2 * sizeof(uint64_t), "how the quantizer was trained");
+    format.effort = static_cast<int>(source.bounded(0, 1 << 20, "the rounds of local search"));
+    source.skip(2 * sizeof(uint64_t) + 2 * sizeof(float) + sizeof(uint64_t) + sizeof(int32_t) + sizeof(uint64_t) + 1,
+                "how the quantizer was trained");
+  }
+  return result;
+}
+
+HostArray<uint8_t> without_norms(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
+                                 const Resources& resources) {
+  const CodeFormat& format = additive.codec.format;
+  const int64_t bytes = format.bytes();
+  HostArray<uint8_t> kept(rows * bytes, "the codes", resources);
+  const int used = static_cast<int>(format.parts * format.bits % 8);
+  for (int64_t i = 0; i < rows; ++i) {
+    std::copy_n(codes.data() + i * additive.code_bytes, bytes, kept.data() + i * bytes);
+    if (used != 0) kept[(i + 1) * bytes - 1] &= static_cast<uint8_t>((1 << used) - 1);
+  }
+  return kept;
+}
+
+void write_additive_quantizer(FaissSink& sink, const CodecParts& codec) {
+  const CodeFormat& format = codec.format;
+  sink.number(static_cast<uint64_t>(format.cols));
+  sink.number(static_cast<uint64_t>(format.parts));
+  const std::vector<uint64_t> bits(static_cast<size_t>(format.parts), static_cast<uint64_t>(format.bits));
+  sink.values<uint64_t>(bits);
+  sink.flag(true);
+  sink.values<float>(codec.values);
+  sink.number(static_cast<int32_t>(FaissAdditiveSearch::decompress));
+  sink.number(NAN);  // the range of norms: there are none
+  sink.number(NAN);
+  if (format.search == AdditiveSearch::beam) {
+    constexpr int32_t kProgressive = 1;
+    sink.number(kProgressive);
+    sink.number(static_cast<int32_t>(format.effort));
+    return;
+  }
+  sink.number(static_cast<uint64_t>(format.codewords()));
+  for (const uint64_t value : {uint64_t{25}, static_cast<uint64_t>(format.effort), uint64_t{8}, uint64_t{4}}) {
+    sink.number(value);
+  }
+  sink.number(0.5F);
+  sink.number(1e-4F);
+  sink.number(uint64_t{10000});
+  sink.number(int32_t{0});
+  sink.number(uint64_t{4});
+  sink.flag(true);
+}
+
+}  // namespace kith

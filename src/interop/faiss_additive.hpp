@@ -1,0 +1,29 @@
+// FAISS's local search and residual quantizers as codecs.
+//
+// FAISS may keep a norm behind the codes of a vector, for its own way to search. Kith's distances are those of the
+// decoded vectors: norms are left out, and none is written.
+#pragma once
+
+#include "core/host_array.hpp"
+#include "index/index_parts.hpp"
+#include "interop/faiss_sink.hpp"
+#include "interop/faiss_source.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct FaissAdditive {
+  CodecParts codec;
+  int64_t code_bytes = 0;  // of a vector in the file, with its norm
+};
+
+// By local search ("LS") or as residuals with a beam ("RQ").
+FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch search);
+// Codes without their norms.
+HostArray<uint8_t> without_norms(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
+                                 const Resources& resources);
+
+void write_additive_quantizer(FaissSink& sink, const CodecParts& codec);
+
+}  // namespace kith

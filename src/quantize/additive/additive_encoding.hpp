@@ -1,0 +1,43 @@
+// Codes of rows by local search, on the CPU: which form of it is used, batches, blocks and threads.
+//
+// The forms give the same codes (icm_engine.hpp). Tables pay for themselves after some tens of rows and take memory in
+// proportion to the square of the codewords; products need neither. Rows beyond the codebooks' grid, and rows whose
+// terms do not fit 16 bits, take another form than their batch.
+//
+// Cost of a row by tables: codewords x cols multiply-adds for its unary terms, and up to rounds x sweeps x books steps
+// of books x 2^bits additions of 16 bits. Memory of a batch: 4 bytes for each row and codeword.
+#pragma once
+
+#include <kith/local_search_quantizer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "quantize/additive/codebooks.hpp"
+#include "quantize/additive/local_search.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+enum class SearchForm : uint8_t { automatic, tables, products, direct };
+
+struct AdditiveEncoding {
+  LocalSearchPlan search;
+  CodeStart start = CodeStart::greedy;
+  int64_t first_row = 0;    // the number of the first row, for its draws
+  bool by_content = false;  // a row's number is a hash of its values: where it lies does not matter
+  SearchForm form = SearchForm::automatic;
+};
+
+// The form for so many rows, with so many bytes to spare.
+SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,
+                              int64_t bytes);
+// What encoding allocates in a form, with batches of so many rows.
+int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t batch_rows, int threads);
+
+// Rows of any dtype in host memory. `codes`: a byte for each row and book, in too where they are the start. `costs`:
+// of the rows, or null.
+void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows, uint8_t* codes,
+                     float* costs, const Resources& resources);
+
+}  // namespace kith

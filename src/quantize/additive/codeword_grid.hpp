@@ -1,0 +1,36 @@
+// The grid on which codes are searched: multiples of a power of two, so coarse that a row less any sum of codewords is
+// exact in f32. Then residuals do not depend on the order in which codewords come and go, and every device and form of
+// the search works with the same bits.
+//
+// The grid follows from the codebooks alone. Let S be the sum over the books of their largest value, and 2^e the first
+// power of two above it. Steps are 2^(e-22): codewords, their sums and rows up to 2^(e+1) stay below 2^24 steps. Rows
+// beyond are searched in float64. Trained codebooks lie on their own grid; others are rounded for the search, by up to
+// half a step, and decoded as they are.
+#pragma once
+
+#include "quantize/additive/codebooks.hpp"
+
+#include <cmath>
+
+namespace kith {
+
+class CodewordGrid {
+ public:
+  explicit CodewordGrid(const Codebooks& books);
+
+  double step() const { return step_; }
+  // Whether a value of a row is exact there once it was rounded. False for a NaN.
+  bool holds(float value) const { return std::abs(value) <= most_; }
+  // To the nearest multiple, ties to even: a large number more and less leaves whole steps.
+  float rounded(float value) const { return static_cast<float>(static_cast<double>(value) + shift_ - shift_); }
+
+ private:
+  double step_ = 1;
+  double shift_ = 0;
+  double most_ = 0;
+};
+
+// Rounds codebooks to the grid that they then have.
+void round_to_grid(float* values, int64_t books, int bits, int64_t cols);
+
+}  // namespace kith

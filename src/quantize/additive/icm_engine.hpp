@@ -1,0 +1,47 @@
+// One step of the search for codes: the best codeword of one book, given those of the others (iterated conditional
+// modes). What is best is defined without arithmetic: with r the row less the codewords of all other books, the first
+// codeword c by (canonical squared distance of r and c, number).
+//
+//   products  residuals times the book, in f32, and exact costs of what the products cannot rule out
+//   tables    sums of rounded inner products that were looked up, and exact costs likewise (the paper's form)
+//   direct    exact costs of all codewords, in float64: for rows beyond the grid, and to test the others
+//
+// All give the same codes. An engine is one thread's, and holds one block of rows.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "quantize/additive/search_books.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+inline constexpr int64_t kIcmBlockRows = 64;
+
+// Of which books the codes count: all others, or, for a greedy start, those before; the books behind it then stand by
+// their mean.
+enum class IcmOthers : uint8_t { all, before };
+
+class IcmEngine {
+ public:
+  virtual ~IcmEngine() = default;
+
+  // Up to kIcmBlockRows rows, one after the other, in their dtype-free form: on the grid, or anything for the direct
+  // engine. They stay where they are while they are used.
+  virtual void load(const float* rows, int64_t count) = 0;
+  // The new codes of a book, out[i] for row rows[i]; `codes`: books bytes for each row of the block.
+  virtual void step(int64_t book, IcmOthers others, const uint8_t* codes, const uint32_t* rows, int64_t count,
+                    uint8_t* out) = 0;
+  // The canonical squared distance of a row and the sum of its codewords.
+  virtual float cost(int64_t row, const uint8_t* codes) const = 0;
+};
+
+std::unique_ptr<IcmEngine> make_direct_icm(const SearchBooks& books);
+std::unique_ptr<IcmEngine> make_product_icm(const SearchBooks& books, const Resources& resources);
+
+// What a product engine allocates.
+int64_t product_icm_bytes(const Codebooks& books);
+
+}  // namespace kith

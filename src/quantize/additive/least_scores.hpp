@@ -1,0 +1,30 @@
+// Sums of rows of 16-bit tables and where they are least, on the CPU: the innermost step of the search for codes.
+//
+// Cost for a row and a book of 256: 256 x books additions of 16 bits, and as many bytes read from the cache, twice.
+#pragma once
+
+#include <cstdint>
+
+namespace kith {
+
+struct ScoreTask {
+  const int16_t* tables = nullptr;  // of the book: for each other book its rows, table_words x width; its own is zero
+  int64_t first_book = 0;           // the books that are added up: from here on
+  int64_t end_book = 0;
+  int64_t skipped_book = -1;        // except this one
+  int64_t table_words = 0;
+  int64_t width = 0;                // of a row of a table: a multiple of 32
+  const int16_t* unary = nullptr;   // of the block's rows, unary_stride apart
+  int64_t unary_stride = 0;
+  const int16_t* windows = nullptr;  // of the block's rows, window_stride apart
+  int64_t window_stride = 0;
+  const uint8_t* codes = nullptr;   // of the block's rows, `books` each
+  int64_t books = 0;
+};
+
+// For each of the listed rows the first code of the least sum. Where further codes are within the row's window of it,
+// all of these go to `doubtful`, their number to counts[i], which else is 1. `doubtful`: 256 for each listed row.
+void least_scores_cpu(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
+                      uint32_t* doubtful);
+
+}  // namespace kith

@@ -1,0 +1,81 @@
+// Iterated local search for the codes of rows: Algorithms 1 and 2 of "Solving multi-codebook quantization in the GPU"
+// (Martinez, Hoos, Little, 2016), with its errata mended: the cost is the squared distance itself, and every round
+// begins with the best codes so far.
+//
+// A round perturbs a few codes, drawn without replacement by reservoir sampling, walks to a local minimum by sweeps of
+// ICM over the books (icm_engine.hpp), and stays there where that cost is lower. Draws depend on (seed, row, round)
+// alone: 16 rounds and then 16 more are 32 rounds, and no split of the rows matters.
+//
+// A step is left out where no other code has changed since the last one of its book: it would change nothing.
+#pragma once
+
+#include <kith/local_search_quantizer.hpp>
+
+#include "core/random.hpp"
+#include "quantize/additive/icm_engine.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+struct LocalSearchPlan {
+  int64_t rounds = 16;
+  int64_t from_round = 0;    // the number of the first
+  int64_t sweeps = 4;        // of a round
+  int64_t perturbed = 4;     // codes of a round; 0: none
+  bool random_order = false;  // of the books in a sweep, the same for all rows; else as they are
+  uint64_t seed = 0;
+};
+
+LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t from_round);
+
+// A row's draws for a purpose and a round.
+class RowDraws {
+ public:
+  enum class Purpose : uint64_t { start, perturb };
+
+  RowDraws(uint64_t seed, int64_t row, Purpose purpose, int64_t round)
+      : rng_(seed, static_cast<uint64_t>(row)),
+        first_(static_cast<uint64_t>(purpose) << 56 | static_cast<uint64_t>(round) << 16) {}
+
+  // Two words for each code.
+  Random4 pair(int64_t number) const { return rng_.block(first_ + static_cast<uint64_t>(number)); }
+
+ private:
+  CounterRng rng_;
+  uint64_t first_;
+};
+
+// Codes of a row, each drawn.
+void draw_codes(uint64_t seed, int64_t row, int64_t books, int bits, uint8_t* codes);
+// Algorithm 2: `perturbed` of the codes, each drawn anew.
+void perturb_codes(const LocalSearchPlan& plan, int64_t row, int64_t round, int64_t books, int bits, uint8_t* codes);
+// The books of a sweep, in order.
+void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int64_t books, std::vector<int64_t>& order);
+
+// The search of a block of rows. One thread's.
+class LocalSearch {
+ public:
+  LocalSearch(const LocalSearchPlan& plan, const Codebooks& books);
+
+  // Each book's code by the books before it.
+  void start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes);
+  // From the codes given to better ones; costs[i] is their cost then. `numbers`: of the rows, for their draws.
+  void run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs);
+
+ private:
+  void sweep(IcmEngine& engine, int64_t count, int64_t* now);
+
+  const LocalSearchPlan plan_;
+  const int64_t books_;
+  const int bits_;
+  std::vector<uint8_t> current_;
+  std::vector<int64_t> changed_;  // for each row, when a code of it last changed
+  std::vector<int64_t> looked_;   // for each row and book, when its last step was
+  std::vector<int64_t> order_;
+  std::vector<uint32_t> active_;
+  std::vector<uint8_t> found_;
+};
+
+}  // namespace kith

@@ -1,0 +1,155 @@
+#include "quantize/additive/local_search_training.hpp"
+
+#include "core/parallel_for.hpp"
+#include "core/random.hpp"
+#include "quantize/additive/additive_encoding.hpp"
+#include "quantize/additive/codebook_update.hpp"
+#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/training_sample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kNoiseStream = 0x6C73716E;
+
+// Near a normal number of variance 1, from sums that every processor rounds alike.
+double normal_draw(const CounterRng& rng, uint64_t index) {
+  int64_t sum = 0;
+  for (uint64_t block = 0; block < 3; ++block) {
+    const Random4 words = rng.block(3 * index + block);
+    for (const uint32_t word : words.word) sum += word >> 1;
+  }
+  return static_cast<double>(sum) * 0x1p-31 - 6.0;
+}
+
+// Each value moves by its book's and column's deviation, times `scale`.
+void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t round, float* values) {
+  const CounterRng rng(seed, kNoiseStream + static_cast<uint64_t>(round));
+  const auto words = static_cast<double>(books.words());
+  for (int64_t k = 0; k < books.books; ++k) {
+    for (int64_t c = 0; c < books.cols; ++c) {
+      double sum = 0;
+      double squares = 0;
+      for (int64_t j = 0; j < books.words(); ++j) sum += static_cast<double>(books.word(k, j)[c]);
+      for (int64_t j = 0; j < books.words(); ++j) {
+        const double difference = static_cast<double>(books.word(k, j)[c]) - sum / words;
+        squares += difference * difference;
+      }
+      const double deviation = std::sqrt(squares / words) * scale;
+      for (int64_t j = 0; j < books.words(); ++j) {
+        const int64_t at = (k * books.words() + j) * books.cols + c;
+        values[at] = static_cast<float>(static_cast<double>(values[at]) +
+                                        deviation * normal_draw(rng, static_cast<uint64_t>(at)));
+      }
+    }
+  }
+}
+
+// Books by how far their codewords lie from their mean, the farthest first: sweeps in that order end lower.
+std::vector<float> coarse_first(const Codebooks& books) {
+  std::vector<std::pair<double, int64_t>> spreads;
+  const int64_t size = books.words() * books.cols;
+  for (int64_t k = 0; k < books.books; ++k) {
+    double spread = 0;
+    for (int64_t c = 0; c < books.cols; ++c) {
+      double sum = 0;
+      double squares = 0;
+      for (int64_t j = 0; j < books.words(); ++j) {
+        const auto value = static_cast<double>(books.word(k, j)[c]);
+        sum += value;
+        squares += value * value;
+      }
+      spread += squares - sum * sum / static_cast<double>(books.words());
+    }
+    spreads.emplace_back(-spread, k);
+  }
+  std::sort(spreads.begin(), spreads.end());
+  std::vector<float> ordered;
+  for (const auto& [spread, k] : spreads) {
+    ordered.insert(ordered.end(), books.book(k), books.book(k) + size);
+  }
+  return ordered;
+}
+
+double objective_of(const HostArray<float>& costs, const std::vector<float>& codebooks, double lambda) {
+  double sum = 0;
+  for (const float cost : costs) sum += static_cast<double>(cost);
+  double squares = 0;
+  for (const float value : codebooks) squares += static_cast<double>(value) * static_cast<double>(value);
+  return sum + lambda * squares;
+}
+
+}  // namespace
+
+int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t rows, int64_t cols, int threads) {
+  const int64_t count = std::min(rows, kMostTrainingRows);
+  const Codebooks books{nullptr, params.codebooks, params.bits, cols};
+  CodedRows coded;
+  coded.count = count;
+  coded.cols = cols;
+  coded.books = params.codebooks;
+  coded.bits = params.bits;
+  const int64_t kept = array_bytes<float>(count * (cols + 1)) + count * params.codebooks + 2 * array_bytes<float>(books.size());
+  const int64_t first = 8 * array_bytes<float>(std::min(count, kFirstCodebookRows) * (cols + params.codebooks));
+  return kept + std::max({codebook_update_bytes(coded, threads), first,
+                          additive_encoding_bytes(books, SearchForm::products, 1, threads)});
+}
+
+void train_local_search(const LocalSearchParams& params, RowSource& source, const RoundSink& sink,
+                        const Resources& resources) {
+  check_training_rows("local search quantizer", source.rows(), params.bits, resources);
+  const int64_t cols = source.info().cols;
+  const HostArray<float> values = training_sample(source, kMostTrainingRows, params.seed, resources);
+  const int64_t count = values.size() / cols;
+  const MatrixView rows(values.data(), count, cols);
+  const HostArray<uint8_t> codes(count * params.codebooks, "training codes", resources);
+  const HostArray<float> costs(count, "training codes", resources);
+  const Resources quiet = resources.with_progress({});
+
+  std::vector<float> codebooks =
+      first_codebooks(params.train_start, rows, params.codebooks, params.bits, params.seed, resources);
+  AdditiveEncoding encoding;
+  encoding.search = plan_of(params, params.train_search_rounds, 0);
+  if (codebooks.empty()) {
+    for (int64_t i = 0; i < count; ++i) {
+      draw_codes(params.seed, i, params.codebooks, params.bits, codes.data() + i * params.codebooks);
+    }
+    codebooks.resize(static_cast<size_t>((params.codebooks << params.bits) * cols));
+  } else {
+    AdditiveEncoding first = encoding;
+    first.search.rounds = 0;
+    encode_additive({codebooks.data(), params.codebooks, params.bits, cols}, first, rows, codes.data(), costs.data(),
+                    quiet);
+  }
+  encoding.start = CodeStart::given;
+  ProgressMeter meter("LSQ", params.rounds, resources);
+  for (int64_t round = 0; round < params.rounds; ++round) {
+    const CodedRows coded{values.data(), codes.data(), count, cols, params.codebooks, params.bits};
+    update_codebooks(coded, params.lambda, codebooks.data(), quiet);
+    const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
+    if (params.anneal) {
+      const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
+      const double scale = std::sqrt(left) / static_cast<double>(params.codebooks);
+      if (left > 0) move_codewords(books, scale, params.seed, round, codebooks.data());
+    }
+    round_to_grid(codebooks.data(), params.codebooks, params.bits, cols);
+    encoding.search.from_round = round * params.train_search_rounds;
+    encode_additive(books, encoding, rows, codes.data(), costs.data(), quiet);
+    TrainingRound done{coarse_first(books), objective_of(costs, codebooks, params.lambda)};
+    resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
+                                              params.rounds, done.objective,
+                                              done.objective / static_cast<double>(count)));
+    sink(std::move(done));
+    meter.add(1);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+}  // namespace kith

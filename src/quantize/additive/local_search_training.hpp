@@ -1,0 +1,37 @@
+// Training of additive codes (LSQ): codebooks for the codes, codes for the codebooks, in turns (Martinez et al.,
+// "Revisiting additive quantization", 2016). With annealing every round but the last moves the codewords at random, by
+// less and less (Martinez et al., "LSQ++", 2018, SR-D).
+//
+// The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
+//
+// Cost of a round: an update (codebook_update.hpp) and some rounds of local search for every row. Memory: the training
+// rows as f32, up to kMostTrainingRows of them, and what these two take.
+#pragma once
+
+#include <kith/local_search_quantizer.hpp>
+#include <kith/resources.hpp>
+
+#include "rows/row_source.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kMostTrainingRows = int64_t{1} << 20;  // more are sampled
+
+struct TrainingRound {
+  std::vector<float> codebooks;  // on their grid, coarse ones first
+  double objective = 0;
+};
+
+// After each round, which a later one replaces.
+using RoundSink = std::function<void(TrainingRound)>;
+
+int64_t local_search_training_bytes(const LocalSearchParams& params, int64_t rows, int64_t cols, int threads);
+
+void train_local_search(const LocalSearchParams& params, RowSource& rows, const RoundSink& sink,
+                        const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,123 @@
+#include "quantize/additive/pairwise_tables.hpp"
+
+#include "core/parallel_for.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "transform/dense_product.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr double kMostWindow = 4096;  // steps; more leave too many codewords in doubt
+constexpr double kKeyRounding = 0x1p-22;
+
+}  // namespace
+
+int64_t PairwiseTables::width_for(const Codebooks& books) { return std::max(books.words(), kLeastWidth); }
+
+int64_t PairwiseTables::bytes_for(const Codebooks& books) {
+  return array_bytes<int16_t>(books.books * books.all_words() * width_for(books)) +
+         array_bytes<float>(books.size() + books.all_words() + books.all_words() * books.words());
+}
+
+PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resources)
+    : books_(search.books().books),
+      words_(search.books().words()),
+      width_(width_for(search.books())),
+      values_(books_ * books_ * words_ * width_, "tables of codewords", resources),
+      moved_(search.books().size(), "tables of codewords", resources),
+      squares_(books_ * words_, "tables of codewords", resources),
+      origin_(static_cast<size_t>(search.books().cols), 0.0f),
+      scales_(static_cast<size_t>(books_)) {
+  const Codebooks& books = search.books();
+  const int64_t cols = books.cols;
+  std::vector<double> largest(static_cast<size_t>(books_), 0.0);
+  for (int64_t k = 0; k < books_; ++k) {
+    const float* const mean = search.mean(k);
+    for (int64_t c = 0; c < cols; ++c) origin_[static_cast<size_t>(c)] += mean[c];  // exact
+    for (int64_t j = 0; j < words_; ++j) {
+      float* const moved = moved_.data() + (k * words_ + j) * cols;
+      double squared = 0;
+      for (int64_t c = 0; c < cols; ++c) {
+        moved[c] = books.word(k, j)[c] - mean[c];  // exact
+        squared += static_cast<double>(moved[c]) * static_cast<double>(moved[c]);
+      }
+      squares_[k * words_ + j] = static_cast<float>(squared);
+      largest[static_cast<size_t>(k)] = std::max(largest[static_cast<size_t>(k)], std::sqrt(squared) * 1.0001);
+    }
+    norms_ += largest[static_cast<size_t>(k)];
+  }
+  const HostArray<float> products(books.all_words() * words_, "tables of codewords", resources);
+  const Resources quiet = resources.with_progress({});
+  const double error = product_error(cols);
+  const DenseView<const float> all{moved_.data(), books.all_words(), cols, cols, 1};
+  for (int64_t k = 0; k < books_; ++k) {
+    const DenseView<float> out{products.data(), books.all_words(), words_, words_, 1};
+    multiply(all, all.block(k * words_, 0, words_, cols).transposed(), out, {}, quiet);
+    const double own = largest[static_cast<size_t>(k)];
+    double reach = 0;  // of the pairwise terms, added up
+    for (int64_t i = 0; i < books_; ++i) {
+      const float* const from = products.data() + i * words_ * words_;
+      float most = 0;
+      for (int64_t e = 0; i != k && e < words_ * words_; ++e) most = std::max(most, std::abs(from[e]));
+      reach += 2 * static_cast<double>(most);
+    }
+    Scale& scale = scales_[static_cast<size_t>(k)];
+    // Unary terms of rows near a sum of codewords reach as far, and by the book's own size further.
+    const double room = reach + 4 * own * own;
+    scale.step = (reach + room) / (kMostScore - books_ - 2);
+    if (!(scale.step > 0)) scale.step = 1;
+    scale.room = room;
+    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own);
+    scale.linear = 2 * error * own;
+    ProgressMeter meter("tables", books_, quiet);
+    parallel_for(books_, meter, quiet, [&](int64_t i, int) {
+      const float* const from = products.data() + i * words_ * words_;
+      int16_t* const to = values_.data() + (k * books_ + i) * words_ * width_;
+      for (int64_t b = 0; b < words_; ++b) {
+        for (int64_t j = 0; j < words_; ++j) {
+          const double steps = i == k ? 0.0 : 2.0 * static_cast<double>(from[b * words_ + j]) / scale.step;
+          to[b * width_ + j] = static_cast<int16_t>(std::lrint(steps));
+        }
+        std::fill(to + b * width_ + words_, to + (b + 1) * width_, int16_t{0});
+      }
+    });
+  }
+}
+
+bool PairwiseTables::round_unary(int64_t k, const float* products, double norm, int16_t* unary,
+                                 int16_t* window) const {
+  const Scale& scale = scales_[static_cast<size_t>(k)];
+  const double reach = norm + norms_;
+  const double error = scale.constant + norm * scale.linear + kKeyRounding * reach * reach;
+  const double steps = std::ceil(2 * error / scale.step) + 1;
+  if (!(steps <= kMostWindow) || !(reach * reach < kLargestSquaredNorm)) return false;
+  const float* const squares = squares_.data() + k * words_;
+  float least = squares[0] - 2 * products[0];
+  float most = least;
+  for (int64_t j = 1; j < words_; ++j) {
+    const float value = squares[j] - 2 * products[j];
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  const float middle = 0.5f * least + 0.5f * most;
+  // Half a step more is in kMostScore's margin.
+  if (!(static_cast<double>(most) - static_cast<double>(middle) <= scale.room) ||
+      !(static_cast<double>(middle) - static_cast<double>(least) <= scale.room)) {
+    return false;
+  }
+  const double inverse = 1 / scale.step;
+  const double offset = static_cast<double>(middle);
+  for (int64_t j = 0; j < words_; ++j) {
+    const float value = squares[j] - 2 * products[j];
+    const double whole = (static_cast<double>(value) - offset) * inverse + 0x1.8p52 - 0x1.8p52;
+    unary[j] = static_cast<int16_t>(whole);
+  }
+  std::fill(unary + words_, unary + width_, int16_t{32767});
+  *window = static_cast<int16_t>(steps);
+  return true;
+}
+
+}  // namespace kith

@@ -1,0 +1,67 @@
+// Inner products of codewords of different books, rounded to 16 bits: what the search for codes adds up instead of
+// multiplying residuals (section 4.1 of the paper: shared pairwise tables, with their transposes, and unary tables).
+//
+// With all books and rows moved by the books' means, which changes no residual, a codeword j of book k has the cost
+//
+//   |c_j|^2 - 2 <x, c_j>  (unary: of the row)  +  sum over i != k of 2 <c_j, c_i>  (pairwise)  +  what j does not change
+//
+// For each book one step: all sums of rounded terms stay within 16 bits. A sum is within window / 2 of the cost: half
+// a step for each term, the f32 products' errors, and the rounding of the canonical cost itself. What is further than
+// the window above the least sum is not the least cost.
+//
+// Memory: 2 bytes for each pair of codewords of the code: 6.4 MB for 7 books of 256, 29 MB for 15. To make them:
+// codewords^2 x cols multiply-adds.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/host_array.hpp"
+#include "quantize/additive/search_books.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class PairwiseTables {
+ public:
+  static constexpr int64_t kLeastWidth = 32;   // of a table's row: whole vectors
+  static constexpr int16_t kMostScore = 32000;  // of any sum; 32767 stands behind the last codeword
+
+  PairwiseTables(const SearchBooks& books, const Resources& resources);
+  static int64_t bytes_for(const Codebooks& books);   // while they are made, too
+  static int64_t width_for(const Codebooks& books);
+
+  int64_t width() const { return width_; }
+  // 2 <c_b of book i, c_j of book k> in steps of k, for all j: width() values.
+  const int16_t* row(int64_t k, int64_t i, int64_t b) const {
+    return values_.data() + ((k * books_ + i) * words_ + b) * width_;
+  }
+  const float* moved_words() const { return moved_.data(); }  // less their means: all codewords x cols
+  const float* squared_norms() const { return squares_.data(); }
+  const float* origin() const { return origin_.data(); }  // the sum of the means: what rows are moved by
+
+  // Rounds the unary terms of a row, whose norm after the move is given: products[j] = <x, c_j>, for a book. False
+  // where they do not fit, or nothing would be certain. `window`: in steps.
+  bool round_unary(int64_t k, const float* products, double norm, int16_t* unary, int16_t* window) const;
+
+ private:
+  struct Scale {
+    double step = 1;
+    double room = 0;      // for half the range of unary terms
+    double constant = 0;  // of the error: constant + norm linear, and the square of (norm + norms) times its rounding
+    double linear = 0;
+  };
+
+  int64_t books_;
+  int64_t words_;
+  int64_t width_;
+  HostArray<int16_t> values_;
+  HostArray<float> moved_;
+  HostArray<float> squares_;
+  std::vector<float> origin_;
+  std::vector<Scale> scales_;
+  double norms_ = 0;  // sum of the books' largest, after the move
+};
+
+}  // namespace kith

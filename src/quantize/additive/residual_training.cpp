@@ -1,0 +1,57 @@
+#include "quantize/additive/residual_training.hpp"
+
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "quantize/additive/beam_search.hpp"
+#include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/training_sample.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kTaskRows = 64;
+
+}  // namespace
+
+int64_t residual_training_bytes(const ResidualQuantizerParams& params, int64_t rows, int64_t cols, int threads) {
+  const int64_t count = std::min(rows, kFirstCodebookRows);
+  const int64_t kmeans = array_bytes<float>(count * cols) / 2 + (int64_t{4} << 20) * threads;
+  return 2 * array_bytes<float>(count * cols) + count * params.beam * params.codebooks + kmeans;
+}
+
+std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& source,
+                                  const Resources& resources) {
+  check_training_rows("residual quantizer", source.rows(), params.bits, resources);
+  const int64_t cols = source.info().cols;
+  const HostArray<float> rows = training_sample(source, kFirstCodebookRows, params.seed, resources);
+  const int64_t count = rows.size() / cols;
+  const HostArray<float> left(count * cols, "residuals", resources);
+  const HostArray<uint8_t> paths(count * params.beam * params.codebooks, "paths", resources);
+  std::copy(rows.begin(), rows.end(), left.begin());
+  const int64_t words = int64_t{1} << params.bits;
+  std::vector<float> values(static_cast<size_t>(params.codebooks * words * cols));
+  const Codebooks books{values.data(), params.codebooks, params.bits, cols};
+  std::vector<BeamPaths> workers(static_cast<size_t>(resources.threads()), BeamPaths(books, params.beam));
+  ProgressMeter meter("RQ", params.codebooks, resources);
+  const Resources quiet = resources.with_progress({});
+  for (int64_t k = 0; k < params.codebooks; ++k) {
+    const std::vector<float> book =
+        kmeans_codebook(MatrixView(left.data(), count, cols), params.bits, params.seed + static_cast<uint64_t>(k), quiet);
+    std::copy(book.begin(), book.end(), values.begin() + k * words * cols);
+    parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
+      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) {
+        uint8_t* const own = paths.data() + i * params.beam * params.codebooks;
+        workers[static_cast<size_t>(slot)].extend(books, k, rows.data() + i * cols, own);
+        BeamPaths::residual(books, k + 1, rows.data() + i * cols, own, left.data() + i * cols);
+      }
+    });
+    meter.add(1);
+    meter.poll();
+  }
+  meter.finish();
+  return values;
+}
+
+}  // namespace kith
