@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from turns import best_in_turn, install_missing, write_results
+from turns import best_in_turn, clock_for, install_missing, write_results
 
 import kith
 
@@ -97,7 +97,7 @@ def main() -> None:
                 ),
             )
             for what, rounds, run_ours, run_theirs in cases:
-                mine, theirs = best_in_turn(rounds, {"kith": run_ours, "faiss": run_theirs}).values()
+                mine, theirs = best_in_turn(rounds, {"kith": run_ours, "faiss": run_theirs}, clock_for(options.threads)).values()
                 print(f"{metric:14} {k:4} {what:18} {mine * 1e3:7.2f} ms {theirs * 1e3:7.2f} ms {theirs / mine:5.2f}x")
                 results.append({"metric": metric, "k": k, "what": what, "kith": mine, "faiss": theirs, "ratio": theirs / mine})
             found, expected = ours.search(own_queries, k, **threads).ids, peer.search(queries, k)[1]

@@ -117,7 +117,8 @@ def main() -> None:
             f"{told['recall_at_10']:8.4f}"
         )
     if options.json:
-        write_results(options.json, vars(options), list(best.values()), pynndescent=pynndescent.__version__)
+        given = {name: value.name if isinstance(value, Path) else value for name, value in vars(options).items()}
+        write_results(options.json, given, list(best.values()), pynndescent=pynndescent.__version__)
 
 
 if __name__ == "__main__":

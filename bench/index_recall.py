@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Recall of compressed indexes beside FAISS's for the same string, and a drawing of recall over time for all kinds.
 
-    index_recall.py --data DIR [--sets sift1m,glove100] [--rows 200000] [--queries 2000] [--threads 1] [--write]
+    index_recall.py --data DIR [--sets sift1m,glove100] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
     index_recall.py --draw [--picture docs/images/recall_over_time.png]
 
 DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
@@ -30,7 +30,7 @@ STRINGS = {
     "sift1m": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4"),
     "glove100": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ20", "OPQ20,IVF256,PQ20", "IVF256,PQ50x4"),
 }
-TRAINED_ON = 40_000
+TRAINED_ON = 20_000
 
 
 def read_bin(path: Path, dtype: Any) -> np.ndarray:
@@ -56,43 +56,45 @@ def recalls(ids: np.ndarray, truth: np.ndarray) -> list[float]:
     return [float(np.mean((ids[:, :depth] == truth[:, :1]).any(axis=1))) for depth in DEPTHS]
 
 
-def measure(name: str, string: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def train_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray) -> tuple[Any, Any]:
+    """FAISS's index, and Kith's of its file."""
     import faiss
 
+    kind = faiss.METRIC_L2 if metric == "sqeuclidean" else faiss.METRIC_INNER_PRODUCT
+    index = faiss.index_factory(base.shape[1], string, kind)
+    index.train(learn)
+    index.add(base)
+    with tempfile.NamedTemporaryFile(suffix=".index") as file:
+        faiss.write_index(index, file.name)
+        return index, kith.read_faiss(file.name)
+
+
+def measure(name: str, string: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
     truth = kith.knn(queries, base, 1, metric, device="cpu").ids
-    theirs = faiss.index_factory(base.shape[1], string, faiss.METRIC_L2 if metric == "sqeuclidean" else faiss.METRIC_INNER_PRODUCT)
-    theirs.train(learn)
-    theirs.add(base)
-    with tempfile.NamedTemporaryFile(suffix=".index") as file:
-        faiss.write_index(theirs, file.name)
-        loaded = kith.read_faiss(file.name)
     own = kith.Index(string, metric=metric, device="cpu")
     own.train(learn)
     own.add(base)
+    theirs, loaded = (None, None) if options.alone else train_faiss(string, metric, learn, base)
     results = []
-    lists = faiss.extract_index_ivf(theirs)
     for probes in PROBES:
-        lists.nprobe = probes
-        times = best_in_turn(
-            2,
-            {
-                "kith": lambda p=probes: own.search(queries, 100, probes=p, threads=options.threads),
-                "faiss": lambda: theirs.search(queries, 100),
-            },
-            clock_for(options.threads),
-        )
-        found = {
-            "faiss": theirs.search(queries, 100)[1],
-            "kith, FAISS's file": loaded.search(queries, 100, probes=probes).ids,
-            "kith": own.search(queries, 100, probes=probes).ids,
-        }
+        runs = {"kith": lambda p=probes: own.search(queries, 100, probes=p, threads=options.threads).ids}
+        if theirs is not None:
+            import faiss
+
+            faiss.extract_index_ivf(theirs).nprobe = probes
+            runs["faiss"] = lambda: theirs.search(queries, 100)[1]
+        times = best_in_turn(1, runs, clock_for(options.threads))
+        found = {who: run() for who, run in runs.items()}
+        if loaded is not None:
+            found["kith, FAISS's file"] = loaded.search(queries, 100, probes=probes).ids
         result: dict[str, Any] = {"set": name, "string": string, "probes": probes}
         result |= {f"{who} us": time / len(queries) * 1e6 for who, time in times.items()}
         result |= {who: recalls(np.asarray(ids), truth) for who, ids in found.items()}
         results.append(result)
         values = "   ".join(f"{who} " + "/".join(f"{r:.4f}" for r in result[who]) for who in found)
-        print(f"{name:9} {string:18} probes {probes:3}: {result['kith us']:8.1f} us, faiss {result['faiss us']:8.1f} us   {values}", flush=True)
+        spent = ", ".join(f"{who} {result[f'{who} us']:.1f} us" for who in times)
+        print(f"{name:9} {string:18} probes {probes:3}: {spent}   {values}", flush=True)
     return results
 
 
@@ -111,6 +113,8 @@ def draw(picture: Path) -> None:
         for number, string in enumerate(dict.fromkeys(result["string"] for result in of_set)):
             line = [result for result in of_set if result["string"] == string]
             for who, style in (("kith", "-o"), ("faiss", ":")):
+                if who not in line[0]:
+                    continue
                 pane.plot(
                     [result[f"{who} us"] for result in line],
                     [result[who][1] for result in line],
@@ -121,7 +125,7 @@ def draw(picture: Path) -> None:
                     label=string if who == "kith" else None,
                 )
         pane.set_xscale("log")
-        pane.set_xlabel("µs a query, one thread (dotted: FAISS)")
+        pane.set_xlabel("µs a query, one thread" + (" (dotted: FAISS)" if "faiss" in of_set[0] else ""))
         pane.set_ylabel("1-recall@10")
         pane.set_title(f"{name}, {kept['options']['rows']:,} rows", fontsize=10)
         pane.grid(alpha=0.3)
@@ -136,25 +140,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", default="sift1m,glove100")
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--queries", type=int, default=2_000)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--alone", action="store_true", help="without FAISS, whose training takes most of the time")
+    parser.add_argument("--strings", default="", help="only those that hold this")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--draw", action="store_true")
     parser.add_argument("--picture", type=Path, default=Path(__file__).parent.parent / "docs/images/recall_over_time.png")
     options = parser.parse_args()
     if options.data is not None:
-        import faiss
+        versions = {}
+        if not options.alone:
+            import faiss
 
-        faiss.omp_set_num_threads(options.threads)
-        results = [
-            result for name in options.sets.split(",") for string in STRINGS[name] for result in measure(name, string, options)
-        ]
-        worst = min(ours - theirs for result in results for ours, theirs in zip(result["kith"], result["faiss"], strict=True))
-        print(f"own training: at worst {100 * worst:+.2f} points beside FAISS's")
+            faiss.omp_set_num_threads(options.threads)
+            versions["faiss"] = faiss.__version__
+        results = []
+        for name in options.sets.split(","):
+            for string in STRINGS[name]:
+                if options.strings in string:
+                    results += measure(name, string, options)
+        if not options.alone:
+            pairs = [pair for result in results for pair in zip(result["kith"], result["faiss"], strict=True)]
+            print(f"own training: at worst {100 * min(ours - theirs for ours, theirs in pairs):+.2f} points beside FAISS's")
         if options.write:
             settings = {"sets": options.sets, "rows": options.rows, "queries": options.queries, "threads": options.threads}
-            write_results(results_path(NAME), settings, results, faiss=faiss.__version__)
+            write_results(results_path(NAME), settings, results, **versions)
     if options.draw:
         draw(options.picture)
 

@@ -3,7 +3,7 @@
 // what other libraries take.
 //
 //   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16|PQ64] [--runs N] [--probes N]
-//                  [--far N] [--sample N] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
+//                  [--far N] [--sample N] [--lookups 0|1] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
@@ -92,6 +92,7 @@ struct Settings {
   int64_t probes = 0;
   int64_t far = 1;
   int64_t sample = 0;
+  int64_t lookups = -1;
   ProductEngine engine = ProductEngine::automatic;
   bool stages = false;
   bool tables = false;
@@ -102,7 +103,7 @@ struct Settings {
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
                         {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
-                         "--stages", "--tables", "--only", "--out"});
+                         "--stages", "--tables", "--lookups", "--only", "--out"});
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -113,6 +114,7 @@ Settings parse(int argc, char** argv) {
   settings.far = options.number("--far", settings.far);
   settings.sample = options.number("--sample", settings.sample);
   settings.engine = options.text("--engine") == "mma" ? ProductEngine::mma : ProductEngine::automatic;
+  settings.lookups = options.number("--lookups", settings.lookups);
   settings.stages = options.number("--stages", 0) != 0;
   settings.tables = options.number("--tables", 0) != 0;
   settings.only = options.text("--only");
@@ -290,6 +292,7 @@ class Bench {
     shape.vectors = settings_.rows;
     shape.multiprocessors = device.multiprocessors;
     shape.sample_every = static_cast<int>(settings_.sample);
+    shape.tables = static_cast<int>(settings_.lookups);
     task.engine = settings_.engine;
     const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
     const DeviceArray memory(bytes_of(plan.bytes));

@@ -28,6 +28,15 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"graph", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
     {"graph build", "kith graph build --data base.fbin -k 15 --out-ids ids.npy --out-distances distances.npy"},
     {"graph eval", "kith graph eval --ids ids.npy --distances distances.npy --data base.fbin"},
+    {"graph merge",
+     "kith graph merge --ids a_ids.npy b_ids.npy --distances a_d.npy b_d.npy --data a.fbin b.fbin --out-ids ids.npy "
+     "--out-distances distances.npy"},
+    {"graph extend",
+     "kith graph extend --ids ids.npy --distances distances.npy --data base.fbin --new more.fbin --out-ids more_ids.npy "
+     "--out-distances more_distances.npy"},
+    {"graph refine",
+     "kith graph refine --ids ids.npy --distances distances.npy --data base.fbin --out-ids better_ids.npy "
+     "--out-distances better_distances.npy"},
     {"graph info", "kith graph info --ids ids.npy --distances distances.npy"},
     {"graph path", "kith graph path --ids ids.npy --distances distances.npy --from 17 --to 4242"},
     {"train", "kith train --data base.fbin --quantizer PQ16 --out pq.kith"},

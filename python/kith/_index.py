@@ -496,6 +496,7 @@ class Index:
 
         Examples
         --------
+        >>> import kith
         >>> index = kith.Index("Flat")
         >>> index.to("cpu").device
         'cpu'
@@ -535,6 +536,7 @@ class Index:
 
         Examples
         --------
+        >>> import numpy as np, kith
         >>> x = np.random.default_rng(0).standard_normal((2000, 16), dtype=np.float32)
         >>> index = kith.Index("IVF16,SQ8")
         >>> index.train(x)

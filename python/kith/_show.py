@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -173,23 +174,21 @@ def _as_images(array: npt.NDArray[Any], name: str, shape: tuple[int, ...] | None
 
 
 def _picture() -> Any:
+    """A figure that a notebook draws, whichever backend matplotlib has there."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        figure: Any = import_module("matplotlib.figure")
+        canvas: Any = import_module("matplotlib.backends.backend_agg")
     except ImportError:
         raise ImportError("kith.show draws with matplotlib, which is missing: pip install 'kithnn[show]'") from None
-
-    class Picture(Figure):
-        """A figure that a notebook draws, whichever backend matplotlib has there."""
-
-        def _repr_png_(self) -> bytes:
-            file = io.BytesIO()
-            self.savefig(file, format="png", dpi=100)
-            return file.getvalue()
-
-    picture = Picture()
-    FigureCanvasAgg(picture)
+    picture = type("Picture", (figure.Figure,), {"_repr_png_": _png})()
+    canvas.FigureCanvasAgg(picture)
     return picture
+
+
+def _png(picture: Any) -> bytes:
+    file = io.BytesIO()
+    picture.savefig(file, format="png", dpi=100)
+    return file.getvalue()
 
 
 def _draw_images(picture: Any, things: _Items, asked: _Items, rows: list[_Row], columns: int, cmap: str) -> None:

@@ -228,7 +228,8 @@ void KMeans::partial_fit(const MatrixView& rows, const KMeansInput& input, const
   if (rows.rows() == 0) throw InvalidArgument("partial_fit was given no rows; give at least one");
   // As a fit, with distances and the rows scaled.
   const auto needed = [&] {
-    return smallest_fit_bytes(params(), RowsInfo(rows), resources) + array_bytes<float>(rows.rows() * (rows.cols() + 1));
+    return smallest_fit_bytes(params(), RowsInfo(rows), resources) +
+           array_bytes<float>(rows.rows() * (rows.cols() + 1));
   };
   const std::shared_ptr<const KMeansModel> former = state_->current();
   state_->publish(
@@ -273,9 +274,7 @@ void KMeans::predict(const VectorFile& rows, const LabelSink& sink, const Resour
   const std::shared_ptr<const KMeansModel> model = state_->current_fitted();
   check_same_columns(rows.cols(), model->centres.cols());
   if (!sink) throw InvalidArgument("the prediction needs a sink for its results");
-  const auto needed = [&] {
-    return rows.memory_bytes() + smallest_assign_bytes(params(), RowsInfo(rows), resources);
-  };
+  const auto needed = [&] { return rows.memory_bytes() + smallest_assign_bytes(params(), RowsInfo(rows), resources); };
   naming_host_limit(needed, resources, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
     std::vector<float> distances;

@@ -60,7 +60,7 @@ CpuExtensions detect() {
 #elif defined(__aarch64__) && defined(__linux__)
 
 CpuExtensions detect() {
-  constexpr unsigned long kDotProduct = 1ul << 20;               // HWCAP_ASIMDDP
+  constexpr unsigned long kDotProduct = 1ul << 20;                  // HWCAP_ASIMDDP
   constexpr unsigned long kMatrixProducts = 1ul << 13 | 1ul << 14;  // HWCAP2_I8MM, HWCAP2_BF16
   CpuExtensions found;
   found.dotprod = (getauxval(AT_HWCAP) & kDotProduct) != 0;

@@ -49,7 +49,7 @@ int64_t default_cells(int64_t rows, int64_t k) {
 
 int64_t default_probes(const GraphProblem& problem, int64_t cells) {
   constexpr int64_t kFewest = 32;
-  constexpr double kReserve = 5;  // harder data than SIFT needs more
+  constexpr double kReserve = 2.5;  // harder data than SIFT needs more
   const auto most = static_cast<int64_t>(kReserve * predicted_probes(problem));
   return std::min(cells, std::max(kFewest, most));
 }

@@ -249,9 +249,11 @@ class BatchSearch {
         const int64_t end = segment.offsets()[visit.list + 1];
         for (int64_t first = segment.offsets()[visit.list]; first < end; first += most) {
           for (int64_t q = 0; q < visit.count; q += plan_.scan.query_block) {
-            tasks.push_back({s, first, std::min(first + most, end),
-                             {visits.queries.data() + visit.first + q, std::min(plan_.scan.query_block, visit.count - q),
-                              visit.list}});
+            tasks.push_back({s,
+                             first,
+                             std::min(first + most, end),
+                             {visits.queries.data() + visit.first + q,
+                              std::min(plan_.scan.query_block, visit.count - q), visit.list}});
           }
         }
       }

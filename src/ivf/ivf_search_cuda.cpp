@@ -6,6 +6,7 @@
 #include "ivf/scan_engines_cuda.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kith {
 namespace {
@@ -56,6 +57,26 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
   return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
 }
 
+// A list that is decoded for one or two queries may cost more than their lookups in it. Picoseconds a vector, as measured
+// on an H200: decoding and products, which so few queries share; for each query lookups, and its table, which is made
+// once for the list. For a few pairs in all, which leave most of the device idle, tables would take the longest.
+bool prefers_tables(const IvfSearchShape& shape) {
+  constexpr double kDecoded = 45;
+  constexpr double kLookup = 0.3;
+  constexpr double kTable = 170;  // of a column, for the whole list
+  constexpr double kMargin = 0.6;
+  constexpr double kLeastPairs = 2048;
+  const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double mean = static_cast<double>(shape.vectors) / lists;
+  const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.slots);
+  if (!suits_tables(shape.format) || pairs < kLeastPairs || mean < 256) return false;
+  const double share = pairs / lists;
+  const double together = share / -std::expm1(-share);  // queries of a list that has any
+  const double looked_up = together * (kTable * static_cast<double>(shape.format.cols) / mean +
+                                       kLookup * static_cast<double>(shape.format.parts));
+  return looked_up < kMargin * kDecoded;
+}
+
 // How many vectors the first pass looks at for a query, and how items are cut.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const auto slots = static_cast<double>(shape.slots);
@@ -65,15 +86,16 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   ScanCut& cut = plan.cut;
-  // Where a query's vectors are few all their values are kept. Of long codes, which take longer to read twice than more
-  // candidates to write, the first pass takes a sample: one in so many lets about so many times k pass, for which there
-  // must be room, and must itself have several times k.
+  // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
+  // the second looks at the first pairs once more and writes more candidates: so it is for long codes, and where the
+  // first pairs are few of all. One in so many lets about so many times k pass, for which there must be room, and must
+  // itself have several times k.
   const bool all = mean * slots <= 6144;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
   cut.sample_every = 1;
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
-  } else if (!all && shape.format.bytes() > 128) {
+  } else if (!all && (shape.format.bytes() > 128 || slots >= 16 * (40 * k / mean + 1))) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
@@ -108,6 +130,7 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
       shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);
   if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
+  plan.tables = shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0 && suits_tables(shape.format);
   for (;;) {
     cut_lists(shape, plan);
     plan.bytes = IvfWorkspace(shape, plan).bytes;
@@ -196,6 +219,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.counter = counters;
     scan.multiprocessors = shape.multiprocessors;
     scan.engine = task.engine;
+    scan.tables = plan.tables;
     launch_scan_first(scan, stream);
     mark();
 

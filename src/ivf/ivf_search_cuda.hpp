@@ -38,11 +38,13 @@ struct IvfSearchShape {
   int64_t kept = -1;  // vectors that a filter leaves; negative: all
   int multiprocessors = 0;
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
+  int tables = -1;       // 1: lookup tables where the code allows it; 0: products; negative: as the plan thinks best
 };
 
 struct IvfSearchPlan {
   int64_t batch = 0;    // queries at a time
   bool direct = false;  // no products: every key is computed
+  bool tables = false;  // lookup tables in the place of products
   ScanCut cut;
   int64_t values = 0;      // of a query in the first pass, at most
   int64_t candidates = 0;  // of a query

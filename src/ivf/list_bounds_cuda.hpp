@@ -86,6 +86,20 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const
   return bounds;
 }
 
+// Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and centred
+// in f32 and the vectors' halves. All of the sum's terms are positive, so that what its additions lose is a share of it.
+KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, const ListFacts& list,
+                                                double squared_norm) {
+  const double norm = sqrt(squared_norm) * (1 + 0x1p-20);
+  const double largest = (norm + list.norm) * (norm + list.norm);
+  const double error = static_cast<double>(cols + parts + 16) * 0x1p-23 * largest;
+  const double moved = (norm * 0x1p-23 + list.residual + 0x1p-60) * (1 + 0x1p-20);
+  PairBounds bounds{1, 0, HUGE_VALF, HUGE_VALF, 1, 0};
+  if (largest < 1e30 && error < 1e30) bounds.error = static_cast<float>(error * (1 + 0x1p-20));
+  if (moved < 1e30) bounds.moved = static_cast<float>(moved);
+  return bounds;
+}
+
 // Bounds of the true distance, or key, of an estimate.
 KITH_HOST_DEVICE inline float upper_bound(KeyKind kind, const PairBounds& bounds, float estimate) {
   if (!has_differences(kind)) {

@@ -14,7 +14,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kScored = 64;       // vectors at a time
+constexpr int64_t kScored = 64;        // vectors at a time
 constexpr int64_t kMostTogether = 64;  // tasks
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The kernels that scan lists: one for each kind of matrix product. scan_lists_cuda.hpp chooses.
+// The kernels that scan lists: one for each kind of matrix product, and one by lookup tables. scan_lists_cuda.hpp chooses.
 #pragma once
 
 #include "ivf/scan_lists_task_cuda.hpp"
@@ -17,5 +17,9 @@ void launch_scan_mma(const ScanListsTask& task, bool first, cudaStream_t stream)
 
 // Products of warpgroups, which Hopper alone has, of vectors of up to 128 columns; not for cosine.
 void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream);
+
+// Lookup tables, on every GPU: for distances, and codes that suits_tables() says.
+bool suits_tables(const CodeFormat& format);
+void launch_scan_tables(const ScanListsTask& task, bool first, cudaStream_t stream);
 
 }  // namespace kith

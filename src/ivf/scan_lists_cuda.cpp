@@ -19,6 +19,9 @@ ProductEngine engine_for(const ScanListsTask& task) {
 }
 
 void launch(const ScanListsTask& task, bool first, cudaStream_t stream) {
+  if (task.tables && suits_tables(task.lists.codec.format) && has_differences(task.lists.kind)) {
+    return launch_scan_tables(task, first, stream);
+  }
   // Cosine's factors would double the code of warpgroups' kernels.
   const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && task.lists.kind != KeyKind::cosine;
   if (suits && engine_for(task) == ProductEngine::wgmma) return launch_scan_wgmma(task, first, stream);

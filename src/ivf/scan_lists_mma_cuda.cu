@@ -39,7 +39,7 @@ struct BlockLayout {
     queries = loaded + group_queries * static_cast<int64_t>(sizeof(LoadedQuery));
     limits = queries + group_queries * static_cast<int64_t>(sizeof(ScanQuery));
     item = limits + group_queries * 4;
-    bytes = item + static_cast<int64_t>(sizeof(ScanItem)) + 16;
+    bytes = item + 2 * static_cast<int64_t>(sizeof(ScanItem)) + 16;
   }
 };
 
@@ -302,12 +302,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const uint32_t all_items = task.items[task.lists.lists];
   const float scale = operand_scale(*task.prepared.largest);
   const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
+  int turn = 0;  // of the two items: the one at work, and the next
   const auto take = [&] {  // by a warp
     const ScanItem item = take_item<kFirst>(task, all_items);
-    if (threadIdx.x % 32 == 0) *memory.item = item;
+    if (threadIdx.x % 32 == 0) memory.item[turn] = item;
     __syncwarp();
   };
   if (threadIdx.x < 32) take();
+  if (threadIdx.x == 0) listed = 0;
   __syncthreads();
   if (Decoder::kHasTable && memory.item->queries > 0) {
     const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
@@ -316,20 +318,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   }
   for (;;) {
-    __syncthreads();
-    const ScanItem item = *memory.item;
+    __syncthreads();  // all have read what this item replaces
+    const ScanItem item = memory.item[turn];
     if (item.queries == 0) return;
-    load_origin(task, item, scale, steps, memory.origin);
-    if (threadIdx.x == 0) listed = 0;
-    __syncthreads();
-    const int queries = load_queries<kFirst>(task, item, scale, operands, memory);
-    if (threadIdx.x >= kThreads - 32) take();  // the next one, while the others begin
+    turn ^= 1;
+    const int queries = load_queries<kFirst>(task, item, scale, operands, memory, take);
     if constexpr (kWide) {
       scan_wide<Decoder, kFirst>(task, item, queries, code_bytes, decoder, operands, memory);
     } else {
       scan_narrow<Decoder, kFirst>(task, item, queries, code_bytes, decoder, operands, memory);
     }
-    __syncthreads();  // all have read what the next item replaces
   }
 }
 

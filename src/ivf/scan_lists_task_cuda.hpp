@@ -49,6 +49,7 @@ struct ScanListsTask {
   uint32_t* counter = nullptr;   // zeroed before
   int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
+  bool tables = false;  // by lookup tables instead, where metric and code allow it
 };
 
 }  // namespace kith

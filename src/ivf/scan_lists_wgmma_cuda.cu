@@ -48,8 +48,8 @@ struct BlockLayout {
     queries = hits + kShared;
     limits = queries + kNarrowQueries * static_cast<int64_t>(sizeof(ScanQuery));
     item = limits + kNarrowQueries * 4;
-    listed = item + static_cast<int64_t>(sizeof(ScanItem));
-    barriers = listed + 12;
+    listed = item + 2 * static_cast<int64_t>(sizeof(ScanItem));
+    barriers = listed + 8;
     bytes = barriers + 4 * 8;
   }
 };
@@ -261,16 +261,6 @@ class ItemTiles {
     return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
   }
 
-  // Brings a tile as near as the second-level cache; by the first warp.
-  __device__ void prefetch(int tile) const {
-    const uint32_t line = threadIdx.x % kGroupThreads * 128;
-    if (line >= 32 * 128 || !has(tile)) return;
-    if (line < bytes(tile)) ptx::prefetch(codes(tile) + line);
-    if (line < 2 * 128 && terms_ != nullptr) {
-      ptx::prefetch(terms_ + static_cast<uint32_t>(tile) * apart_ + line / sizeof(float));
-    }
-  }
-
   // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
   __device__ void hold(int tile, HeldTile<Decoder>& held) const {
     tile = min(tile, (rows_ - 1) / kTileRows);
@@ -303,10 +293,8 @@ template <typename Decoder, int kSteps, bool kFirst, typename Staged>
 __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
                                  const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
                                  uint2* hits, Staged& staged) {
-  // So many queries at a time that sums and vectors stay in registers, and so many tiles ahead of their use that memory
-  // answers in time.
-  constexpr int kMost = kFirst ? 4 : 8;  // of eight
-  constexpr int kAhead = kFirst ? 3 : Decoder::kStaged ? 2 : 1;
+  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
+  constexpr int kMost = kFirst ? 2 : 8;  // of eight
   const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
   const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
   TileEnd<kFirst> end(task, item, queries, memory, hits);
@@ -321,58 +309,64 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
       if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
     }
   }
-  HeldTile<Decoder> held[kAhead];
-  KITH_UNROLL
-  for (int ahead = 0; ahead < kAhead; ++ahead) tiles.hold(tile + ahead * kGroups, held[ahead]);
+  HeldTile<Decoder> held;
+  tiles.hold(tile, held);
   for (; tiles.has(tile); tile += kGroups) {
     uint32_t vectors[kSteps][1][4];
     if constexpr (Decoder::kStaged) {
       const uint8_t* const rows = staged.wait() + tiles.lane_row() * code_bytes;
       KITH_UNROLL
-      for (int i = 0; i < 2; ++i) held[0].codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
+      for (int i = 0; i < 2; ++i) held.codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
     }
     if (Decoder::kAlwaysFull || full) {
-      held[0].codes.template decode_all<true>(decoder, vectors);
+      held.codes.template decode_all<true>(decoder, vectors);
     } else {
-      held[0].codes.template decode_all<false>(decoder, vectors);
+      held.codes.template decode_all<false>(decoder, vectors);
     }
     if constexpr (Decoder::kStaged) {
       staged.done();
       const int next = tile + Staged::kTiles * kGroups;
       if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
     }
-    const float terms[2] = {held[0].terms[0], held[0].terms[1]};
-    KITH_UNROLL
-    for (int ahead = 0; ahead + 1 < kAhead; ++ahead) held[ahead] = held[ahead + 1];
-    tiles.hold(tile + kAhead * kGroups, held[kAhead - 1]);
-    if (!kFirst && !Decoder::kStaged) tiles.prefetch(tile + 3 * kGroups);
+    const float terms[2] = {held.terms[0], held.terms[1]};
+    tiles.hold(tile + kGroups, held);
     __syncwarp();
     const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());
     int at = 0;
     int left = tiles_of_queries;
-    for (; left > kMost; left -= kMost, at += 8 * kMost) {
+    for (; left >= kMost; left -= kMost, at += 8 * kMost) {
       multiply_tile<8 * kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
     }
-    // The rest at once: matrix units have time, a wait for them costs more than a few products that nobody wants.
-    if (left > 4) {
-      if constexpr (!kFirst) {
-        if (left > 6) {
-          multiply_tile<64, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-        } else {
-          multiply_tile<48, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-        }
+    if constexpr (!kFirst) {
+      if (left >= 4) {
+        multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 4;
+        at += 32;
       }
-    } else if (left == 4) {
-      multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-    } else if (left == 3) {
-      multiply_tile<24, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-    } else if (left == 2) {
-      multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
-    } else {
-      multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+      if (left >= 2) {
+        multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 2;
+        at += 16;
+      }
     }
+    if (left >= 1) multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
   }
   end.finish();
+}
+
+// What an item begins with, brought as near as the second-level cache: its centre, terms and first codes; by a warp.
+__device__ inline void prefetch_item(const ScanListsTask& task, const ScanItem& item, int64_t code_bytes) {
+  constexpr int64_t kMostBytes = 8 << 10;
+  const int64_t position = task.lists.offsets[item.list] + item.first_row;
+  const int64_t line = threadIdx.x % 32 * 128;
+  const int64_t cols = task.lists.codec.format.cols;
+  const auto bring = [&](const void* from, int64_t bytes) {
+    if (bytes > kMostBytes) bytes = kMostBytes;
+    for (int64_t at = line; at < bytes; at += 32 * 128) ptx::prefetch(static_cast<const uint8_t*>(from) + at);
+  };
+  if (task.lists.has_origin()) bring(task.lists.centres + item.list * cols, cols * 4);
+  if (task.prepared.terms != nullptr) bring(task.prepared.terms + position, int64_t{item.rows} * 4);
+  bring(task.lists.codes + position * code_bytes, item.rows * code_bytes);
 }
 
 struct NothingStaged {
@@ -410,26 +404,25 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   ptx::wait_for_kernel_before();
   const uint32_t all_items = task.items[task.lists.lists];
   const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
+  int turn = 0;  // of the two items: the one at work, and the next
   const auto take = [&] {  // by a warp
     const ScanItem item = take_item<kFirst>(task, all_items);
-    if (threadIdx.x % 32 == 0) *memory.item = item;
+    if (threadIdx.x % 32 == 0) memory.item[turn] = item;
+    if (item.queries > 0) prefetch_item(task, item, code_bytes);
     __syncwarp();
   };
   if (threadIdx.x < 32) take();
+  if (threadIdx.x == 0) *memory.listed = 0;
   for (;;) {
-    __syncthreads();
-    const ScanItem item = *memory.item;
+    __syncthreads();  // all have read what this item replaces
+    const ScanItem item = memory.item[turn];
     if (item.queries == 0) return;
-    load_origin(task, item, scale, kSteps, memory.origin);
-    if (threadIdx.x == 0) *memory.listed = 0;
-    __syncthreads();
-    const int queries = load_queries<kFirst>(task, item, scale, operands, memory);
-    if (threadIdx.x >= kThreads - 32) take();  // the next one, while the others begin
+    turn ^= 1;
+    const int queries = load_queries<kFirst>(task, item, scale, operands, memory, take);
     if (queries > 0) {
       scan_item<Decoder, kSteps, kFirst>(task, item, queries, code_bytes, decoder, operands, memory,
                                          reinterpret_cast<uint2*>(shared + layout.hits), staged);
     }
-    __syncthreads();  // all have read what the next item replaces
   }
 }
 

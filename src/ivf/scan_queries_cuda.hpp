@@ -37,7 +37,7 @@ struct ScanMemory {
   LoadedQuery* loaded;  // may lie where the scan itself has something else
   ScanQuery* queries;
   float* limits;
-  ScanItem* item;
+  ScanItem* item;  // two, in turn
   int* listed;  // queries that are not left out
 };
 
@@ -47,9 +47,9 @@ __device__ inline double warp_sum(double value) {
   return value;
 }
 
-// Of floats that are not negative.
-__device__ inline void raise(float* to, float value) {
-  if (value > *to) atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+// Of floats that are not negative. `seen` is what it was not long ago: never more than now.
+__device__ inline void raise(float* to, float seen, float value) {
+  if (value > seen) atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
 }
 
 // The centre of the item's list. Zeros stay where there is none. All threads.
@@ -149,6 +149,20 @@ __device__ inline void load_query(const ScanListsTask& task, const ProbePair& pa
   if (lane == 0) memory.loaded[place] = {facts, pair.query, pair.slot};
 }
 
+// This lane's four columns of the list's centre, scaled, without a wait for shared memory.
+__device__ inline float4 own_origin(const ScanListsTask& task, const ScanItem& item, float scale) {
+  const int cols = static_cast<int>(task.lists.codec.format.cols);
+  const int first = static_cast<int>(threadIdx.x) % 32 * 4;
+  float4 four = {0, 0, 0, 0};
+  if (!task.lists.has_origin()) return four;
+  const float* const centre = task.lists.centres + static_cast<int64_t>(item.list) * cols;
+  if (first < cols) four.x = centre[first] * scale;
+  if (first + 1 < cols) four.y = centre[first + 1] * scale;
+  if (first + 2 < cols) four.z = centre[first + 2] * scale;
+  if (first + 3 < cols) four.w = centre[first + 3] * scale;
+  return four;
+}
+
 // Queries of distances, of up to 128 columns: several at a time, in f32. Of its own rounding a difference loses no more
 // than 2^-24 of it, and sums of 128 squares no more than 2^-20, which pair_bounds() expects.
 template <bool kFirst, typename Operands>
@@ -156,11 +170,10 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
                                          const Operands& operands, const ScanMemory& memory) {
   constexpr int kTogether = 4;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto warps = static_cast<int>(blockDim.x) / 32;
+  const auto warps = static_cast<int>(blockDim.x) / 32 - 1;
   const QueryReader reader(task);
   const bool mine = lane < operands.steps() * 4;
-  const float4 origin =
-      mine ? *reinterpret_cast<const float4*>(memory.origin + 4 * lane) : make_float4(0, 0, 0, 0);
+  const float4 origin = own_origin(task, item, scale);
   const ListFacts list = task.prepared.facts[item.list];
   for (int first = static_cast<int>(threadIdx.x) / 32; first < item.queries; first += kTogether * warps) {
     ProbePair pairs[kTogether];
@@ -225,17 +238,23 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   }
 }
 
-// Halves, bounds and limits of the item's queries; all threads. Returns how many are to be scanned, and ends with a
-// barrier. memory.listed is 0 before.
-template <bool kFirst, typename Operands>
+// Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that the
+// item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be scanned, and
+// ends with a barrier. memory.listed is 0 before, and after it once more.
+template <bool kFirst, typename Operands, typename Take>
 __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& item, float scale,
-                                   const Operands& operands, const ScanMemory& memory) {
-  const bool near = has_differences(task.lists.kind) && operands.steps() <= 8;
-  if (near) {
+                                   const Operands& operands, const ScanMemory& memory, const Take& take) {
+  const bool near = has_differences(task.lists.kind) && operands.steps() <= kNarrowSteps;
+  const auto loaders = static_cast<int>(blockDim.x) / 32 - 1;
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
+  load_origin(task, item, scale, operands.steps(), memory.origin);
+  if (!near) __syncthreads();
+  if (warp == loaders) {
+    take();
+  } else if (near) {
     load_near_queries<kFirst>(task, item, scale, operands, memory);
   } else {
-    const auto warps = static_cast<int>(blockDim.x) / 32;
-    for (int place = static_cast<int>(threadIdx.x) / 32; place < item.queries; place += warps) {
+    for (int place = warp; place < item.queries; place += loaders) {
       load_query(task, task.pairs[item.first_pair + static_cast<uint32_t>(place)], place, scale, operands, memory);
     }
   }
@@ -246,29 +265,35 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
        place += static_cast<int>(blockDim.x)) {
     float limit = NAN;  // nothing is below it
     if (place < listed) {
+      // What device memory has is asked for before bounds are computed.
       const LoadedQuery loaded = memory.loaded[place];
+      ErrorBounds* const worst = task.worst + loaded.query;
+      const ErrorBounds so_far = *worst;
+      const uint32_t value_start =
+          kFirst ? task.value_starts[static_cast<int64_t>(loaded.query) * (kMostFirstSlots + 1) + loaded.slot] : 0;
+      const float reach = kFirst ? 0.0f : task.reaches[loaded.query];
       ScanQuery query;
       query.query = loaded.query;
       query.slot = loaded.slot;
+      query.value_start = value_start;
       query.bounds =
           pair_bounds(task.lists.kind, operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
       const bool sure = query.bounds.sure();
       if (!sure) task.unsure[loaded.query] = 1;
-      raise(&task.worst[loaded.query].error, query.bounds.error);
-      raise(&task.worst[loaded.query].moved, query.bounds.moved);
+      raise(&worst->error, so_far.error, query.bounds.error);
+      raise(&worst->moved, so_far.moved, query.bounds.moved);
       if constexpr (kFirst) {
-        query.value_start =
-            task.value_starts[static_cast<int64_t>(loaded.query) * (kMostFirstSlots + 1) + loaded.slot];
         task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
                                                                                            query.bounds.moved};
       } else if (sure) {
-        limit = value_limit(task.lists.kind, query.bounds, task.reaches[loaded.query]);
+        limit = value_limit(task.lists.kind, query.bounds, reach);
       }
       memory.queries[place] = query;
     }
     memory.limits[place] = limit;
   }
   __syncthreads();
+  if (threadIdx.x == 0) *memory.listed = 0;  // all have read it
   return listed;
 }
 

@@ -57,7 +57,8 @@ class TableListProduct final : public ListProduct {
           by_residual_ ? std::sqrt(canonical_squared_norm_cpu(tables_.model().centre(of_list.list), cols_)) : 0.0;
       for (int64_t i = 0; i < of_list.count; ++i) {
         const int64_t at = firsts_.back() + i;
-        asked[waiting] = load_query(queries + of_list.numbers[i] * cols_, of_list.list, centre_norm, waiting, facts_[at]);
+        asked[waiting] =
+            load_query(queries + of_list.numbers[i] * cols_, of_list.list, centre_norm, waiting, facts_[at]);
         tables[waiting++] = sums_.data() + at * entries_;
         if (waiting == kTablesTogether) fill(asked, tables, &waiting);
       }
@@ -66,8 +67,7 @@ class TableListProduct final : public ListProduct {
     fill(asked, tables, &waiting);
     if (screens_) {
       for (int64_t i = 0; i < firsts_.back(); ++i) {
-        facts_[i].rounded =
-            round_code_tables(format_, sums_.data() + i * entries_, bytes_.data() + i * table_bytes_);
+        facts_[i].rounded = round_code_tables(format_, sums_.data() + i * entries_, bytes_.data() + i * table_bytes_);
       }
     }
     first_ = 0;
@@ -147,8 +147,8 @@ class TableListProduct final : public ListProduct {
     // values below their steps and one for each part, and keys within the error of these.
     sum_codes(format_, codes_, rows_, bytes_.data() + query * table_bytes_, steps_.data());
     for (int64_t i = 0; i < rows_; ++i) values_[i] = static_cast<float>(steps_[i]);
-    return static_cast<double>(rank_value(values_.data(), rows_, hits.enough)) + static_cast<double>(format_.parts) + 2 +
-           2 * static_cast<double>(facts.error) / rounded.step * (1 + 0x1p-40);
+    return static_cast<double>(rank_value(values_.data(), rows_, hits.enough)) + static_cast<double>(format_.parts) +
+           2 + 2 * static_cast<double>(facts.error) / rounded.step * (1 + 0x1p-40);
   }
 
   // The values of the first `count` rows of a query's hits, of which those within the limit stay.
@@ -190,11 +190,11 @@ class TableListProduct final : public ListProduct {
   HostArray<float> sums_;
   HostArray<uint8_t> bytes_;
   HostArray<QueryFacts> facts_;
-  HostArray<float> moved_;       // queries less their centres, which wait for their tables
+  HostArray<float> moved_;  // queries less their centres, which wait for their tables
   HostArray<uint16_t> steps_;
-  HostArray<float> values_;  // the same
+  HostArray<float> values_;            // the same
   std::vector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
-  int64_t first_ = 0;                   // of the list in use
+  int64_t first_ = 0;                  // of the list in use
   const uint8_t* codes_ = nullptr;
   int64_t rows_ = 0;
 };
@@ -209,7 +209,7 @@ std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, c
 int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
   const int64_t entries = format.parts * format.codewords();
   return shape.table_queries * (array_bytes<float>(entries) + array_bytes<uint8_t>(screen_table_bytes(format)) +
-                              static_cast<int64_t>(sizeof(QueryFacts))) +
+                                static_cast<int64_t>(sizeof(QueryFacts))) +
          array_bytes<float>(kTablesTogether * format.cols + shape.piece_rows) +
          array_bytes<uint16_t>(round_up(shape.piece_rows, kColumnVectors));
 }

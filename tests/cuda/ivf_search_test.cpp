@@ -198,6 +198,7 @@ struct Found {
 struct Way {
   ProductEngine engine = ProductEngine::automatic;
   int sample_every = 0;  // 0: as planned
+  int tables = -1;       // negative: as planned
 };
 
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,
@@ -237,6 +238,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   task.engine = way.engine;
   IvfSearchShape shape;
   shape.sample_every = way.sample_every;
+  shape.tables = way.tables;
   shape.format = lists.format;
   shape.queries = queries.count;
   shape.slots = queries.slots;
@@ -266,10 +268,12 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
   const std::vector<uint64_t> expected = plain_search(lists, queries, k, kept);
   uint32_t directly = 0;
   for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
-                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3}}) {
-    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every);
+                         Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
+                         Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1}}) {
+    SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
+                                    << ", tables " << way.tables);
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
-    if (way.engine == ProductEngine::automatic && way.sample_every == 0) directly = found.directly;
+    if (way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0) directly = found.directly;
     int64_t wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] == found.neighbors[i]) continue;
@@ -306,6 +310,36 @@ std::vector<CodeFormat> formats_of(int64_t cols) {
     formats.push_back(product(cols, parts, 4 + static_cast<int>(parts % 4)));
   }
   return formats;
+}
+
+IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, int64_t lists, int64_t vectors) {
+  IvfSearchShape shape;
+  shape.format = format;
+  shape.queries = queries;
+  shape.slots = slots;
+  shape.k = 100;
+  shape.lists = lists;
+  shape.vectors = vectors;
+  shape.multiprocessors = 132;
+  return plan_ivf_search(shape, int64_t{8} << 30);
+}
+
+// Lookups where hardly any queries share a list, products elsewhere.
+TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
+  EXPECT_TRUE(planned(product(80, 20, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_TRUE(planned(product(128, 8, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 1, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 4), 10000, 16, 262144, 1'000'000'000).tables);  // has no such tables
+  EXPECT_FALSE(planned(stored(128, DType::f32), 10000, 16, 262144, 1'000'000'000).tables);
+}
+
+// A sample where reading lists twice would take longer, or where first pairs are few of all.
+TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 128, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 1, 4096, 10'000'000).cut.sample_every, 1);
 }
 
 constexpr KeyKind kKinds[] = {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine};

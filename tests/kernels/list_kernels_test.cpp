@@ -122,10 +122,26 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
           }
         }
         std::vector<float> tables(static_cast<size_t>(parts * words));
-        std::vector<float> twice(2 * tables.size());
-        const float* const asked[3] = {query.row(0), query.row(0) + 0, query.row(0)};
-        float* const filled[3] = {twice.data(), twice.data() + tables.size(), tables.data()};
-        fill_code_tables(given.format, {columns.data(), nullptr}, asked, 3, -1.0f, filled);
+        // One query alone, and seven that are filled four and three together: each has the tables of its own.
+        const float* const asked = query.row(0);
+        float* const filled = tables.data();
+        fill_code_tables(given.format, {columns.data(), nullptr}, &asked, 1, -1.0f, &filled);
+        const auto others = make_floats(Shape::gaussian, 7, given.format.cols, 12);
+        std::vector<std::vector<float>> of_others(7, std::vector<float>(tables.size()));
+        std::vector<const float*> all_asked;
+        std::vector<float*> all_filled;
+        for (int64_t i = 0; i < 7; ++i) {
+          all_asked.push_back(i == 5 ? query.row(0) : others.row(i));
+          all_filled.push_back(of_others[static_cast<size_t>(i)].data());
+        }
+        fill_code_tables(given.format, {columns.data(), nullptr}, all_asked.data(), 7, -1.0f, all_filled.data());
+        for (size_t i = 0; i < 7; ++i) {
+          std::vector<float> alone(tables.size());
+          float* const to = alone.data();
+          fill_code_tables(given.format, {columns.data(), nullptr}, &all_asked[i], 1, -1.0f, &to);
+          EXPECT_EQ(of_others[i], alone) << "query " << i;
+        }
+        EXPECT_EQ(of_others[5], tables);
         std::vector<float> values(kCount);
         sum_code_tables(given.format, tables.data(), given.codes.row(0), kCount, values.data());
         std::vector<uint8_t> bytes(static_cast<size_t>(screen_table_bytes(given.format)), 0);
@@ -155,8 +171,8 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
         std::vector<std::vector<uint32_t>> found(kQueries, std::vector<uint32_t>(kCount + 64));
         ScreenQuery queries[kQueries];
         for (int q = 0; q < kQueries; ++q) {
-          const auto others = static_cast<uint16_t>(q * 8192 % 65536);
-          queries[q] = {bytes.data(), q % 2 == 0 ? most : others, found[static_cast<size_t>(q)].data(), 0};
+          const auto other_limit = static_cast<uint16_t>(q * 8192 % 65536);
+          queries[q] = {bytes.data(), q % 2 == 0 ? most : other_limit, found[static_cast<size_t>(q)].data(), 0};
         }
         screen_codes(given.format, given.codes.row(0), kCount, queries, kQueries);
         for (int q = 0; q < kQueries; q += 2) {
@@ -291,8 +307,8 @@ TEST(ListKernels, TilesGatherRoundedCodewords) {
       const int64_t units = tile_words(given.format.cols);
       std::vector<uint32_t> vectors(static_cast<size_t>(kCount * units));
       std::vector<float> sums(kCount);
-      gather_tile_words(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units,
-                        vectors.data(), sums.data());
+      gather_tile_words(given.format, {words.data(), squares.data()}, given.codes.row(0), kCount, units, vectors.data(),
+                        sums.data());
       for (int64_t i = 0; i < kCount; ++i) {
         const auto* const values = reinterpret_cast<const uint16_t*>(vectors.data() + i * units);
         double sum = 0;

@@ -1,5 +1,5 @@
-// Product codes looked up in registers: sums of a query's byte tables (code_tables.hpp) for many vectors at a time. They
-// are lower bounds, in steps; vectors whose sums stay below a limit are told, and nothing is said of their values.
+// Product codes looked up in registers: sums of a query's byte tables (code_tables.hpp) for many vectors at a time.
+// They are lower bounds, in steps; vectors whose sums stay below a limit are told, and nothing is said of their values.
 //
 //   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU
 //   8 bits  a table of 256 bytes is sixteen registers of NEON, four lookups of four each, or four registers of AVX-512,

@@ -1,6 +1,6 @@
 // 8-bit codes looked up in NEON's registers: a table of 256 bytes is sixteen of them. A lookup in four registers gives
-// zero for a number beyond them, so that four of them, each with its own part of the numbers, are or-ed together; half a
-// table at a time is held for 64 vectors.
+// zero for a number beyond them, so that four of them, each with its own part of the numbers, are or-ed together; half
+// a table at a time is held for 64 vectors.
 #include "kernels/panels/instruction_family.hpp"
 
 #if defined(KITH_ARM)

@@ -15,7 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using F32 = hn::ScalableTag<float>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
-static_assert(kFloats <= 16);  // codes have at least 4 bits
+static_assert(kFloats <= 16);     // codes have at least 4 bits
 constexpr int64_t kSegment = 64;  // columns of a part up to which queries are gone through together
 
 // Some codewords of one part for four queries, whose values of a column lie side by side: a codeword's value is loaded

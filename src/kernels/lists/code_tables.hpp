@@ -21,8 +21,8 @@ struct CodewordColumns {
   const float* squares = nullptr;  // of each codeword; null where they are not part of the value
 };
 
-// Of each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take longer
-// to load than to multiply: they are loaded once for so many queries.
+// Of each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take
+// longer to load than to multiply: they are loaded once for so many queries.
 inline constexpr int64_t kTablesTogether = 4;
 void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* const* queries,
                       int64_t query_count, float factor, float* const* tables);

@@ -136,7 +136,8 @@ __attribute__((noinline)) void scan_tile(const TileScan& scan, int64_t query, in
     float32x4_t least = sums[q][0];
 #pragma GCC unroll 6
     for (int r = 1; r < kRowPairs; ++r) least = vminq_f32(least, sums[q][r]);
-    const float32x4_t limit = vcombine_f32(vdup_n_f32(scan.limits[query + 2 * q]), vdup_n_f32(scan.limits[query + 2 * q + 1]));
+    const float32x4_t limit =
+        vcombine_f32(vdup_n_f32(scan.limits[query + 2 * q]), vdup_n_f32(scan.limits[query + 2 * q + 1]));
     passes[q] = vmvnq_u32(vcgtq_f32(least, limit));
     any = vorrq_u32(any, passes[q]);
   }

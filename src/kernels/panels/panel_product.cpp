@@ -191,7 +191,8 @@ template <PanelStep kStep, bool kSegments = false>
 void scan_all(const PanelQueries& queries, const PanelBase& base, int64_t first, int64_t count, PanelHits& hits) {
   for (int64_t panel = first; panel < first + count; ++panel) {
     for (int64_t q = 0; q < queries.count; q += kQueries) {
-      scan_tile<kStep, kSegments>(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel, hits);
+      scan_tile<kStep, kSegments>(queries, q, static_cast<const float*>(queries.panels) + q * base.cols, base, panel,
+                                  hits);
     }
   }
 }
