@@ -54,19 +54,22 @@ def main() -> None:
     theirs.encode_ils_iters = options.search_rounds
     if options.no_faiss_training:  # only its encoder, with Kith's codebooks
         theirs.is_trained = True
-        theirs.compute_codebook_tables = lambda: None
         faiss.copy_array_to_vector(ours.codebooks.reshape(-1), theirs.codebooks)
-        theirs.set_derived_values()
     else:
         _, seconds = timed(lambda: theirs.train(learn))
-        row(f"faiss: training, {options.rounds} rounds", seconds, len(learn), error(learn[:5000], theirs.decode(theirs.compute_codes(learn[:5000]))))
+        some = learn[:2000]
+        err = error(some, theirs.decode(theirs.compute_codes(some)))
+        row(f"faiss: training, {options.rounds} rounds", seconds, len(learn), err)
+    whose = "Kith's" if options.no_faiss_training else "faiss's"
     books = faiss.vector_to_array(theirs.codebooks).reshape(m, 256, -1)
     loaded = kith.LocalSearchQuantizer.of_codebooks(books)
     for _ in range(options.turns):
         codes, seconds = timed(lambda: loaded.encode(base, rounds=options.search_rounds))
-        row("kith: encoding with faiss's codebooks", seconds, len(base), error(base, loaded.decode(codes)))
+        row(f"kith: encoding with {whose} codebooks", seconds, len(base), error(base, loaded.decode(codes)))
         codes, seconds = timed(lambda: theirs.compute_codes(base))
-        row("faiss: encoding with faiss's codebooks", seconds, len(base), error(base, theirs.decode(codes)))
+        row(f"faiss: encoding with {whose} codebooks", seconds, len(base), error(base, theirs.decode(codes)))
+        if options.no_faiss_training:
+            continue
         codes, seconds = timed(lambda: ours.encode(base, rounds=options.search_rounds))
         row("kith: encoding with its own codebooks", seconds, len(base), error(base, ours.decode(codes)))
 

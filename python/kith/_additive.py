@@ -160,7 +160,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         """The objective after each round of the last training: squared errors of all rows, and the regularization."""
         return self._compiled.history()
 
-    def encode(  # type: ignore[override]
+    def encode(
         self,
         x: VectorsLike,
         *,

@@ -56,7 +56,8 @@ nb::object values(const Quantizer& self) {
   return vectors_array(std::move(copy));
 }
 
-nb::object encode_beam(const ResidualQuantizer& self, const VectorArray& x, const CallOptions& options) {
+template <typename Quantizer>
+nb::object encode(const Quantizer& self, const VectorArray& x, const CallOptions& options) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
   MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
@@ -100,6 +101,9 @@ nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
            nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
       .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
            nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
+      .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
+           nb::sig("def encode(self, x: " KITH_PY_VECTORS
+                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
       .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"),
            nb::sig("def decode(self, codes: " KITH_PY_VECTORS
                    ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
@@ -171,9 +175,6 @@ void bind_additive_quantizers(nb::module_& module) {
   bind_additive<ResidualQuantizer>(module, "ResidualQuantizer")
       .def(nb::new_(&make_residual), nb::arg("codebooks"), nb::arg("bits"), nb::arg("beam"), nb::arg("seed"),
            nb::arg("check_finite"))
-      .def("encode", &encode_beam, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
       .def_prop_ro("beam", [](const ResidualQuantizer& self) { return self.params().beam; });
 }
 
