@@ -161,7 +161,8 @@ void check_refine(const IndexParts& parts, const Resources& resources) {
   const RefineParts& refine = *parts.refine;
   check_codec(refine.codec, "refine.codec");
   require(refine.codec.format.cols == parts.cols, "refine.codec", "its columns are not those of the vectors");
-  require(std::isfinite(refine.factor) && refine.factor >= 0, "about", "the factor of refine is not a number above 0");
+  constexpr float kLargestFactor = 1e6F;
+  require(refine.factor >= 0 && refine.factor <= kLargestFactor, "about", "the factor of refine is not from 0 to 1e6");
   check_stored_codes(parts, refine.codec, refine.codes, "refine.codes", resources);
 }
 

@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -119,6 +122,47 @@ TEST(GraphMerge, IsExactWhereAllOthersFitAList) {
     EXPECT_EQ(ids_of(graph), ids_of(exact(x.view(), 5)));
     EXPECT_EQ(graph.report().recall->recall, 1);
   }
+}
+
+// A graph made elsewhere may tell distances that differ in their last digits.
+TEST(GraphMerge, NobodyIsANeighbourTwiceWhereDistancesWereRoundedElsewhere) {
+  const auto x = make_floats(Shape::gaussian, 600, 8, 3);
+  std::vector<GraphPart> parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    const MatrixView rows = x.view().slice(200 * i, 200);
+    const KnnGraph graph = exact(rows, 6);
+    Neighbors told(200, 6, on_cpu());
+    const NeighborsView view = told.view();
+    std::copy(graph.ids(), graph.ids() + 1200, view.ids);
+    std::transform(graph.distances(), graph.distances() + 1200, view.distances, [](float d) { return d * 1.0001f; });
+    parts.push_back({KnnGraph(std::move(told), Metric::l2, on_cpu()), rows});
+  }
+  merge_graphs(parts, {}, on_cpu()).validate(on_cpu());
+}
+
+TEST(GraphMerge, TakesInfiniteDistancesAndUncheckedRows) {
+  auto x = make_floats(Shape::gaussian, 60, 4, 3);
+  for (int64_t i = 0; i < 60 * 4; ++i) x.row(0)[i] *= 1e30f;
+  const MatrixView a = x.view().slice(0, 30);
+  const MatrixView b = x.view().slice(30, 30);
+  const KnnGraph of_a = exact(a, 3, Metric::sqeuclidean);
+  const KnnGraph of_b = exact(b, 3, Metric::sqeuclidean);
+  EXPECT_EQ(merge_graphs(of_a, a, of_b, b, {}, on_cpu()).rows(), 60);
+
+  auto y = make_floats(Shape::gaussian, 60, 4, 3);
+  y.row(45)[1] = std::numeric_limits<float>::quiet_NaN();
+  const MatrixView old = y.view().slice(0, 30);
+  GraphMergeParams params;
+  EXPECT_THROW(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()), InvalidArgument);
+  params.check_finite = false;
+  EXPECT_EQ(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()).rows(), 60);
+}
+
+TEST(GraphMerge, RefusesGraphsWithoutNeighbours) {
+  const auto x = make_floats(Shape::gaussian, 5, 4, 3);
+  const KnnGraph none(Neighbors(5, 0, on_cpu()), Metric::l2, on_cpu());
+  EXPECT_THROW(merge_graphs(none, x.view(), none, x.view(), {}, on_cpu()), InvalidArgument);
+  EXPECT_THROW(refine_graph(none, x.view(), {}, on_cpu()), InvalidArgument);
 }
 
 TEST(GraphMerge, RefusesWhatDoesNotBelongTogether) {

@@ -185,6 +185,7 @@ TEST(IndexPartsCheck, WhatDoesNotFitTogetherIsNamed) {
   expect_problem("transformed_flat", "transform.0.offset", [&](IndexParts& p) { p.transforms[0].offset.clear(); });
   expect_problem("refined", "refine.codes", [&](IndexParts& p) { p.refine->codes = {}; });
   expect_problem("refined", "about", [&](IndexParts& p) { p.refine->factor = NAN; });
+  expect_problem("refined", "about", [&](IndexParts& p) { p.refine->factor = 3e38F; });
 }
 
 TEST(PartData, IsMovedWhereItIsOwnedAndCopiedWhereItIsShared) {

@@ -54,13 +54,7 @@ class CellWorker final : private PairHits {
            ProgressMeter& meter) {
     own_ = own;
     rows_.assign(rows, rows + row_count);
-    if (!own) {  // rows of similar limits lie together
-      std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) {
-        const uint32_t key_a = lists_.threshold(a);
-        const uint32_t key_b = lists_.threshold(b);
-        return key_a != key_b ? key_a > key_b : a < b;
-      });
-    }
+    if (!own) put_similar_limits_together();
     scan_->set_rows(rows_.data(), row_count);
     for (int64_t i = 0; i < row_count && !own; ++i) scan_->limit_row(i, lists_.largest_key(rows_[static_cast<size_t>(i)]));
     for (int64_t first = 0; first < query_count; first += kQueryBlock) {
@@ -70,6 +64,14 @@ class CellWorker final : private PairHits {
   }
 
  private:
+  // Largest first. Sorted by what the limits are now: others lower them meanwhile, and an order must not change in a sort.
+  void put_similar_limits_together() {
+    order_.clear();
+    for (const uint32_t row : rows_) order_.push_back(uint64_t{~lists_.threshold(row)} << 32 | row);
+    std::sort(order_.begin(), order_.end());
+    std::transform(order_.begin(), order_.end(), rows_.begin(), [](uint64_t one) { return static_cast<uint32_t>(one); });
+  }
+
   CandidateList* candidates_of(int64_t query) const { return candidate_memory_.as<CandidateList>() + query; }
 
   void block(const uint32_t* queries, int64_t count) {
@@ -178,6 +180,7 @@ class CellWorker final : private PairHits {
   bool own_ = false;
   const uint32_t* queries_ = nullptr;
   std::vector<uint32_t> rows_;
+  std::vector<uint64_t> order_;  // of rows_, by limit
   std::vector<uint32_t> others_;
   std::vector<const Waiting*> pairs_;
   std::vector<float> found_;

@@ -8,6 +8,7 @@
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
 #include "graph/graph_access.hpp"
+#include "graph/graph_check.hpp"
 #include "graph/merge/merge_pair.hpp"
 #include "graph/merge/part_checks.hpp"
 #include "graph/method_choice.hpp"
@@ -96,9 +97,10 @@ class GraphWork {
     return GraphAccess::make(std::move(neighbors), metric, std::move(report_));
   }
   // Every pair compared, where all others fit a list.
-  KnnGraph exact(const MatrixView& x, Metric metric, int64_t k) {
+  KnnGraph exact(const MatrixView& x, Metric metric, int64_t k, bool check_finite) {
     Neighbors neighbors(x.rows(), k, on_cpu_);
-    knn_graph(x, neighbors.view(), {.k = k, .metric = metric, .method = GraphMethod::exact}, on_cpu_);
+    knn_graph(x, neighbors.view(),
+              {.k = k, .metric = metric, .method = GraphMethod::exact, .check_finite = check_finite}, on_cpu_);
     say_exact(x.rows());
     return finish(std::move(neighbors), metric);
   }
@@ -127,7 +129,7 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
   const JoinedRows both(a.x, b.x, resources);
   const MatrixView& x = both.view();
   check_graph_rows(x, metric, params.check_finite, resources);
-  if (x.rows() - 1 <= length) return work.exact(x, metric, k);
+  if (x.rows() - 1 <= length) return work.exact(x, metric, k, params.check_finite);
   const PairRows rows(x, key_kind(metric), resources);
   const ControlRows control(x, metric, k, params.seed, resources);
   const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
@@ -192,6 +194,7 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
     check_same(here[0], here[i]);
     rows += parts[i].x.rows();
   }
+  check_row_count(rows);
   if (here.size() == 2) return merged(work, here[0], here[1], params, false);
 
   const Metric metric = here[0].graph.metric();
@@ -201,8 +204,10 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
   for (const GraphPart& part : here) begins.push_back(begins.back() + part.x.rows());
   double least = 1;
   for (size_t i = 0; i < here.size(); ++i) {
-    const int64_t alone[2] = {begins[i], begins[i]};
-    offer_merged(here[i].graph, alone, here[i].x.rows(), lists);
+    if (here.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
+      const int64_t alone[2] = {0, 0};
+      offer_merged(here[i].graph, alone, here[i].x.rows(), lists);
+    }
     for (size_t j = i + 1; j < here.size(); ++j) {
       GraphWork pair("merge", work.resources());
       const KnnGraph both = merged(pair, here[i], here[j], params, false);
@@ -231,7 +236,11 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   }
   check_same(old, {old.graph, fresh});
   check_graph_rows(fresh, graph.metric(), params.check_finite, work.resources());
-  const KnnGraphParams of_fresh{.k = graph.k(), .metric = graph.metric(), .recall = params.recall, .seed = params.seed};
+  const KnnGraphParams of_fresh{.k = graph.k(),
+                                .metric = graph.metric(),
+                                .check_finite = params.check_finite,
+                                .recall = params.recall,
+                                .seed = params.seed};
   const GraphPart added{knn_graph(fresh, of_fresh, work.resources()), fresh};
   return merged(work, old, added, params, true);
 }
@@ -244,7 +253,7 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
   check_part(part, "the graph", work.resources());
   check_graph_rows(x, graph.metric(), params.check_finite, work.resources());
   const int64_t length = length_of(params, graph.k());
-  if (x.rows() - 1 <= length) return work.exact(x, graph.metric(), graph.k());
+  if (x.rows() - 1 <= length) return work.exact(x, graph.metric(), graph.k(), params.check_finite);
   const PairRows rows(x, key_kind(graph.metric()), work.resources());
   const ControlRows control(x, graph.metric(), graph.k(), params.seed, work.resources());
   WorkingLists lists(x.rows(), length, work.resources());

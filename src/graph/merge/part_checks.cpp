@@ -27,6 +27,9 @@ void check_part(const GraphPart& part, std::string_view what, const Resources& r
     throw InvalidArgument(fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of",
                                       what, part.graph.rows(), part.x.rows()));
   }
+  if (part.graph.k() < 1) {
+    throw InvalidArgument(fmt::format("{} has k = 0; graphs that are merged, extended or refined have neighbours", what));
+  }
   if (part.graph.rows() == 0) return;
   check_search(RowsInfo(part.x), RowsInfo(part.x), part.graph.metric());
   check_graph(part.graph, resources);
@@ -41,6 +44,7 @@ void check_part(const GraphPart& part, std::string_view what, const Resources& r
     keys.of(static_cast<uint32_t>(row), &other, 1, &key);
     const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
     const float told = part.graph.distances(row)[0];
+    if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
     if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
       throw InvalidArgument(fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give "
                                         "the vectors that the graph was built of",
