@@ -128,7 +128,7 @@ class Bench {
   }
 
   void graph(const std::string& name, const MatrixView& rows) {
-    const KnnGraphParams params{.k = 10, .metric = Metric::sqeuclidean};
+    const KnnGraphParams params{.k = 10, .metric = Metric::sqeuclidean, .method = GraphMethod::exact};
     const DeviceArray ids(static_cast<size_t>(rows.rows() * params.k) * 8);
     const DeviceArray distances(static_cast<size_t>(rows.rows() * params.k) * 4);
     const NeighborsView out{ids.as<int64_t>(), distances.as<float>(), rows.rows(), params.k, MemorySpace::cuda(0)};
@@ -147,7 +147,7 @@ class Bench {
     if (!what.empty() || !settings_.graph) return;
     graph("f32 graph k=10", base_view);
     measure("f32 graph k=10 to host", search_floor(settings_.rows, 10, DType::f32),
-            [&] { knn_graph(base_view, {.k = 10, .metric = Metric::sqeuclidean}, resources_); });
+            [&] { knn_graph(base_view, {.k = 10, .metric = Metric::sqeuclidean, .method = GraphMethod::exact}, resources_); });
   }
 
   // All of it in ordinary host memory: the floor is the copy.

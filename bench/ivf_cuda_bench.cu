@@ -351,7 +351,8 @@ class Bench {
                   coarse_->failed(), static_cast<long long>(plan.values), plan.cut.sample_every,
                   static_cast<double>(plan.bytes) / 1e6);
     table_.line(line + text);
-    if (settings_.stages) stage_work(medians, shape, plan, pairs, visited, candidates);
+    // Fewer queries share lists in a way that the formulas do not know.
+    if (settings_.stages && count >= 1000) stage_work(medians, shape, plan, pairs, visited, candidates);
     if (settings_.tables) {
       if (name == "PQ8") lookups<8>(task, count, probes);
       if (name == "PQ32") lookups<32>(task, count, probes);

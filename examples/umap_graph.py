@@ -43,7 +43,7 @@ def main() -> None:
 
     x, labels = load(options.rows)
     start = time.perf_counter()
-    graph = kith.knn_graph(x, k=K)
+    graph = kith.knn_graph(x, k=K, method="exact")
     print(f"{graph} in {time.perf_counter() - start:.2f} s")
     same = labels[graph.ids] == labels[:, None]
     print(f"neighbours of a row's own class: {same.mean():.1%}")
@@ -58,7 +58,7 @@ def main() -> None:
         model = umap.UMAP(n_neighbors=K + 1, precomputed_knn=graph.to_umap(), random_state=1)
         points: NDArray[np.float32] = model.fit_transform(x)
     print(f"UMAP's map in {time.perf_counter() - start:.2f} s")
-    kept = labels[kith.knn_graph(points, k=K).ids] == labels[:, None]
+    kept = labels[kith.knn_graph(points, k=K, method="exact").ids] == labels[:, None]
     print(f"neighbours of a row's own class on the map: {kept.mean():.1%}")
     if options.out:
         kith.write_vectors(options.out, points)

@@ -429,7 +429,8 @@ def knn_graph(
     """Find, for every row of `x`, its k nearest other rows.
 
     A row is never its own neighbour, but its duplicates are. Neighbours are in the order of `knn`, by (distance, row
-    number). The same input, parameters and seed give the same bytes for any number of threads and memory limit.
+    number). The same input, parameters and seed give the same bytes for any number of threads and memory limit; where
+    there is a GPU, ``method="auto"`` may choose another method.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 // Which method builds a graph, and the limit and report around it.
+#include <kith/device.hpp>
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>
@@ -26,13 +27,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Whether the rows, the results and the caller's wish leave the work to the CPU: builders run there.
-bool runs_on_cpu(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                 const Resources& resources) {
+// Whether the rows, the results and the caller's wish leave the work to the CPU: builders run there. Not where a GPU is
+// at hand, which compares all pairs sooner. Asked of the machine alone: threads and free memory must not change a graph.
+bool runs_on_cpu(const MatrixView& x, const NeighborsView& out, const Resources& resources) {
   if (!x.space().host_readable() || !out.space.host_readable()) return false;
-  const SearchShape shape = check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
-  const SearchWish wish{.k = params.k, .without_self = true, .result_space = out.space};
-  return resolve_device(search_of(shape, wish), resources).kind == DeviceKind::cpu;
+  if (resources.device().kind == DeviceKind::automatic) return cuda_devices().empty();
+  return resources.device().kind == DeviceKind::cpu;
 }
 
 // The method that is used, with parameters of its own where it was left to us.
@@ -52,7 +52,7 @@ KnnGraphParams settled(const MatrixView& x, const NeighborsView& out, const KnnG
   const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
   settled.method = choose_graph_method(problem);
   if (settled.method == GraphMethod::exact) return settled;
-  if (!runs_on_cpu(x, out, params, resources)) {
+  if (!runs_on_cpu(x, out, resources)) {
     settled.method = GraphMethod::exact;
     return settled;
   }

@@ -47,7 +47,7 @@ class Part {
   [[noreturn]] void unknown() const {
     throw InvalidArgument(fmt::format(
         "unknown part '{}' of the index '{}'; known are, in this order: IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, "
-        "L2norm, Padn, Centre; IVFn, IVF; Flat, SQ8, SQ6, SQ4, SQfp16, SQbf16, PQm, PQmxb; RFlat, Refine(...), with "
+        "L2norm, Padn, Centre; IVFn, IVF; Flat, SQ8, SQ6, SQ4, SQfp16, SQbf16, PQm, PQmxb, LSQm, LSQmxb, RQm, RQmxb; RFlat, Refine(...), with "
         "numbers for the small letters",
         text_, factory_));
   }

@@ -57,24 +57,29 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
   return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
 }
 
-// A list that is decoded for one or two queries may cost more than their lookups in it. Picoseconds a vector, as measured
-// on an H200: decoding and products, which so few queries share; for each query lookups, and its table, which is made
-// once for the list. For a few pairs in all, which leave most of the device idle, tables would take the longest.
+// A list that is decoded for one or two queries may cost more than their lookups in it. Nanoseconds, fitted to what an
+// H200 takes for 10,000 queries of 4,096 to 262,144 lists: products decode a list that anybody visits once, after a start;
+// tables are made for each pair of query and list, and its vectors looked up. A block waits at the start of each pair, so
+// that only many pairs hide it: 100 queries at 32 probes take twice as long by tables.
 bool prefers_tables(const IvfSearchShape& shape) {
-  constexpr double kDecoded = 45;
-  constexpr double kLookup = 0.3;
-  constexpr double kTable = 170;  // of a column, for the whole list
+  constexpr double kListStart = 20;
+  constexpr double kDecoded = 0.034;     // a vector, of codes that have a decoder of their own
+  constexpr double kAnyDecoded = 0.115;  // of the others
+  constexpr double kTableColumn = 0.22;
+  constexpr double kLookup = 0.0009;
   constexpr double kMargin = 0.6;
-  constexpr double kLeastPairs = 2048;
+  constexpr double kLeastPairs = 65536;
+  const CodeFormat& format = shape.format;
+  const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.slots);
+  if (!suits_tables(format) || pairs < kLeastPairs) return false;
   const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
   const double mean = static_cast<double>(shape.vectors) / lists;
-  const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.slots);
-  if (!suits_tables(shape.format) || pairs < kLeastPairs || mean < 256) return false;
-  const double share = pairs / lists;
-  const double together = share / -std::expm1(-share);  // queries of a list that has any
-  const double looked_up = together * (kTable * static_cast<double>(shape.format.cols) / mean +
-                                       kLookup * static_cast<double>(shape.format.parts));
-  return looked_up < kMargin * kDecoded;
+  const bool own_decoder = format.cols == 128 && (format.part_cols() == 4 || format.part_cols() == 16);
+  const double visited = -std::expm1(-pairs / lists);  // share of the lists
+  const double products = visited * (kListStart + (own_decoder ? kDecoded : kAnyDecoded) * mean);
+  const double tables = pairs / lists * (kTableColumn * static_cast<double>(format.cols) +
+                                         kLookup * static_cast<double>(format.parts) * mean);
+  return tables < kMargin * products;
 }
 
 // How many vectors the first pass looks at for a query, and how items are cut.

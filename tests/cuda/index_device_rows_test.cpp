@@ -2,6 +2,7 @@
 // there, filled there, mixed, searched wherever.
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
+#include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
 
 #include <kith/index.hpp>
@@ -25,7 +26,8 @@ using reference::Shape;
 class CudaDeviceRowsSmall : public OnCuda {};
 
 std::string saved(const Index& index) {
-  const std::string path = testing::TempDir() + "kith_device_rows.kith";
+  const kith::testing::TemporaryDirectory directory;
+  const std::string path = directory.path("saved.kith");
   index.save(path, on_cpu());
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

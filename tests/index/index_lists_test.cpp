@@ -5,12 +5,12 @@
 
 #include "index/index_access.hpp"
 #include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using reference::Shape;
 constexpr int64_t kRows = 700;
 constexpr int64_t kCols = 12;
 
-class KindAndMetric : public testing::TestWithParam<std::tuple<const char*, Metric>> {
+class KindAndMetric : public ::testing::TestWithParam<std::tuple<const char*, Metric>> {
  protected:
   Index make() const {
     Index index(std::get<0>(GetParam()), {.metric = std::get<1>(GetParam())});
@@ -87,10 +87,10 @@ TEST_P(KindAndMetric, ASavedIndexAnswersAsBefore) {
   const std::vector<int64_t> gone = {3, 77, 599};
   index.remove(view(gone), on_cpu());
   index.add(base_.view().slice(600, 100), Ownership::copy, on_cpu());
-  const std::string path = testing::TempDir() + "kith_index_lists_test.kith";
+  const kith::testing::TemporaryDirectory directory;
+  const std::string path = directory.path("saved.kith");
   index.save(path, on_cpu());
   Index loaded = Index::load(path, on_cpu());
-  std::filesystem::remove(path);
   EXPECT_EQ(loaded.factory(), index.factory());
   EXPECT_EQ(loaded.size(), index.size());
   expect_same(loaded.search(queries_.view(), {.k = 9, .probes = 3}, on_cpu()),
@@ -102,10 +102,10 @@ TEST_P(KindAndMetric, ASavedIndexAnswersAsBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
-                         testing::Combine(testing::Values("IVF16,Flat", "IVF16,SQ8", "IVF7,SQ4", "IVF,SQfp16",
+                         ::testing::Combine(::testing::Values("IVF16,Flat", "IVF16,SQ8", "IVF7,SQ4", "IVF,SQfp16",
                                                           "IVF16,PQ4x5", "IVF3,PQ6", "SQ6", "PQ3x4", "Flat",
                                                           "LSQ3x5", "IVF8,LSQ2x4", "RQ3x4", "IVF8,RQ2x6"),
-                                          testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product,
+                                          ::testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product,
                                                           Metric::cosine)));
 
 TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
@@ -125,10 +125,10 @@ TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
       good += std::count(exact.ids(i / 10), exact.ids(i / 10) + 10, found.ids()[i]);
     }
     EXPECT_GT(good, std::string(factory).find("Flat") != std::string::npos ? 168 : 30) << factory;
-    const std::string path = testing::TempDir() + "kith_index_transformed_test.kith";
+    const kith::testing::TemporaryDirectory directory;
+    const std::string path = directory.path("saved.kith");
     index.save(path, on_cpu());
     expect_same(Index::load(path, on_cpu()).search(queries.view(), {.k = 10, .probes = kAll}, on_cpu()), found);
-    std::filesystem::remove(path);
   }
 }
 
@@ -163,11 +163,11 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
     for (int64_t i = 0; i < few.size(); ++i) EXPECT_LE(few.distances()[i], radius);
     const std::vector<int64_t> gone = {0, 299, 300};
     index.remove(view(gone), on_cpu());
-    const std::string path = testing::TempDir() + "kith_index_refined_test.kith";
+    const kith::testing::TemporaryDirectory directory;
+    const std::string path = directory.path("saved.kith");
     index.save(path, on_cpu());
     expect_same(Index::load(path, on_cpu()).search(queries.view(), {.k = 5, .refine = 3}, on_cpu()),
                 index.search(queries.view(), {.k = 5, .refine = 3}, on_cpu()));
-    std::filesystem::remove(path);
   }
 }
 
@@ -183,13 +183,13 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
     return "nothing was thrown";
   };
   EXPECT_THAT(text([&] { index.add(base.view(), Ownership::copy, on_cpu()); }),
-              testing::HasSubstr("call train() first"));
-  EXPECT_THAT(text([&] { (void)index.search(base.view(), {}, on_cpu()); }), testing::HasSubstr("call train() first"));
-  EXPECT_THAT(text([&] { index.save("x.kith", on_cpu()); }), testing::HasSubstr("call train() first"));
+              ::testing::HasSubstr("call train() first"));
+  EXPECT_THAT(text([&] { (void)index.search(base.view(), {}, on_cpu()); }), ::testing::HasSubstr("call train() first"));
+  EXPECT_THAT(text([&] { index.save("x.kith", on_cpu()); }), ::testing::HasSubstr("call train() first"));
   index.train(base.view(), on_cpu());
   index.train(base.view().slice(0, 600), on_cpu());
   index.add(base.view(), Ownership::copy, on_cpu());
-  EXPECT_THAT(text([&] { index.train(base.view(), on_cpu()); }), testing::HasSubstr("the index holds 700 vectors"));
+  EXPECT_THAT(text([&] { index.train(base.view(), on_cpu()); }), ::testing::HasSubstr("the index holds 700 vectors"));
   EXPECT_THROW(Index("PQ5").train(base.view(), on_cpu()), InvalidArgument);
   EXPECT_THROW(Index("IVF800,Flat").train(base.view(), on_cpu()), InvalidArgument);
   auto broken = make_floats(Shape::gaussian, kRows, kCols, 1);
@@ -198,7 +198,7 @@ TEST(IndexLists, WhatIsDoneInTheWrongOrderSaysSo) {
     Index("IVF4,PQ4").train(broken.view(), on_cpu());
     FAIL();
   } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("row 400"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("row 400"));
   }
 }
 
@@ -213,10 +213,10 @@ TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
         const std::vector<int64_t> all = {0, 1, 2};
         EXPECT_EQ(index.remove(view(all), on_cpu()), 3);
       }
-      const std::string path = testing::TempDir() + "kith_index_empty_test.kith";
+      const kith::testing::TemporaryDirectory directory;
+      const std::string path = directory.path("saved.kith");
       index.save(path, on_cpu());
       Index loaded = Index::load(path, on_cpu());
-      std::filesystem::remove(path);
       EXPECT_EQ(loaded.size(), 0);
       loaded.add(base.view(), Ownership::copy, on_cpu());
       EXPECT_EQ(loaded.search(base.view().slice(5, 1), {.k = 1, .probes = kAll}, on_cpu()).ids()[0] >= 0, true)
