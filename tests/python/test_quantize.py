@@ -141,7 +141,7 @@ def test_a_limit_is_kept(x):
 
 
 def test_parameters_survive_a_file(tmp_path):
-    x = np.random.default_rng(3).standard_normal((400, 8)).astype(np.float32)
+    x = np.random.default_rng(3).standard_normal((800, 8)).astype(np.float32)
     product = kith.ProductQuantizer(4, bits=4, seed=9, check_finite=False).train(x)
     product.save(tmp_path / "p.kith")
     again = kith.ProductQuantizer.load(tmp_path / "p.kith")
