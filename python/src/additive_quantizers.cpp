@@ -2,18 +2,14 @@
 #include <kith/local_search_quantizer.hpp>
 #include <kith/residual_quantizer.hpp>
 
-#include "array.hpp"
-#include "call.hpp"
-#include "module.hpp"
+#include "quantizer_binding.hpp"
 
 #include <kith/error.hpp>
-#include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -22,48 +18,6 @@
 
 namespace kith::python {
 namespace {
-
-using FloatList = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename Quantizer>
-void train(Quantizer& self, const VectorArray& x, const CallOptions& options) {
-  const MatrixView rows = view_of(x, "x");
-  Call call(options);
-  call.run([&] { self.train(rows, call.resources()); });
-}
-
-template <typename Quantizer>
-void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
-  Call call(options);
-  call.run([&] { self.train(file, call.resources()); });
-}
-
-template <typename Quantizer>
-nb::object decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options) {
-  const MatrixView rows = view_of(codes, "codes");
-  Call call(options);
-  MatrixBuffer out(DType::f32, rows.rows(), self.cols(), "the decoded vectors", call.resources());
-  call.run([&] { self.decode(rows, out.mutable_view(), call.resources()); });
-  return vectors_array(std::move(out));
-}
-
-template <typename Quantizer>
-nb::object values(const Quantizer& self) {
-  const std::vector<float> from = self.values();
-  MatrixBuffer copy(DType::f32, 1, static_cast<int64_t>(from.size()), "a copy for Python", Resources());
-  std::copy(from.begin(), from.end(), static_cast<float*>(copy.mutable_view().data()));
-  return vectors_array(std::move(copy));
-}
-
-template <typename Quantizer>
-nb::object encode(const Quantizer& self, const VectorArray& x, const CallOptions& options) {
-  const MatrixView rows = view_of(x, "x");
-  Call call(options);
-  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
-  call.run([&] { self.encode(rows, codes.mutable_view(), call.resources()); });
-  return vectors_array(std::move(codes));
-}
 
 // `start`: greedy or random, or codes.
 nb::object encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds, int64_t from_round,
@@ -96,29 +50,14 @@ nb::object encode_local(const LocalSearchQuantizer& self, const VectorArray& x, 
 
 template <typename Quantizer>
 nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
-  return nb::class_<Quantizer>(module, name)
-      .def("train", &train<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
-      .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
-           nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
-      .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
-      .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"),
-           nb::sig("def decode(self, codes: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
-      .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
-           "What was trained, as one row.")
+  return bind_quantizer<Quantizer>(module, name)
       .def(
           "set_values",
           [](Quantizer& self, const FloatList& given) {
-            self.set_values({given.data(), static_cast<int64_t>(given.shape(0)), {}});
+            self.set_values(list_of(given));
           },
           nb::arg("codebooks").noconvert(),
           nb::sig("def set_values(self, codebooks: numpy.typing.NDArray[numpy.float32]) -> None"))
-      .def_prop_ro("trained", &Quantizer::trained)
-      .def_prop_ro("cols", &Quantizer::cols)
-      .def_prop_ro("code_bytes", &Quantizer::code_bytes)
       .def_prop_ro("codebooks", [](const Quantizer& self) { return self.params().codebooks; })
       .def_prop_ro("bits", [](const Quantizer& self) { return self.params().bits; });
 }

@@ -2,60 +2,17 @@
 #include <kith/product_quantizer.hpp>
 #include <kith/scalar_quantizer.hpp>
 
-#include "array.hpp"
-#include "call.hpp"
-#include "module.hpp"
+#include "quantizer_binding.hpp"
 
 #include <kith/metric.hpp>
-#include <kith/vector_file.hpp>
 
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace kith::python {
 namespace {
-
-using FloatList = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-VectorView<const float> list_of(const FloatList& values) {
-  return {values.data(), static_cast<int64_t>(values.shape(0)), {}};
-}
-
-template <typename Quantizer>
-void train(Quantizer& self, const VectorArray& x, const CallOptions& options) {
-  const MatrixView rows = view_of(x, "x");
-  Call call(options);
-  call.run([&] { self.train(rows, call.resources()); });
-}
-
-template <typename Quantizer>
-void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& options) {
-  const VectorFile file(std::string(path.c_str(), path.size()));
-  Call call(options);
-  call.run([&] { self.train(file, call.resources()); });
-}
-
-template <typename Quantizer>
-nb::object encode(const Quantizer& self, const VectorArray& x, const CallOptions& options) {
-  const MatrixView rows = view_of(x, "x");
-  Call call(options);
-  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
-  call.run([&] { self.encode(rows, codes.mutable_view(), call.resources()); });
-  return vectors_array(std::move(codes));
-}
-
-template <typename Quantizer>
-nb::object decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options) {
-  const MatrixView rows = view_of(codes, "codes");
-  Call call(options);
-  MatrixBuffer out(DType::f32, rows.rows(), self.cols(), "the decoded vectors", call.resources());
-  call.run([&] { self.decode(rows, out.mutable_view(), call.resources()); });
-  return vectors_array(std::move(out));
-}
 
 // queries x entries; the package gives it its three axes.
 template <typename Quantizer>
@@ -69,35 +26,12 @@ nb::object lookup_table(const Quantizer& self, const VectorArray& queries, const
 }
 
 template <typename Quantizer>
-nb::object values(const Quantizer& self) {
-  const std::vector<float> from = self.values();
-  MatrixBuffer copy(DType::f32, 1, static_cast<int64_t>(from.size()), "a copy for Python", Resources());
-  std::copy(from.begin(), from.end(), static_cast<float*>(copy.mutable_view().data()));
-  return vectors_array(std::move(copy));
-}
-
-template <typename Quantizer>
-nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
-  return nb::class_<Quantizer>(module, name)
-      .def("train", &train<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
-      .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
-           nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
-      .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
-           nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
-      .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"),
-           nb::sig("def decode(self, codes: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
+nb::class_<Quantizer> bind_tabled(nb::module_& module, const char* name) {
+  return bind_quantizer<Quantizer>(module, name)
       .def("lookup_table", &lookup_table<Quantizer>, nb::arg("queries").noconvert(), nb::arg("metric"),
            nb::arg("entries"), nb::arg("options"),
            nb::sig("def lookup_table(self, queries: " KITH_PY_VECTORS
-                   ", metric: str, entries: int, options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
-      .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
-           "What was trained, as one row.")
-      .def_prop_ro("trained", &Quantizer::trained)
-      .def_prop_ro("cols", &Quantizer::cols)
-      .def_prop_ro("code_bytes", &Quantizer::code_bytes);
+                   ", metric: str, entries: int, options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"));
 }
 
 ProductQuantizer make_product(int64_t parts, int bits, uint64_t seed, bool check_finite) {
@@ -109,13 +43,13 @@ ScalarQuantizer make_scalar(int bits, bool check_finite) { return ScalarQuantize
 }  // namespace
 
 void bind_quantizers(nb::module_& module) {
-  bind_quantizer<ProductQuantizer>(module, "ProductQuantizer")
+  bind_tabled<ProductQuantizer>(module, "ProductQuantizer")
       .def(nb::new_(&make_product), nb::arg("parts"), nb::arg("bits"), nb::arg("seed"), nb::arg("check_finite"))
       .def(
           "set_values", [](ProductQuantizer& self, const FloatList& given) { self.set_values(list_of(given)); },
           nb::arg("codewords").noconvert(),
           nb::sig("def set_values(self, codewords: numpy.typing.NDArray[numpy.float32]) -> None"));
-  bind_quantizer<ScalarQuantizer>(module, "ScalarQuantizer")
+  bind_tabled<ScalarQuantizer>(module, "ScalarQuantizer")
       .def(nb::new_(&make_scalar), nb::arg("bits"), nb::arg("check_finite"))
       .def(
           "set_values",
