@@ -1,5 +1,6 @@
 // Stands in for what calls CUDA in a build without it.
 #include "core/dispatch.hpp"
+#include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/codec_cuda.hpp"
 #include "quantize/product_pass.hpp"
 
@@ -9,6 +10,10 @@ void encode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&
   throw_no_cuda();
 }
 void decode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
+  throw_no_cuda();
+}
+void encode_additive_cuda(const Codebooks&, const AdditiveEncoding&, const MatrixView&, uint8_t*, float*, int,
+                          const Resources&) {
   throw_no_cuda();
 }
 void widen_ranges_cuda(const MatrixView&, float*, float*, const Resources&) { throw_no_cuda(); }
