@@ -2,6 +2,7 @@
 
 #include "core/half.hpp"
 #include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 
@@ -82,6 +83,13 @@ BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
   return window;
 }
 
+template <typename Use>
+void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("codebooks", books.books, quiet);
+  parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
+}
+
 struct Prepared {
   float* centred;
   std::byte* tiles;
@@ -90,11 +98,13 @@ struct Prepared {
   float* centre;
 };
 
-void prepare_products(const SearchBooks& search, double scale, const Prepared& to) {
+void prepare_products(const SearchBooks& search, double scale, const Prepared& to, const Resources& resources) {
   const Codebooks& books = search.books();
   const int64_t padded = product_cols(books.cols);
   for (int64_t k = 0; k < books.books; ++k) {
     for (int64_t c = 0; c < books.cols; ++c) to.centre[c] += search.mean(k)[c];
+  }
+  for_each_book(books, resources, [&](int64_t k) {
     const std::vector<bool> repeated = repeated_words(books, k);
     double largest = 0;
     double rounding = 0;
@@ -119,7 +129,7 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
       if (!repeated[static_cast<size_t>(j)]) to.terms[at] = static_cast<float>(-square / 2);
     }
     to.windows[k] = window_of(std::sqrt(largest), std::sqrt(rounding), books.cols, scale);
-  }
+  });
 }
 
 }  // namespace
@@ -142,18 +152,19 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   const auto floats = [&](int64_t place) { return reinterpret_cast<float*>(host.data() + place); };
   std::copy_n(books.values, books.size(), floats(places.plain));
   std::copy_n(search.mean(0), books.books * books.cols, floats(places.means));
-  for (int64_t k = 0; k < books.books; ++k) {
+  for_each_book(books, resources, [&](int64_t k) {
     float* const columns = floats(places.columns) + k * books.words() * books.cols;
     for (int64_t j = 0; j < books.words(); ++j) {
       for (int64_t c = 0; c < books.cols; ++c) columns[c * books.words() + j] = books.word(k, j)[c];
     }
-  }
+  });
   const double scale = std::ldexp(1.0, kScaledStep) / search.grid().step();
   if (products) {
     prepare_products(search, scale,
                      {floats(places.centred), reinterpret_cast<std::byte*>(host.data() + places.tiles),
                       floats(places.terms), reinterpret_cast<BookWindow*>(host.data() + places.windows),
-                      floats(places.centre)});
+                      floats(places.centre)},
+                     resources);
   }
   buffer_ = DeviceBuffer(places.bytes, "codebooks", context, resources);
   context->copy(buffer_.data(), host.data(), places.bytes);
