@@ -84,4 +84,14 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   meter.finish();
 }
 
+void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
+  if (from.rows() == 0) return;
+  const DeviceGuard guard(device);
+  const DeviceContext context(device, resources.options().stream);
+  KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),
+                                    static_cast<size_t>(from.row_stride()), static_cast<size_t>(from.cols()),
+                                    static_cast<size_t>(from.rows()), cudaMemcpyDefault, context.stream()));
+  context.synchronize();
+}
+
 }  // namespace kith

@@ -26,6 +26,7 @@ class IcmBooksOnDevice {
   static int64_t bytes_for(const Codebooks& books, bool products);
 
   const IcmBooks& books() const { return books_; }
+  int64_t bytes() const { return buffer_.bytes(); }
 
  private:
   IcmBooks books_;

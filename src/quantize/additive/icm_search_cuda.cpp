@@ -85,6 +85,8 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding,
   context->synchronize();
 }
 
+int64_t IcmSearch::bytes() const { return books_->bytes() + schedule_.bytes(); }
+
 int64_t IcmSearch::workspace_bytes(int64_t rows) const {
   const IcmBooks& books = books_->books();
   return Places(rows, books, direct_blocks_ * icm_direct_scratch(books.cols)).bytes;

@@ -27,6 +27,7 @@ class IcmSearch {
   // Rows for which every multiprocessor has the same to do.
   int64_t good_batch() const { return good_batch_; }
   bool uses_products() const { return products_; }
+  int64_t bytes() const;  // of device memory that it holds
   int64_t rounds() const { return encoding_.search.rounds; }
 
   // All enqueue. `first`: the number of the first row. `codes`, a byte for each row and book, are the start where that
