@@ -9,16 +9,13 @@
 #include <algorithm>
 
 namespace kith {
-namespace {
-
-constexpr int64_t kTaskRows = 64;
-
-}  // namespace
 
 int64_t residual_training_bytes(const ResidualQuantizerParams& params, int64_t rows, int64_t cols, int threads) {
   const int64_t count = std::min(rows, kFirstCodebookRows);
   const int64_t kmeans = array_bytes<float>(count * cols) / 2 + (int64_t{4} << 20) * threads;
-  return 2 * array_bytes<float>(count * cols) + count * params.beam * params.codebooks + kmeans;
+  const Codebooks books{nullptr, params.codebooks, params.bits, cols};
+  const int64_t search = BeamSearch::bytes_for(books, params.beam) + (int64_t{1} << 20) * threads;
+  return 2 * array_bytes<float>(count * cols) + count * params.beam * params.codebooks + kmeans + search;
 }
 
 std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& source,
@@ -33,20 +30,24 @@ std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSour
   const int64_t words = int64_t{1} << params.bits;
   std::vector<float> values(static_cast<size_t>(params.codebooks * words * cols));
   const Codebooks books{values.data(), params.codebooks, params.bits, cols};
-  std::vector<BeamPaths> workers(static_cast<size_t>(resources.threads()), BeamPaths(books, params.beam));
+  BeamSearch search(books, params.beam, resources);
+  const int64_t batch = BeamSearch::batch_rows(books, params.beam);
   ProgressMeter meter("RQ", params.codebooks, resources);
   const Resources quiet = resources.with_progress({});
   for (int64_t k = 0; k < params.codebooks; ++k) {
     const std::vector<float> book =
         kmeans_codebook(MatrixView(left.data(), count, cols), params.bits, params.seed + static_cast<uint64_t>(k), quiet);
     std::copy(book.begin(), book.end(), values.begin() + k * words * cols);
-    parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int slot) {
-      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) {
-        uint8_t* const own = paths.data() + i * params.beam * params.codebooks;
-        workers[static_cast<size_t>(slot)].extend(books, k, rows.data() + i * cols, own);
-        BeamPaths::residual(books, k + 1, rows.data() + i * cols, own, left.data() + i * cols);
-      }
-    });
+    for (int64_t first = 0; first < count; first += batch) {
+      const int64_t some = std::min(batch, count - first);
+      search.extend(k, rows.data() + first * cols, some, paths.data() + first * params.beam * params.codebooks, meter);
+    }
+    // What every path of a row leaves, in turns: the next book serves them all.
+    const int64_t held = BeamSearch::count_after(k + 1, params.bits, params.beam);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint8_t* const own = paths.data() + (i * params.beam + i % held) * params.codebooks;
+      path_residual(books, k + 1, rows.data() + i * cols, own, left.data() + i * cols);
+    }
     meter.add(1);
     meter.poll();
   }

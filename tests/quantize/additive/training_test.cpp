@@ -311,7 +311,7 @@ TEST(BeamSearch, EqualsThePlainSearch) {
         std::vector<std::tuple<float, size_t, std::vector<uint8_t>>> next;
         for (size_t p = 0; p < paths.size(); ++p) {
           std::vector<float> r(5);
-          BeamPaths::residual(books, k, rows.row(i), paths[p].data(), r.data());
+          path_residual(books, k, rows.row(i), paths[p].data(), r.data());
           for (int64_t j = 0; j < 8; ++j) {
             std::vector<uint8_t> path = paths[p];
             path.push_back(static_cast<uint8_t>(j));
