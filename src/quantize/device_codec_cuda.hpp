@@ -50,7 +50,7 @@ class DeviceCodec {
   DeviceBuffer values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
   DeviceBuffer tables_;  // product
   std::optional<IcmSearch> local_;  // additive
-  std::optional<BeamSearch> beam_;  // likewise
+  std::optional<BeamOnDevice> beam_;  // likewise
 };
 
 }  // namespace kith

@@ -10,7 +10,6 @@
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "quantize/additive/beam_search.hpp"
 
 #include <algorithm>
 
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) beam_kernel(BeamTask task) {
 
 }  // namespace
 
-BeamSearch::BeamSearch(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
+BeamOnDevice::BeamOnDevice(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
                        const Resources& resources)
     : books_(books),
       beam_(beam),
@@ -133,9 +132,9 @@ BeamSearch::BeamSearch(const Codebooks& books, int64_t beam, const std::shared_p
   blocks_ *= kBlocksEach;
 }
 
-int64_t BeamSearch::scratch_bytes() const { return blocks_ * books_.cols * 4; }
+int64_t BeamOnDevice::scratch_bytes() const { return blocks_ * books_.cols * 4; }
 
-void BeamSearch::encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, std::byte* scratch,
+void BeamOnDevice::encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, std::byte* scratch,
                         cudaStream_t stream) const {
   if (count == 0) return;
   BeamTask task;

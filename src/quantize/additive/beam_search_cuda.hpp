@@ -11,10 +11,10 @@
 
 namespace kith {
 
-class BeamSearch {
+class BeamOnDevice {
  public:
   // Copies on the context's stream, and waits.
-  BeamSearch(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
+  BeamOnDevice(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
              const Resources& resources);
 
   int64_t bytes() const { return words_.bytes() + columns_.bytes(); }
