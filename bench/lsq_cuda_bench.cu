@@ -10,6 +10,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
@@ -118,6 +119,11 @@ int main(int argc, char** argv) {
     const std::vector<float> words = quantizer.values();
     for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
     bench.encode(words, m, 16, SearchForm::direct, rows / 50);
+    std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
+    for (const auto& [name, cycles] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
+      where += "  " + name + column(cycles, 7, 0);
+    }
+    trained.push_back(where);
   }
   for (const std::string& line : trained) table.line(line);
   return 0;
