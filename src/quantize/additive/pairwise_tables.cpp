@@ -70,7 +70,9 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
     scale.step = (reach + room) / (kMostScore - books_ - 2);
     if (!(scale.step > 0)) scale.step = 1;
     scale.room = room;
-    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own);
+    // Products and keys may lie below f32's normal range.
+    const double underflow = 2 * static_cast<double>(books_) * underflow_error(cols);
+    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own) + underflow;
     scale.linear = 2 * error * own;
     ProgressMeter meter("tables", books_, quiet);
     parallel_for(books_, meter, quiet, [&](int64_t i, int) {
