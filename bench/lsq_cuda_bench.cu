@@ -71,7 +71,7 @@ struct Bench {
     char text[200];
     std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
                   static_cast<long long>(m), static_cast<long long>(rounds),
-                  form == SearchForm::direct ? "direct" : "automatic", static_cast<long long>(count), 1e6 * each,
+                  form == SearchForm::direct ? "direct" : form == SearchForm::tables ? "tables" : "automatic", static_cast<long long>(count), 1e6 * each,
                   1e6 * floor, each / floor, error / static_cast<double>(count));
     table.line(text);
   }
@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
     trained.emplace_back(text);
     const std::vector<float> words = quantizer.values();
     for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
+    bench.encode(words, m, 16, SearchForm::tables, rows / 5);
     bench.encode(words, m, 16, SearchForm::direct, rows / 50);
     std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
     for (const auto& [name, cycles] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {

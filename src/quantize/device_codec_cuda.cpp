@@ -50,7 +50,8 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     } else if (host.format.search == AdditiveSearch::beam) {
       beam_.emplace(books, host.format.effort, context, resources);
     } else {
-      local_.emplace(books, codec_encoding(host.format), context, resources);
+      constexpr int64_t kMany = int64_t{1} << 20;  // rows that it may have to code
+      local_.emplace(books, codec_encoding(host.format), kMany, context, resources);
     }
   } else {
     view_.codewords = floats;

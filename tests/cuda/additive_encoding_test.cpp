@@ -97,10 +97,12 @@ void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
                                   << static_cast<int>(encoding.start));
   const Encoded expected = on_the_cpu(given, encoding);
   expect_equal(on_the_gpu(given, encoding), expected, given.books.books);
-  AdditiveEncoding direct = encoding;
-  direct.form = SearchForm::direct;
-  SCOPED_TRACE("direct");
-  expect_equal(on_the_gpu(given, direct), expected, given.books.books);
+  for (const SearchForm form : {SearchForm::direct, SearchForm::tables}) {
+    AdditiveEncoding other = encoding;
+    other.form = form;
+    SCOPED_TRACE(static_cast<int>(form));
+    expect_equal(on_the_gpu(given, other), expected, given.books.books);
+  }
 }
 
 TEST_F(CudaAdditiveSmall, EveryStart) {

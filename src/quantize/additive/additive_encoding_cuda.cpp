@@ -32,7 +32,7 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   if (rows.rows() == 0) return;
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
-  const IcmSearch search(books, encoding, context, resources);
+  const IcmSearch search(books, encoding, rows.rows(), context, resources);
   const bool rows_there = rows.space().kind == MemoryKind::cuda;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   constexpr int64_t kMany = 4096;
