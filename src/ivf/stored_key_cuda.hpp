@@ -223,13 +223,11 @@ __device__ inline void for_stored(const DeviceListsView& lists, const Reader& re
   }
 }
 
-// The canonical key of one stored vector, right in the first of the four threads that share it.
+// The canonical key of one stored vector, right in the first of the four threads that share it: of its code and its
+// list's centre, or none.
 template <typename Reader>
-__device__ inline float stored_key(const DeviceListsView& lists, const Reader& reader, const double* query,
-                                   double inverse_q, int64_t code_bytes, uint32_t position, uint32_t list) {
-  const uint8_t* const code = lists.codes + position * code_bytes;
-  const float* const centre =
-      lists.centres == nullptr ? nullptr : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
+__device__ inline float code_key(const DeviceListsView& lists, const Reader& reader, const double* query,
+                                 double inverse_q, const uint8_t* code, const float* centre) {
   const unsigned threads = row_threads();
   double inverse_x = 1;
   if (lists.kind == KeyKind::cosine) {
@@ -259,6 +257,15 @@ __device__ inline float stored_key(const DeviceListsView& lists, const Reader& r
     }
   });
   return candidate_key(lists.kind, join_row_threads(lanes, threads), inverse_q, inverse_x);
+}
+
+// The same of a vector of the lists.
+template <typename Reader>
+__device__ inline float stored_key(const DeviceListsView& lists, const Reader& reader, const double* query,
+                                   double inverse_q, int64_t code_bytes, uint32_t position, uint32_t list) {
+  const float* const centre =
+      lists.centres == nullptr ? nullptr : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
+  return code_key(lists, reader, query, inverse_q, lists.codes + position * code_bytes, centre);
 }
 
 // Brings a stored vector as near as the second-level cache, and its row number; by one thread.
