@@ -1,6 +1,6 @@
 // One pass over all lists after a round: what changed, and the sum of all distances (GNND's equation 3).
 //
-// Sums are added in an order fixed by the row numbers, on every device: those of a list, of kSurveyRows lists, of all. Neighbours that have come since the last survey are those without
+// Sums are added in an order fixed by the row numbers. Neighbours that have come since the last survey are those without
 // the flag of old ones.
 #pragma once
 
@@ -12,8 +12,6 @@
 #include <cstdint>
 
 namespace kith {
-
-inline constexpr int64_t kSurveyRows = 2048;
 
 struct ListSurvey {
   double phi = 0;       // of the first k of each list

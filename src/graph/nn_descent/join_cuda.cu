@@ -4,9 +4,11 @@
 #include "core/ordered_key.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/join_operands_cuda.hpp"
 #include "graph/nn_descent/join_product_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/nn_descent/join_sets_cuda.hpp"
+#include "graph/pairs/pair_key_cuda.hpp"
 
 #include <type_traits>
 
@@ -347,6 +349,15 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(Joi
   join.offer_nearest();
 }
 
+__global__ void __launch_bounds__(kThreads)
+    facts_kernel(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const QueryFacts facts = from[i];
+  const bool sure = facts.unsure == 0 && scale_is_sure(kind, facts.scale);
+  to[i] = {static_cast<float>(facts.squared_norm), facts.operand.norm, facts.operand.residual, sure ? facts.scale : 0.0f};
+}
+
 template <bool kProducts>
 void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
   const auto kernel = join_kernel<kProducts>;
@@ -358,6 +369,12 @@ void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
 }
 
 }  // namespace
+
+void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream) {
+  if (count == 0) return;
+  facts_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kThreads})), kThreads, 0, stream>>>(kind, from, count, to);
+  KITH_CUDA_CHECK_LAUNCH("facts_kernel");
+}
 
 void launch_join(const JoinTask& task, cudaStream_t stream) {
   if (task.count == 0) return;

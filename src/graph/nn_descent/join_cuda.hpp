@@ -12,7 +12,7 @@
 
 #include "graph/nn_descent/join_window.hpp"
 #include "graph/nn_descent/known_rows_cuda.hpp"
-#include "graph/pairs/pair_key_cuda.hpp"
+#include "graph/pairs/pair_key_rows.hpp"
 #include "graph/working_lists_cuda.hpp"
 
 #include <cuda_runtime_api.h>

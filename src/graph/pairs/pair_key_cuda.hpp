@@ -2,20 +2,14 @@
 // canonical sum each. Rows lie anywhere in the device's memory and are read as they are stored.
 #pragma once
 
+#include "graph/pairs/pair_key_rows.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
 #include "kernels/distance/stored_four_cuda.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-struct PairKeyRows {
-  DeviceRowsView rows;  // all of the collection, with inverse norms for cosine
-  int64_t cols = 0;
-  KeyKind kind = KeyKind::l2;
-};
 
 namespace pair_key_detail {
 
