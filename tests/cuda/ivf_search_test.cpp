@@ -638,7 +638,7 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesInTheOrderOfRowsLeaveRoom) {
       SCOPED_TRACE(testing::Message() << name_of(format) << ", k " << k);
       expect_same(lists, queries, k);
     }
-    const Way ranked{ProductEngine::automatic, 0, -1, 40, true};
+    const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};
     const Way plain;
     const Found with = search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, ranked);
     EXPECT_LT(with.directly, search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, plain).directly);
