@@ -79,7 +79,7 @@ TEST_P(NormsOfCodes, ASearchGoesByTheDefinition) {
   for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal}) {
     const Index index = make(shape);
     const auto queries = make_floats(shape, 9, kCols, 2);
-    for (const int64_t count : {1, 9}) {  // few queries and many may be searched in other ways
+    for (const int64_t count : {int64_t{1}, int64_t{9}}) {  // few queries and many may be searched in other ways
       const Neighbors found = index.search(queries.view().slice(0, count), {.k = 20, .probes = kAll}, on_cpu());
       for (int64_t q = 0; q < count; ++q) {
         const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
