@@ -108,14 +108,33 @@ class Searcher {
     watch_.ends(Stage::choice);
     if (__any_sync(kFullWarp, doubtful)) settle(book, had, starting, near, open, found);
     watch_.ends(Stage::settle);
+    bool changes[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (!quads_.there(h) || (found[h] == had[h] && !starting)) continue;
-      changed_[h] = now;
-      quads_.replace(book, h, had[h], found[h], starting);
+      changes[h] = quads_.there(h) && (found[h] != had[h] || starting);
+      if (changes[h]) changed_[h] = now;
     }
+    quads_.replace(book, had, found, changes, starting);
     watch_.ends(Stage::replace);
     quads_.set_codes(book, found);
+  }
+
+  // What is left of a row and the codeword that it has, as halves, for 16 columns of the matrix units.
+  __device__ void make_operand(const std::byte* tile, int h, int s, int had, bool starting, uint32_t (&a)[4],
+                               float& norm) const {
+    float4 r = quads_.residual(h, s);
+    if (!starting) {
+      const std::byte* const chunk = tile + s / 4 * kProductChunkBytes + had * 128 + 4 * quads_.quarter();
+      const float2 l = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ (had % 8)) * 16));
+      const float2 u = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ (had % 8)) * 16));
+      r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
+    }
+    norm = fmaf(r.x, r.x, norm);
+    norm = fmaf(r.y, r.y, norm);
+    norm = fmaf(r.z, r.z, norm);
+    norm = fmaf(r.w, r.w, norm);
+    a[h] = packed_halves(r.x, r.y);
+    a[2 + h] = packed_halves(r.z, r.w);
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
@@ -125,31 +144,6 @@ class Searcher {
     watch_.ends(Stage::rest);
     ptx::barrier_wait(&barriers_->full[stage], place_.parity);
     watch_.ends(Stage::wait);
-    uint32_t a[L::kSteps][4];
-    float norms[2] = {0, 0};
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const std::byte* const taken = tile + had[h] * 128 + 4 * quads_.quarter();
-      const int swizzle = had[h] % 8;
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        float4 r = quads_.residual(h, s);
-        if (!starting) {
-          const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
-          const float2 l = __half22float2(low);
-          const float2 u = __half22float2(high);
-          r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
-        }
-        norms[h] = fmaf(r.x, r.x, norms[h]);
-        norms[h] = fmaf(r.y, r.y, norms[h]);
-        norms[h] = fmaf(r.z, r.z, norms[h]);
-        norms[h] = fmaf(r.w, r.w, norms[h]);
-        a[s][h] = packed_halves(r.x, r.y);
-        a[s][2 + h] = packed_halves(r.z, r.w);
-      }
-    }
     float sums[2][64];
     const auto* const terms = reinterpret_cast<const float2*>(shared_ + L::kTerms) + stage * kProductWords / 2;
 #pragma unroll
@@ -163,35 +157,52 @@ class Searcher {
     }
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
-    watch_.ends(Stage::operand);
-    ptx::warpgroup_fence();
+    uint32_t a[L::kSteps][4];
+    float norms[2] = {0, 0};
     const uint64_t b = ptx::operand_descriptor(tile);
+    // The matrix units work on one chunk while the next one's operand is made.
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int offset = s / 4 * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
-        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+      for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) make_operand(tile, h, s, had[h], starting, a[s], norms[h]);
       }
+      if (chunk == 0) watch_.ends(Stage::operand);
+      ptx::warpgroup_fence();
+#pragma unroll
+      for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int offset = chunk * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
+          ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+        }
+      }
+      ptx::warpgroup_commit();
     }
-    ptx::warpgroup_commit();
     ptx::warpgroup_wait<0>();
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
+    // Until here the matrix units read the operand from its registers.
+#pragma unroll
+    for (int s = 0; s < L::kSteps; ++s) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) ptx::keep_whole(a[s][i]);
+    }
     __syncwarp();
     watch_.ends(Stage::product);
     release_book<kCluster>(barriers_, stage);
     place_.advance();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float largest = -HUGE_VALF;
+      // Several at a time: each instruction waits for the one before.
+      float parts[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int j = 0; j < 16; ++j) {
 #pragma unroll
-        for (int j = 0; j < 16; ++j) {
-          largest = fmaxf(largest, fmaxf(sums[half][4 * j + 2 * h], sums[half][4 * j + 2 * h + 1]));
-        }
+        for (int i = 0; i < 4; ++i) parts[i] = fmaxf(parts[i], sums[i / 2][4 * j + 2 * h + i % 2]);
       }
+      float largest = fmaxf(fmaxf(parts[0], parts[1]), fmaxf(parts[2], parts[3]));
       float norm = norms[h];
 #pragma unroll
       for (int apart = 1; apart <= 2; ++apart) {
@@ -202,13 +213,13 @@ class Searcher {
       const float least = largest - fmaf(reach, fmaf(reach, window.w, window.z), window.y);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        uint32_t bits = 0;
+        uint32_t bits[4] = {};
 #pragma unroll
         for (int j = 0; j < 16; ++j) {
-          bits |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
-          bits |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
+          bits[j % 4] |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
+          bits[j % 4] |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
         }
-        near[h][half] = bits;
+        near[h][half] = (bits[0] | bits[1]) | (bits[2] | bits[3]);
       }
     }
   }
