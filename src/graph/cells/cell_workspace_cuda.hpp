@@ -13,7 +13,11 @@
 namespace kith {
 
 // Of the first cells that are ranked for each row, and how many where these do not suffice: twice what is needed.
-constexpr int64_t first_ranked(int64_t probes) { return probes < 20 ? probes : 20; }
+// Where a row ranks the cells near its own, which takes as long for few as for many, more come at once.
+constexpr int64_t first_ranked(int64_t probes, bool ranks_all) {
+  const int64_t first = ranks_all ? 20 : 46;
+  return probes < first ? probes : first;
+}
 constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
 
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
