@@ -6,6 +6,7 @@
 
 #include <kith/knn_graph.hpp>
 
+#include <cmath>
 #include <string>
 
 namespace kith {
@@ -120,6 +121,14 @@ TEST_F(CudaCells, DefaultsAndManyRows) {
     params.recall = 0.95;
     expect_cells_parity(x.view(), params);
   }
+}
+
+// So many cells that only those near the own cell's centre are ranked.
+class SlowCudaCells : public OnCuda {};
+TEST_F(SlowCudaCells, RankAmongTheNearestOfVeryMany) {
+  const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
+  expect_cells_parity(x.view(), by_cells(6, Metric::l2, 16394, 40));
+  expect_cells_parity(x.view(), by_cells(6, Metric::inner_product, 16394, 7));
 }
 
 TEST_F(CudaCells, UnderALimit) {
