@@ -139,6 +139,23 @@ TEST_F(CudaCells, UnderALimit) {
   expect_cells_parity(x.view(), params, Resources(options));
 }
 
+TEST_F(CudaCells, NameALimitThatWouldDo) {
+  const auto x = make_floats(Shape::gaussian, 20000, 32, 9);
+  const KnnGraphParams params = by_cells(10, Metric::cosine, 40, 6);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = int64_t{1} << 20;
+  int64_t enough = 0;
+  try {
+    knn_graph(x.view(), params, Resources(options));
+    FAIL() << "a limit of 1 MiB held rows of 2.5";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("device memory limit of"), std::string::npos) << error.what();
+    enough = error.bytes_needed();
+  }
+  options.device_memory_limit = enough;
+  expect_cells_parity(x.view(), params, Resources(options));
+}
+
 TEST_F(CudaCells, StopsWhenAskedTo) {
   const auto x = make_floats(Shape::gaussian, 20000, 32, 9);
   ResourceOptions options = cuda_options();

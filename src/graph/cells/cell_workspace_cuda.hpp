@@ -4,7 +4,10 @@
 // are as small as memory wants: results do not depend on them.
 #pragma once
 
+#include <kith/view.hpp>
+
 #include "cuda/workspace_layout.hpp"
+#include "graph/cells/cell_params.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
@@ -75,5 +78,9 @@ struct CellSpaceProblem {
 CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift);
 // The largest pieces that fit, or the smallest there are.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
+
+// A device memory limit that is enough for a graph of these rows by cells, with the smallest pieces: rows, lists, cells
+// and what the searches among them take.
+int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& params);
 
 }  // namespace kith
