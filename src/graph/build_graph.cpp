@@ -93,6 +93,9 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
   settled.params.method = choose_graph_method(problem, settled.device.kind);
   if (settled.params.method == GraphMethod::exact) return settled;
+  if (settled.params.method == GraphMethod::cells) {
+    settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
+  }
   resources.log(LogLevel::info,
                 fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
                             x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
