@@ -69,7 +69,7 @@ int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& p
 
 CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
     : cells_(params.cells),
-      probes_(std::min(params.probes, cells_ > kMostCellsRanked ? kCellsRanked : cells_)),
+      probes_(ranked_probes(params)),
       ranks_(x.rows() * probes_, "the cells near each row", resources),
       offsets_(params.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
