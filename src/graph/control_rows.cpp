@@ -48,7 +48,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
 }
 
 template <typename ListOf>
-RecallEstimate ControlRows::measure(const ListOf& list_of, int64_t length) const {
+RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) const {
   if (rows_.empty()) return {1, 0, 1};
   double sum = 0;
   double squares = 0;
@@ -69,11 +69,11 @@ RecallEstimate ControlRows::measure(const ListOf& list_of, int64_t length) const
 }
 
 RecallEstimate ControlRows::measure(const WorkingLists& lists) const {
-  return measure([&](size_t i) { return lists.list(rows_[i]); }, lists.length());
+  return measure_each([&](size_t i) { return lists.list(rows_[i]); }, lists.length());
 }
 
 RecallEstimate ControlRows::measure(const uint64_t* lists, int64_t length) const {
-  return measure([&](size_t i) { return lists + static_cast<int64_t>(i) * length; }, length);
+  return measure_each([&](size_t i) { return lists + static_cast<int64_t>(i) * length; }, length);
 }
 
 }  // namespace kith

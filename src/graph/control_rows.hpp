@@ -39,7 +39,7 @@ class ControlRows {
 
  private:
   template <typename ListOf>
-  RecallEstimate measure(const ListOf& list_of, int64_t length) const;
+  RecallEstimate measure_each(const ListOf& list_of, int64_t length) const;
 
   int64_t all_rows_;
   int64_t k_;    // no more than there are others
