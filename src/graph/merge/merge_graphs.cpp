@@ -262,8 +262,11 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
     const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
     check_part(old, "the graph", work.resources());
     check_same(old, {old.graph, fresh});
+    // The same method on every device, so that the graph is the same too.
+    const GraphProblem problem{fresh.rows(), fresh.cols(), graph.k(), graph.metric(), params.recall};
     const KnnGraphParams of_fresh{.k = graph.k(),
                                   .metric = graph.metric(),
+                                  .method = choose_graph_method(problem, DeviceKind::cpu),
                                   .check_finite = params.check_finite,
                                   .recall = params.recall,
                                   .seed = params.seed};
