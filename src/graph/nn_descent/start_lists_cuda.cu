@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Four threads for each.
 __global__ void __launch_bounds__(kThreads)
-    key_kernel(PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
+    key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   if (i >= count * places) return;
   const uint32_t other = named[i];
