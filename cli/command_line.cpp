@@ -545,9 +545,7 @@ void add_merge_options(CLI::App& command, Typed& typed) {
   add_recall_and_seed(command, typed.merge_params.recall, typed.merge_params.seed);
   add_descent_options(command, typed.merge_params);
   command.add_flag("--no-check-finite", typed.no_check_finite, "Do not look for NaN and infinities");
-  add_threads(command, typed);
-  add_memory_limit(command, typed);
-  add_output_options(command, typed);
+  add_run_options(command, typed);
 }
 
 CLI::App* add_graph_merge(CLI::App& graph, Typed& typed) {
