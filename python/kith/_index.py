@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ from kith._typing import Floats, NumpyLike, Ids, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from kith._knn_graph import KnnGraph
 
 
 class Index:
@@ -388,6 +391,71 @@ class Index:
                 found = search_with(step, queries, number, out, options, searched, narrowing)
                 if self._still(narrowing):
                     return found
+
+    def knn_graph(
+        self,
+        x: VectorsLike,
+        k: SupportsIndex = 15,
+        *,
+        probes: SupportsIndex | None = None,
+        refine: SupportsIndex | None = None,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> KnnGraph:
+        """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
+
+        As fast and as good as the index's searches are; `kith.knn_graph` needs no index and reaches a recall that is asked
+        for. Distances are those that the index tells, to the vectors as it keeps them.
+
+        Parameters
+        ----------
+        x : array_like, (len(index), dimension)
+            The vectors that the index holds, the one with the id i as row i.
+        k : int, default 15
+            How many neighbours.
+        probes, refine, threads, memory_limit, device_memory_limit, progress
+            As in `search`.
+
+        Returns
+        -------
+        KnnGraph
+            On the host, with a ``report`` whose method is ``"index"``; `KnnGraph.measure_recall` tells how good it is.
+
+        Examples
+        --------
+        >>> import numpy as np, kith
+        >>> x = np.random.default_rng(0).standard_normal((300, 8), dtype=np.float32)
+        >>> index = kith.Index("Flat")
+        >>> index.add(x)
+        >>> bool((index.knn_graph(x, k=5).ids == kith.knn_graph(x, k=5, method="exact").ids).all())
+        True
+        """
+        from kith._graph_report import GraphReport
+        from kith._knn_graph import KnnGraph
+
+        number = whole_number(k, "k")
+        began = time.perf_counter()
+        found = self.search(
+            x, number + 1, probes=probes, refine=refine, threads=threads, memory_limit=memory_limit,
+            device_memory_limit=device_memory_limit, progress=progress,
+        )  # fmt: skip
+        there = KnnGraph._found(found.ids, found.distances, self.metric, GraphReport()).to_host()
+        ids, distances = cast(np.ndarray, there.ids), cast(np.ndarray, there.distances)
+        if len(ids) != len(self):
+            raise ValueError(f"{len(ids)} rows, and the index holds {len(self)}: give the vectors that it holds")
+        if ids.max(initial=-1) >= len(ids):
+            raise ValueError(
+                f"the index found the id {ids.max()}, and there are {len(ids)} rows: give the vectors that it holds, the one "
+                f"with the id i as row i"
+            )
+        own = ids == np.arange(len(ids))[:, None]
+        others = np.argsort(own, axis=1, kind="stable")[:, :number]  # the row itself goes to the end
+        given = {name: int(value) for name, value in (("probes", probes), ("refine", refine)) if value is not None}
+        report = GraphReport("index", {"index": self.factory, **given}, seconds=time.perf_counter() - began)
+        arrays = (np.take_along_axis(array, others, 1) for array in (ids, distances))
+        return KnnGraph._found(*arrays, self.metric, report)
 
     @overload
     def range_search(

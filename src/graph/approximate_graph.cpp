@@ -4,6 +4,7 @@
 #include "core/cpu_target.hpp"
 #include "core/dispatch.hpp"
 #include "exact/search_limit.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/cells/cells.hpp"
 #include "graph/graph_backend_cpu.hpp"
 #include "graph/graph_backend_cuda.hpp"
@@ -176,6 +177,11 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
                                      resources.threads());
   }
   return bytes;
+}
+
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
+  const CellsWish wish = params.method == GraphMethod::cells ? cells_wish(x, params) : start_wish(x, params);
+  return enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
 }
 
 }  // namespace kith

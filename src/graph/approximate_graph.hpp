@@ -18,6 +18,9 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
 // What it takes on the host beside the results, on the CPU.
 int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
 
+// A device memory limit that would do for it on a GPU.
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
+
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
 // A warning where the recall that was wanted is not reached.

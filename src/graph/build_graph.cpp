@@ -81,6 +81,9 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
   settled.params.method = choose_graph_method(problem, settled.device.kind);
   if (settled.params.method == GraphMethod::exact) return settled;
+  if (settled.params.method == GraphMethod::cells) {
+    settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
+  }
   resources.log(LogLevel::info,
                 fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
                             x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
@@ -124,16 +127,17 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  const auto needed = [&] {
-    return settled_graph.device.kind == DeviceKind::cpu ? approximate_graph_bytes(x, chosen, there) : 0;
-  };
-  return naming_host_limit(needed, there, [&] {
+  const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
+  const auto needed = [&] { return on_cpu ? approximate_graph_bytes(x, chosen, there) : 0; };
+  const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
+  const auto work = [&] {
     const bool ours = params.method == GraphMethod::automatic;
     const Resources quiet = ours ? there.with_log({}) : there;
     GraphReport report = approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : there);
     if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, there);
     return report;
-  });
+  };
+  return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }
 
 }  // namespace

@@ -274,6 +274,19 @@ def test_graphs_of_graphs(kind, vectors):
     alike(kith.refine_graph(merged, kind.give(x)), kith.refine_graph(merged, x, device="cpu"))
 
 
+def test_a_graph_by_cells(kind, vectors):
+    x = vectors(4000, 16)
+    given = kind.give(x)
+    for metric in ("l2", "inner_product"):
+        wish = {"k": 7, "metric": metric, "method": "cells", "cells": 12, "recall": 0.9, "seed": 5}
+        true, found = kith.knn_graph(x, **wish, device="cpu"), kith.knn_graph(given, **wish)
+        same(kind, found, true)
+        assert found.report.method == "cells" and found.report.recall == true.report.recall
+        same(kind, kith.knn_graph(given, **wish, device_memory_limit=512 << 20), true)
+    with pytest.raises(MemoryError, match="device memory limit of"):
+        kith.knn_graph(given, **wish, device_memory_limit=1000)
+
+
 def test_a_graph_as_a_sparse_matrix(kind, vectors):
     pytest.importorskip("scipy")
     x = vectors(500, 16)
