@@ -2,13 +2,11 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/cpu_target.hpp"
-#include "core/dispatch.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/cells/cells.hpp"
-#include "graph/graph_backend_cpu.hpp"
-#include "graph/graph_backend_cuda.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/with_graph_backend.hpp"
 
@@ -180,8 +178,15 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
 }
 
 int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
-  const CellsWish wish = params.method == GraphMethod::cells ? cells_wish(x, params) : start_wish(x, params);
-  return enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
+  const bool by_cells = params.method == GraphMethod::cells;
+  int64_t bytes = 0;
+  if (by_cells || start_of(params) == GraphStart::cells) {
+    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
+    bytes = enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
+  }
+  if (by_cells) return bytes;
+  const int64_t length = length_of(params);
+  return std::max(bytes, enough_for_descent(x, params.metric, params.k, length, descent_wish(params, length).rules));
 }
 
 }  // namespace kith

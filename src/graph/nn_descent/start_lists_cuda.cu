@@ -7,6 +7,7 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"

@@ -13,8 +13,8 @@
 
 namespace kith {
 
-// Both wait, and keep the lists' ends right, which are right before. Beside the lists they take at most kStartBytes.
-inline constexpr int64_t kStartBytes = int64_t{256} << 20;
+// Both wait, and keep the lists' ends right, which are right before. Beside the lists they take at most kStartBytes
+// (descent_workspace.hpp).
 
 void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t seed, const DeviceListsRef& lists,
                           const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
