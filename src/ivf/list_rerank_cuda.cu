@@ -43,12 +43,12 @@ __device__ void write_sorted(const uint64_t* list, int count, int64_t k, uint64_
 
 // What an estimate is at most for a vector that may be among the k nearest, where k estimates do not exceed `kth`.
 __device__ float estimate_limit(const ListRerankTask& task, int64_t query, float kth) {
-  const KeyKind kind = task.lists.kind;
+  const ListKey key = task.lists.key();
   const ErrorBounds worst = task.worst[query];
   const PairBounds bounds{1, 0, worst.error, worst.moved, 1, 0};
   const double unit = query_unit(task.lists, task.prepared, task.queries + query * task.query_stride);
-  const float upper = upper_bound(kind, bounds, kth);
-  return reach_in_range(kind, upper, unit) ? value_limit(kind, bounds, reach_with_ties(kind, upper, unit)) : HUGE_VALF;
+  const float upper = upper_bound(key, bounds, kth);
+  return reach_in_range(key, upper, unit) ? value_limit(key, bounds, reach_with_ties(key, upper, unit)) : HUGE_VALF;
 }
 
 __device__ void leave(const FailedQueries& left, int64_t query) {
@@ -76,6 +76,14 @@ __device__ inline void compute_keys(const ListRerankTask& task, const Reader& re
     const uint32_t number = task.lists.rows[position];
     const float key = stored_key(task.lists, reader, values, inverse_q, code_bytes, position, row_of(entry));
     if (threadIdx.x % kRowThreads == 0) list[i] = pack_neighbor(ordered_key(key), number);
+  }
+}
+
+// What was listed is on its way all at once: one wait instead of one for every few of them.
+template <typename Threads>
+__device__ inline void prefetch_listed(const ListRerankTask& task, int64_t code_bytes, const uint64_t* list, int count) {
+  for (int i = Threads::thread(); i < count; i += Threads::threads()) {
+    prefetch_stored(task.lists, code_bytes, ordered_of(list[i]));
   }
 }
 
@@ -151,6 +159,7 @@ __global__ void __launch_bounds__(kRerankThreads, 7)
     }
   }
   __syncwarp();
+  prefetch_listed<WarpThreads>(task, code_bytes, list, stays);
   const double inverse_q = load_query<WarpThreads>(task.lists, task.queries + query * task.query_stride, values);
   compute_keys<Reader, WarpThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncwarp();
@@ -207,6 +216,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     }
   }
   __syncthreads();
+  prefetch_listed<BlockThreads>(task, code_bytes, list, stays);
   compute_keys<Reader, BlockThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncthreads();
   uint64_t* const out = task.neighbors + query * task.k;

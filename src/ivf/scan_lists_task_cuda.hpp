@@ -25,6 +25,13 @@ struct ListCandidates {
   ListCandidate* entries = nullptr;  // queries x capacity
   uint32_t* lists = nullptr;         // likewise: the list of each
   int64_t capacity = 0;
+  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp); none: not known, or a filter is there
+  int64_t k = 0;
+
+  // Whether k equal vectors of the same list come before it.
+  KITH_HOST_DEVICE bool has_enough_before(uint32_t position) const {
+    return repeats != nullptr && repeats[position] >= k;
+  }
 };
 
 struct ScanListsTask {
@@ -50,6 +57,15 @@ struct ScanListsTask {
   int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
   bool tables = false;  // by lookup tables instead, where metric and code allow it
+
+  // What products read of a vector, and its bytes: its code, or its halves.
+  const uint8_t* scanned() const {
+    return prepared.halves != nullptr ? reinterpret_cast<const uint8_t*>(prepared.halves) : lists.codes;
+  }
+  int64_t scanned_bytes() const {
+    const CodeFormat& format = lists.codec.format;
+    return prepared.halves != nullptr ? 2 * PreparedLists::half_cols(format.cols) : format.bytes();
+  }
 };
 
 }  // namespace kith
