@@ -5,10 +5,12 @@
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
+#include "index/index_access.hpp"
 #include "index/index_file.hpp"
 #include "index/parts_data.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
+#include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +20,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <set>
+#include <vector>
 
 namespace kith {
 namespace {
