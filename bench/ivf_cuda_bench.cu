@@ -23,6 +23,7 @@
 #include "table_ablation_cuda.hpp"
 
 #include "ivf/ivf_search_cuda.hpp"
+#include "ivf/repeated_codes_cuda.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -265,8 +266,21 @@ class Bench {
     task.lists = lists;
     task.prepared = layout.in(prepared.as<std::byte>(), lists);
     const double preparing = timer_.of(1, [&] { launch_prepare_lists(lists, task.prepared, timer_.stream()); }).median;
+    const DeviceArray most(sizeof(uint32_t));
+    check(cudaMemset(most.as<void>(), 0, sizeof(uint32_t)));
+    const double counting =
+        timer_.of(1, [&] { launch_count_repeats(lists, most.as<uint32_t>(), timer_.stream()); }).median;
+    uint32_t repeats = 0;
+    check(cudaMemcpy(&repeats, most.as<void>(), sizeof repeats, cudaMemcpyDeviceToHost));
+    const DeviceArray ranks(repeats < kLeastRepeats ? 1 : bytes_of(settings_.rows, sizeof(uint16_t)));
+    double ranking = 0;
+    if (repeats >= kLeastRepeats) {
+      ranking = timer_.of(1, [&] { launch_rank_repeats(lists, ranks.as<uint16_t>(), timer_.stream()); }).median;
+      task.repeats = ranks.as<uint16_t>();
+    }
     char text[200];
-    std::snprintf(text, sizeof text, "%s: prepared in %.2f ms", name.c_str(), preparing);
+    std::snprintf(text, sizeof text, "%s: prepared in %.2f ms; repeated codes (%u) counted in %.2f, ranked in %.2f",
+                  name.c_str(), preparing, repeats, counting, ranking);
     table_.line(text);
     table_.line(
         "queries probes |  coarse    sort   first  select   later  rerank  direct |   total  us/query     goal    FAISS"

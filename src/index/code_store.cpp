@@ -1,5 +1,6 @@
 #include "index/code_store.hpp"
 
+#include "cuda/device_memory.hpp"
 #include "index/block_merge.hpp"
 
 #include <algorithm>
@@ -12,9 +13,12 @@ constexpr std::string_view kPurpose = "the index's codes";
 
 }  // namespace
 
-CodeStore::CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes) : codec_(std::move(codec)) {
+CodeStore::CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes) : CodeStore(std::move(codec)) {
   rows_ = codes.size() / codec_->format().bytes();
-  if (rows_ > 0) blocks_.push_back(std::make_shared<Block>(Block{std::move(codes), 0}));
+  if (rows_ == 0) return;
+  auto block = std::make_shared<Block>();
+  block->codes = std::move(codes);
+  blocks_.push_back(std::move(block));
 }
 
 template <typename Write>
@@ -69,6 +73,28 @@ HostArray<uint8_t> CodeStore::copy(const Resources& resources) const {
   HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
   copy_to(all.data());
   return all;
+}
+
+int64_t CodeStore::device_bytes() const {
+  int64_t total = codec_there_->bytes();
+  for (const auto& block : blocks_) total += block->there.bytes();
+  return total;
+}
+
+GpuCodes CodeStore::on_gpu(int device, const Resources& given) const {
+  const Resources resources = given.with_progress({});
+  GpuCodes codes{device, codec_->format(), nullptr, {}};
+  codes.codec = codec_there_->get(device, [&] { return codec_on_gpu(device, *codec_, resources); });
+  for (const auto& block : blocks_) {
+    const auto upload = [&] {
+      const int64_t bytes = block->codes.bytes();
+      CodesThere there{allocate_on_device(bytes, "vectors to refine with on the device", device, resources), bytes};
+      copy_to_device({block->codes.data(), DType::u8, {1, bytes, bytes}}, there.memory.get(), device, resources);
+      return std::make_shared<const CodesThere>(std::move(there));
+    };
+    codes.blocks.push_back({block->there.get(device, upload), block->first_row});
+  }
+  return codes;
 }
 
 void CodeStore::copy_to(uint8_t* to) const {

@@ -2,7 +2,7 @@
 // vectors, the original ones or finer codes of them, wherever these are kept.
 //
 // What is found: of the candidates that the first search returns for a query, the first k by (distance of knn() to the
-// other vector, row). Work is done on the host, whatever device made the candidates: they are few.
+// other vector, row). Here on the host; refine_gpu.hpp does it on a GPU that has the vectors.
 //
 // Memory: 12 bytes a candidate of the queries that are searched together, as many as fit well, and for each thread a
 // block of vectors.

@@ -4,11 +4,16 @@
 #include "index/code_store.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
+#include "index/refine_gpu.hpp"
 #include "ivf/streamed_training.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
+#include "rows/finite_check.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace kith {
 namespace {
@@ -46,13 +51,24 @@ class RefinedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    const HostRows on_host(queries, resources);
-    const HostNeighbors results(out, resources);
-    const StoredVectors stored(vectors_);
+    // All of them, so that the error names the query's own number: the first search gets some at a time.
+    if (params_.check_finite && queries.space().host_readable()) refuse_not_finite("query", queries, {0}, resources);
     const SearchParams coarse = for_candidates(params);
     const auto search = [&](const MatrixView& some, const NeighborsView& candidates) {
       inner_->search(some, candidates, coarse, resources);
     };
+    const std::optional<int> gpu = gpu_for(queries, out, coarse.k, resources);
+    if (gpu.has_value()) {
+      try {
+        return search_and_refine_on_gpu(vectors_.on_gpu(*gpu, resources), params_.metric, coarse.k, search, queries,
+                                        out, resources);
+      } catch (const OutOfMemory& error) {
+        resources.log(LogLevel::info, fmt::format("candidates are compared again on the host: {}", error.what()));
+      }
+    }
+    const HostRows on_host(queries, resources);
+    const HostNeighbors results(out, resources);
+    const StoredVectors stored(vectors_);
     search_and_refine({stored, params_.metric, coarse.k}, search, on_host.view(), results.view(), resources);
     results.deliver(resources);
   }
@@ -86,6 +102,7 @@ class RefinedState final : public IndexState {
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += vectors_.bytes() + vectors_.codec().bytes();
+    total.device += vectors_.device_bytes();
     return total;
   }
   void describe(IndexInfo& info) const override {
@@ -108,6 +125,20 @@ class RefinedState final : public IndexState {
     SearchParams coarse = params;
     coarse.k = candidates_for(params.refine > 0 ? params.refine : usual, params.k, content().rows);
     return coarse;
+  }
+
+  // The GPU whose memory the candidates are to be found and compared in: the one that is asked for, else where
+  // queries, results or lists lie.
+  std::optional<int> gpu_for(const MatrixView& queries, const NeighborsView& out, int64_t candidates,
+                             const Resources& resources) const {
+    const Device asked = resources.device();
+    if (!suits_gpu_refine(vectors_.codec().format(), params_.metric, candidates)) return std::nullopt;
+    if (asked.kind == DeviceKind::cuda) return asked.index;
+    if (asked.kind == DeviceKind::cpu) return std::nullopt;
+    for (const MemorySpace& space : {queries.space(), out.space, inner_->content().space}) {
+      if (!space.host_readable()) return space.device;
+    }
+    return std::nullopt;
   }
 
   const std::shared_ptr<const IndexState> inner_;

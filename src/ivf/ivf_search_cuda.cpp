@@ -244,7 +244,9 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     select.unsure = scan.unsure;
     select.reaches = floats(at.reaches);
     select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
-                         words(at.candidate_lists), plan.candidates};
+                         words(at.candidate_lists), plan.candidates,
+                         // Of equal vectors a filter may keep the later ones alone.
+                         task.kept == nullptr ? task.repeats : nullptr, shape.k};
     select.lists_candidates = !plan.cut.samples();
     launch_list_select(select, stream);
     mark();

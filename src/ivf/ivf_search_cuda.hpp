@@ -62,6 +62,7 @@ struct IvfSearchTask {
   const uint64_t* probes = nullptr;  // queries x slots, packed neighbours: the coarse step's, as they are
   const uint64_t* kept = nullptr;    // bits of a filter, by row number
   uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
+  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp), where it is known
   ProductEngine engine = ProductEngine::automatic;
 };
 

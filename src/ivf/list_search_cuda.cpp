@@ -164,6 +164,7 @@ uint64_t* ListSearch::search_parts(const QueryBatch& batch, int64_t count, int64
     task.query_stride = batch.stride();
     task.probes = batch.probes();
     task.kept = kept_;
+    task.repeats = parts_[p]->repeats();
     task.neighbors = lists[p == 0 ? 0 : 1];
     launch_ivf_search(task, shape_of(p, count, slots), plans_[p], memory, context_->stream());
     if (p == 0) continue;

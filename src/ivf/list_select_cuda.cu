@@ -122,9 +122,11 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
     while (slot + 1 < kMostFirstSlots && slots[slot + 1].start <= place) ++slot;
     const FirstSlot& of = slots[slot];
     if (!(value <= of.limit)) continue;
+    const auto position = static_cast<uint32_t>(task.lists.offsets[of.list] + (place - of.start));
+    if (task.candidates.has_enough_before(position)) continue;
     const uint32_t at = atomicAdd(&found, 1u);
     if (at >= task.candidates.capacity) continue;
-    entries[at] = {static_cast<uint32_t>(task.lists.offsets[of.list] + (place - of.start)), value};
+    entries[at] = {position, value};
     entry_lists[at] = of.list;
   }
   __syncthreads();

@@ -1,8 +1,10 @@
 #include "ivf/prepared_segment_cuda.hpp"
 
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
+#include "ivf/repeated_codes_cuda.hpp"
 
 #include <algorithm>
 
@@ -18,6 +20,21 @@ bool has_room_for_halves(const DeviceListsView& lists, const Resources& resource
   size_t all = 0;
   KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
   return bytes <= std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+}
+
+// Empty where no code is frequent.
+DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& context,
+                            const Resources& resources) {
+  const DeviceBuffer most(sizeof(uint32_t), "what a search of the lists keeps", context, resources);
+  KITH_CUDA_CHECK(cudaMemsetAsync(most.data(), 0, sizeof(uint32_t), context->stream()));
+  launch_count_repeats(lists, reinterpret_cast<uint32_t*>(most.data()), context->stream());
+  uint32_t frequent = 0;
+  context->copy(&frequent, most.data(), sizeof frequent);
+  context->synchronize();
+  if (frequent < kLeastRepeats) return {};
+  DeviceBuffer ranks(array_bytes<uint16_t>(lists.count), "what a search of the lists keeps", context, resources);
+  launch_rank_repeats(lists, reinterpret_cast<uint16_t*>(ranks.data()), context->stream());
+  return ranks;
 }
 
 }  // namespace
@@ -39,6 +56,7 @@ PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& m
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", context, resources);
   prepared_ = layout.in(memory_.data(), view_);
   launch_prepare_lists(view_, prepared_, context->stream());
+  repeats_ = ranked_repeats(view_, context, resources);
   context->synchronize();
 }
 

@@ -17,9 +17,10 @@ class PreparedSegmentCuda final : public PreparedSegment {
   PreparedSegmentCuda(SegmentThere segment, const IvfModel& model, std::shared_ptr<const GpuModelCuda> there,
                       const Resources& resources);
 
-  int64_t bytes() const override { return memory_.bytes(); }
+  int64_t bytes() const override { return memory_.bytes() + repeats_.bytes(); }
   const DeviceListsView& lists() const { return view_; }
   const PreparedLists& prepared() const { return prepared_; }
+  const uint16_t* repeats() const { return reinterpret_cast<const uint16_t*>(repeats_.data()); }  // null: none
 
  private:
   const SegmentThere segment_;
@@ -27,6 +28,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   DeviceListsView view_;
   PreparedLists prepared_;
   DeviceBuffer memory_;
+  DeviceBuffer repeats_;
 };
 
 // The one that is kept with the segment for that device, made by the first call.

@@ -72,6 +72,7 @@ class WarpOperands {
 // Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things.
 __device__ __noinline__ void add_candidate(const ScanListsTask& task, const ScanQuery* query, uint32_t position,
                                            uint32_t list, float value) {
+  if (task.candidates.has_enough_before(position)) return;
   const uint32_t at = atomicAdd(&task.candidates.counts[query->query], 1u);
   if (at >= task.candidates.capacity) return;
   const int64_t place = static_cast<int64_t>(query->query) * task.candidates.capacity + at;

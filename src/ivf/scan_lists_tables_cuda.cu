@@ -120,6 +120,7 @@ __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item
     if constexpr (kFirst) {
       shared.values[number] = value;
     } else if (value <= shared.limit) {
+      if (task.candidates.has_enough_before(static_cast<uint32_t>(position))) continue;
       const uint32_t at = atomicAdd(&task.candidates.counts[query], 1u);
       if (at >= task.candidates.capacity) continue;
       const int64_t place = static_cast<int64_t>(query) * task.candidates.capacity + at;

@@ -25,6 +25,13 @@ struct ListCandidates {
   ListCandidate* entries = nullptr;  // queries x capacity
   uint32_t* lists = nullptr;         // likewise: the list of each
   int64_t capacity = 0;
+  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp); none: not known, or a filter is there
+  int64_t k = 0;
+
+  // Whether k equal vectors of the same list come before it.
+  KITH_HOST_DEVICE bool has_enough_before(uint32_t position) const {
+    return repeats != nullptr && repeats[position] >= k;
+  }
 };
 
 struct ScanListsTask {

@@ -91,7 +91,8 @@ class WarpgroupOperands {
 };
 
 // Tiles of stored vectors in shared memory, which the copy engine brings: of one warpgroup. They are asked for and used
-// in the same order, from the first item to the last.
+// in the same order, from the first item to the last; where an item has no more to ask for, the next one's first tiles
+// are, so that memory does not wait while queries are loaded.
 template <int kStages>
 class StagedTiles {
  public:
@@ -124,11 +125,33 @@ class StagedTiles {
     ptx::turn_wait(1 + static_cast<int>(threadIdx.x) / kGroupThreads, kGroupThreads);
   }
 
+  // Of the next item: how many of its tiles it finds asked for.
+  __device__ int ahead() const { return ahead_; }
+  __device__ void ask_ahead(const uint8_t* from, uint32_t bytes) {
+    ask(from, bytes);
+    ++ahead_;
+  }
+  __device__ void begin_item() { ahead_ = 0; }
+  // An item that nobody scans: what was asked for is waited for and left.
+  __device__ void skip_item() {
+    for (; ahead_ > 0; --ahead_) {
+      wait();
+      done();
+    }
+  }
+
  private:
   std::byte* memory_;
   uint64_t* barriers_;
   uint32_t asked_ = 0;
   uint32_t used_ = 0;
+  int ahead_ = 0;
+};
+
+struct NothingStaged {
+  __device__ NothingStaged(std::byte*, uint64_t*) {}
+  __device__ static void init(uint64_t*) {}
+  __device__ void skip_item() {}
 };
 
 // What a thread does with its sums: of its warp's 16 vectors it has lane / 4 and the one 8 further on, of every eight
@@ -235,42 +258,64 @@ struct HeldTile {
   float terms[2];  // NaN for what is past the last vector, or left out by a filter: it is below nothing
 };
 
+// Where the tiles of an item's codes lie.
+template <bool kFirst>
+class ItemCodes {
+ public:
+  __device__ ItemCodes(const ScanListsTask& task, const ScanItem& item, int64_t code_bytes)
+      : position_(task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row)),
+        codes_(task.lists.codes + position_ * code_bytes),
+        rows_(item.rows),
+        apart_(static_cast<uint32_t>(kTileRows * (kFirst ? task.cut.sample_every : 1))),
+        code_bytes_(static_cast<uint32_t>(code_bytes)) {}
+
+  __device__ int64_t position() const { return position_; }  // of its first vector
+  __device__ const uint8_t* first() const { return codes_; }
+  __device__ uint32_t apart() const { return apart_; }  // tiles, in vectors
+  __device__ const uint8_t* tile(int tile) const { return codes_ + static_cast<uint32_t>(tile) * apart_ * code_bytes_; }
+  __device__ uint32_t bytes(int tile) const {
+    return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
+  }
+
+ private:
+  int64_t position_;
+  const uint8_t* codes_;
+  int rows_;
+  uint32_t apart_;
+  uint32_t code_bytes_;
+};
+
 // The tiles of an item that this warpgroup has, every other one. Offsets are of 32 bits, from where the item begins.
 template <typename Decoder, bool kFirst>
 class ItemTiles {
  public:
   __device__ ItemTiles(const ScanListsTask& task, const ScanItem& item, const Decoder& decoder, int64_t code_bytes)
       : decoder_(decoder),
+        all_(task, item, Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes),
         rows_(item.rows),
-        apart_(static_cast<uint32_t>(kTileRows * (kFirst ? task.cut.sample_every : 1))),
         code_bytes_(static_cast<uint32_t>(Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes)),
         lane_row_(static_cast<int>(threadIdx.x) % kGroupThreads / 32 * kWarpRows +
                   static_cast<int>(threadIdx.x) % 32 / 4) {
-    const int64_t position =
-        task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row);
-    codes_ = task.lists.codes + position * code_bytes;
-    terms_ = task.prepared.terms == nullptr ? nullptr : task.prepared.terms + position;
+    terms_ = task.prepared.terms == nullptr ? nullptr : task.prepared.terms + all_.position();
     kept_ = task.kept;
-    numbers_ = task.lists.rows + position;
+    numbers_ = task.lists.rows + all_.position();
   }
 
   __device__ int lane_row() const { return lane_row_; }
   __device__ bool has(int tile) const { return tile * kTileRows < rows_; }
-  __device__ const uint8_t* codes(int tile) const { return codes_ + static_cast<uint32_t>(tile) * apart_ * code_bytes_; }
-  __device__ uint32_t bytes(int tile) const {
-    return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
-  }
+  __device__ const uint8_t* codes(int tile) const { return all_.tile(tile); }
+  __device__ uint32_t bytes(int tile) const { return all_.bytes(tile); }
 
   // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
   __device__ void hold(int tile, HeldTile<Decoder>& held) const {
     tile = min(tile, (rows_ - 1) / kTileRows);
     const int last = rows_ - 1 - tile * kTileRows;
-    const uint32_t start = static_cast<uint32_t>(tile) * apart_;
+    const uint32_t start = static_cast<uint32_t>(tile) * all_.apart();
     KITH_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int row = lane_row_ + 8 * i;
       const uint32_t at = start + static_cast<uint32_t>(min(row, last));
-      if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(codes_ + at * code_bytes_);
+      if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(all_.first() + at * code_bytes_);
       float term = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
       if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) term = NAN;
       held.terms[i] = row <= last ? term : NAN;
@@ -279,18 +324,29 @@ class ItemTiles {
 
  private:
   const Decoder& decoder_;
-  const uint8_t* codes_;
+  ItemCodes<kFirst> all_;
   const float* terms_;
   const uint64_t* kept_;
   const uint32_t* numbers_;
   int rows_;
-  uint32_t apart_;  // tiles, in vectors
   uint32_t code_bytes_;
   int lane_row_;
 };
 
+// Asks for the first tiles of the item after this one, as many as there are places for.
+template <bool kFirst, typename Staged>
+__device__ inline void ask_next_item(const ScanListsTask& task, const ScanItem& next, int64_t code_bytes,
+                                     Staged& staged) {
+  const int tile = static_cast<int>(threadIdx.x) / kGroupThreads + staged.ahead() * kGroups;
+  if (next.queries == 0 || tile * kTileRows >= next.rows) return;
+  const ItemCodes<kFirst> codes(task, next, code_bytes);
+  staged.ask_ahead(codes.tile(tile), codes.bytes(tile));
+}
+
+// `next_item`: the item after this one, in shared memory; without queries where there is none.
 template <typename Decoder, int kSteps, bool kFirst, typename Staged>
-__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, int queries, int64_t code_bytes,
+__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, const ScanItem& next_item, int queries,
+                                 int64_t code_bytes,
                                  const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
                                  uint2* hits, Staged& staged) {
   // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
@@ -303,11 +359,11 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
   int tile = static_cast<int>(threadIdx.x) / kGroupThreads;
   if (!tiles.has(tile)) return end.finish();
   if constexpr (Decoder::kStaged) {
-    KITH_UNROLL
-    for (int ahead = 0; ahead < Staged::kTiles; ++ahead) {
+    for (int ahead = staged.ahead(); ahead < Staged::kTiles; ++ahead) {
       const int next = tile + ahead * kGroups;
       if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
     }
+    staged.begin_item();
   }
   HeldTile<Decoder> held;
   tiles.hold(tile, held);
@@ -326,7 +382,11 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
     if constexpr (Decoder::kStaged) {
       staged.done();
       const int next = tile + Staged::kTiles * kGroups;
-      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+      if (tiles.has(next)) {
+        staged.ask(tiles.codes(next), tiles.bytes(next));
+      } else {
+        ask_next_item<kFirst>(task, next_item, code_bytes, staged);
+      }
     }
     const float terms[2] = {held.terms[0], held.terms[1]};
     tiles.hold(tile + kGroups, held);
@@ -368,11 +428,6 @@ __device__ inline void prefetch_item(const ScanListsTask& task, const ScanItem& 
   if (task.prepared.terms != nullptr) bring(task.prepared.terms + position, int64_t{item.rows} * 4);
   bring(task.lists.codes + position * code_bytes, item.rows * code_bytes);
 }
-
-struct NothingStaged {
-  __device__ NothingStaged(std::byte*, uint64_t*) {}
-  __device__ static void init(uint64_t*) {}
-};
 
 template <typename Decoder, int kSteps, bool kFirst>
 __global__ void __launch_bounds__(kThreads, kBlocks)
@@ -420,8 +475,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     turn ^= 1;
     const int queries = load_queries<kFirst>(task, item, scale, operands, memory, take);
     if (queries > 0) {
-      scan_item<Decoder, kSteps, kFirst>(task, item, queries, code_bytes, decoder, operands, memory,
+      scan_item<Decoder, kSteps, kFirst>(task, item, memory.item[turn], queries, code_bytes, decoder, operands, memory,
                                          reinterpret_cast<uint2*>(shared + layout.hits), staged);
+    } else {
+      staged.skip_item();
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/device_core.hpp"
+#include "cuda/ptx.hpp"
 #include "ivf/decode_four_cuda.hpp"
 #include "ivf/device_lists_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -55,7 +56,10 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
   return inverse;
 }
 
-// How a stored vector's columns are read, four at a time.
+// How a stored vector's columns are read, four at a time: four(code, first column), or where a reader has a Batch, which
+// is read ahead of kBatch groups of 16 columns, four(batch, group, first column).
+inline constexpr int kBatch = 4;
+
 class AnyReader {
  public:
   __device__ explicit AnyReader(const DeviceListsView& lists) : codec_(lists.codec) {}
@@ -65,25 +69,63 @@ class AnyReader {
   const CodecView& codec_;
 };
 
-// Codes of 8 bits for sub-vectors of a multiple of four columns, fewer than 256 times four in all.
+// Codes of 8 bits for sub-vectors of a multiple of four columns, fewer than 256 times four in all. Of sub-vectors that
+// divide 16 columns a batch's numbers are one load.
 class CodewordReader {
  public:
+  struct Batch {
+    uint32_t numbers[kBatch];
+  };
+
   __device__ explicit CodewordReader(const DeviceListsView& lists)
       : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
+        cols_(static_cast<int>(lists.codec.format.cols)),
         fours_(static_cast<int>(lists.codec.format.part_cols()) / 4),
-        inverse_((65536 + fours_ - 1) / fours_) {}
+        inverse_((65536 + fours_ - 1) / fours_),
+        whole_(cols_ % (kBatch * kCanonicalLanes) == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 16 == 0) {}
 
-  __device__ FourFloats four(const uint8_t* code, int first) const {
+  // From this thread's column `start` on.
+  __device__ Batch batch(const uint8_t* code, int start) const {
+    const int quarter = static_cast<int>(threadIdx.x) % kRowThreads;
+    const uint8_t* const from = code + start / (kBatch * kCanonicalLanes) * (kBatch * kRowThreads) / fours_;
+    Batch batch = {};
+    if (whole_ && fours_ == 1) {
+      const uint4 words = *reinterpret_cast<const uint4*>(from);
+      batch = {{byte(words.x, quarter), byte(words.y, quarter), byte(words.z, quarter), byte(words.w, quarter)}};
+    } else if (whole_ && fours_ == 2) {
+      const uint2 words = *reinterpret_cast<const uint2*>(from);
+      const int half = quarter / 2;
+      batch = {{byte(words.x, half), byte(words.x, 2 + half), byte(words.y, half), byte(words.y, 2 + half)}};
+    } else if (whole_ && fours_ == 4) {
+      const uint32_t word = *reinterpret_cast<const uint32_t*>(from);
+      batch = {{byte(word, 0), byte(word, 1), byte(word, 2), byte(word, 3)}};
+    } else {
+      KITH_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        const int first = start + i * kCanonicalLanes;
+        if (first < cols_) batch.numbers[i] = code[part_of(first / 4)];
+      }
+    }
+    return batch;
+  }
+
+  __device__ FourFloats four(const Batch& batch, int place, int first) const {
     const int unit = first / 4;
-    const int part = unit * inverse_ >> 16;
-    const float4 word = codewords_[(part * 256 + code[part]) * fours_ + unit - part * fours_];
+    const int part = part_of(unit);
+    const auto number = static_cast<int>(batch.numbers[place]);
+    const float4 word = codewords_[(part * 256 + number) * fours_ + unit - part * fours_];
     return {{word.x, word.y, word.z, word.w}};
   }
 
  private:
+  __device__ static uint32_t byte(uint32_t word, int number) { return word >> (8 * number) & 255u; }
+  __device__ int part_of(int unit) const { return unit * inverse_ >> 16; }
+
   const float4* codewords_;
+  int cols_;
   int fours_;
   int inverse_;
+  bool whole_;
 };
 
 // The same for sub-vectors of two columns; a multiple of four in all.
@@ -148,11 +190,28 @@ class HalfReader {
   }
 };
 
+template <typename Reader>
+__device__ inline auto read_ahead(const Reader& reader, const uint8_t* code, int start) {
+  if constexpr (requires { typename Reader::Batch; }) {
+    return reader.batch(code, start);
+  } else {
+    return code;
+  }
+}
+template <typename Reader, typename Batch>
+__device__ inline FourFloats read_four(const Reader& reader, const Batch& batch, int group, int first) {
+  if constexpr (requires { typename Reader::Batch; }) {
+    return reader.four(batch, group, first);
+  } else {
+    return reader.four(batch, first);
+  }
+}
+
 // Calls use(first column, four columns of the stored vector) for the columns of this thread's lanes.
 template <typename Reader, typename Use>
 __device__ inline void for_stored(const DeviceListsView& lists, const Reader& reader, const uint8_t* code,
                                   const float* centre, const Use& use) {
-  constexpr int kAhead = 4;  // loads that are under way at a time
+  constexpr int kAhead = kBatch;  // loads that are under way at a time
   const auto cols = static_cast<int>(lists.codec.format.cols);
   const bool centred = lists.residual && centre != nullptr;
   const bool whole = cols % 4 == 0;
@@ -160,10 +219,11 @@ __device__ inline void for_stored(const DeviceListsView& lists, const Reader& re
        start += kAhead * kCanonicalLanes) {
     FourFloats fours[kAhead] = {};
     FourFloats centres[kAhead] = {};
+    const auto batch = read_ahead(reader, code, start);
     KITH_UNROLL
     for (int ahead = 0; ahead < kAhead; ++ahead) {
       const int first = start + ahead * kCanonicalLanes;
-      if (first < cols) fours[ahead] = reader.four(code, first);
+      if (first < cols) fours[ahead] = read_four(reader, batch, ahead, first);
       if (centred && first < cols) {
         if (whole) {
           const float4 four = *reinterpret_cast<const float4*>(centre + first);
@@ -191,13 +251,11 @@ __device__ inline void for_stored(const DeviceListsView& lists, const Reader& re
   }
 }
 
-// The canonical key of one stored vector, right in the first of the four threads that share it.
+// The canonical key of one stored vector, right in the first of the four threads that share it: of its code and its
+// list's centre, or none.
 template <typename Reader>
-__device__ inline float stored_key(const DeviceListsView& lists, const Reader& reader, const double* query,
-                                   double inverse_q, int64_t code_bytes, uint32_t position, uint32_t list) {
-  const uint8_t* const code = lists.codes + position * code_bytes;
-  const float* const centre =
-      lists.centres == nullptr ? nullptr : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
+__device__ inline float code_key(const DeviceListsView& lists, const Reader& reader, const double* query,
+                                 double inverse_q, const uint8_t* code, const float* centre) {
   const unsigned threads = row_threads();
   double inverse_x = 1;
   if (lists.kind == KeyKind::cosine) {
@@ -230,6 +288,24 @@ __device__ inline float stored_key(const DeviceListsView& lists, const Reader& r
   const double sum = join_row_threads(lanes, threads);
   if (by_norm) return norm_key(lists.kind, inverse_q, sum, code_norm(lists.codec, code));
   return candidate_key(lists.kind, sum, inverse_q, inverse_x);
+}
+
+// The same of a vector of the lists.
+template <typename Reader>
+__device__ inline float stored_key(const DeviceListsView& lists, const Reader& reader, const double* query,
+                                   double inverse_q, int64_t code_bytes, uint32_t position, uint32_t list) {
+  const float* const centre =
+      lists.centres == nullptr ? nullptr : lists.centres + static_cast<int64_t>(list) * lists.codec.format.cols;
+  return code_key(lists, reader, query, inverse_q, lists.codes + position * code_bytes, centre);
+}
+
+// Brings a stored vector as near as the second-level cache, and its row number; by one thread.
+__device__ inline void prefetch_stored(const DeviceListsView& lists, int64_t code_bytes, uint32_t position) {
+  constexpr int64_t kLine = 128;
+  constexpr int64_t kMostLines = 8;
+  const uint8_t* const code = lists.codes + position * code_bytes;
+  ptx::prefetch(lists.rows + position);
+  for (int64_t line = 0; line < kMostLines && line * kLine < code_bytes; ++line) ptx::prefetch(code + line * kLine);
 }
 
 // Calls use(ReaderTag<Reader>()) with the quickest reader of such codes.

@@ -20,11 +20,12 @@ static __device__ __noinline__ void write_hits(const ScanListsTask& task, const 
   for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32) {
     const uint2 hit = hits[i];
     const ScanQuery& query = queries[hit.x & ((1u << kHitPlaceBits) - 1)];
+    const uint32_t position = first_position + (hit.x >> kHitPlaceBits);
+    if (task.candidates.has_enough_before(position)) continue;
     const uint32_t at = atomicAdd(&task.candidates.counts[query.query], 1u);
     if (at >= task.candidates.capacity) continue;
     const int64_t place = static_cast<int64_t>(query.query) * task.candidates.capacity + at;
-    task.candidates.entries[place] = {first_position + (hit.x >> kHitPlaceBits),
-                                      query.bounds.estimate(__uint_as_float(hit.y))};
+    task.candidates.entries[place] = {position, query.bounds.estimate(__uint_as_float(hit.y))};
     task.candidates.lists[place] = list;
   }
   __syncwarp();

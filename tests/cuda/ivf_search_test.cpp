@@ -5,11 +5,13 @@
 #include "core/half.hpp"
 #include "core/ordered_key.hpp"
 #include "ivf/ivf_search_cuda.hpp"
+#include "ivf/repeated_codes_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -239,6 +241,8 @@ struct Way {
   int sample_every = 0;  // 0: as planned
   int tables = -1;       // negative: as planned
   bool halves = true;    // kept, of codes that take long to decode
+  int multiprocessors = 40;  // two: each block takes many items, one after the other
+  bool ranks = false;        // of repeated codes
 };
 
 Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const std::vector<uint64_t>& kept,
@@ -277,6 +281,11 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   task.kept = kept.empty() ? nullptr : static_cast<const uint64_t*>(bits.data());
   task.neighbors = static_cast<uint64_t*>(out.data());
   task.engine = way.engine;
+  const DeviceArray ranks(static_cast<size_t>(std::max<int64_t>(1, lists.count())) * 2);
+  if (way.ranks) {
+    launch_rank_repeats(view, static_cast<uint16_t*>(ranks.data()), nullptr);
+    task.repeats = static_cast<const uint16_t*>(ranks.data());
+  }
   IvfSearchShape shape;
   shape.sample_every = way.sample_every;
   shape.tables = way.tables;
@@ -290,7 +299,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
     shape.kept = 0;
     for (const uint64_t word : kept) shape.kept += __builtin_popcountll(word);
   }
-  shape.multiprocessors = 40;
+  shape.multiprocessors = way.multiprocessors;
   const IvfSearchPlan plan = plan_ivf_search(shape, most_bytes);
   const DeviceArray memory(static_cast<size_t>(plan.bytes));
   launch_ivf_search(task, shape, plan, static_cast<std::byte*>(memory.data()), nullptr);
@@ -311,13 +320,18 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
   for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
                          Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
                          Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1},
-                         Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false}}) {
+                         Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
+                         Way{ProductEngine::automatic, 0, -1, true, 2},
+                         Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
     const bool additive = lists.format.kind == CodeKind::additive;
     if (additive ? way.tables > 0 : !way.halves) continue;  // these have no such way
     SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
-                                    << ", tables " << way.tables << ", halves " << way.halves);
+                                    << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
+                                    << way.multiprocessors << ", ranks " << way.ranks);
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
-    if (way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0 && way.halves) directly = found.directly;
+    const bool planned =
+        way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0 && way.halves;
+    if (planned && way.multiprocessors == Way().multiprocessors && !way.ranks) directly = found.directly;
     int64_t wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] == found.neighbors[i]) continue;
@@ -425,10 +439,10 @@ TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
         stored(128, DType::f16), scalar(128, 8), stored(200, DType::f32), additive(128, 7, 8),
         additive(128, 7, 8, CodeNorm::cqint8), additive(200, 4, 8, CodeNorm::qint8)}) {
     for (const KeyKind kind : kKinds) {
-      for (const int64_t slots : {1, 4, 40}) {
+      const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 700), 77);
+      for (const int64_t slots : {1, 4, 25}) {
         SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind) << ", " << slots);
-        const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(45, 700), 77);
-        const Queries queries = make_queries(lists, 40, slots, 78);
+        const Queries queries = make_queries(lists, 20, slots, 78);
         EXPECT_LE(expect_same(lists, queries, 30), kind == KeyKind::l2 || kind == KeyKind::squared_l2 ? 0u : 3u);
       }
     }
@@ -589,7 +603,8 @@ TEST_F(CudaIvfSearchSmall, ListsOfEveryLength) {
 
 // Centres so far apart that a query's reach ends before other lists begin.
 TEST_F(CudaIvfSearchSmall, ListsFarApart) {
-  for (const CodeFormat& format : {product(128, 8, 8), product(128, 32, 8), stored(64, DType::f32)}) {
+  for (const CodeFormat& format :
+       {product(128, 8, 8), product(128, 32, 8), stored(64, DType::f32), stored(128, DType::f16)}) {
     for (const bool residual : {false, true}) {
       for (const float spread : {30.0f, 300.0f, 3000.0f}) {
         SCOPED_TRACE(testing::Message() << name_of(format) << ", residual " << residual << ", spread " << spread);
@@ -608,6 +623,64 @@ TEST_F(CudaIvfSearchSmall, MoreEqualVectorsThanCandidates) {
     for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i % 24];
     const Queries queries = make_queries(lists, 30, 6, 47);
     EXPECT_GT(expect_same(lists, queries, 20), 0u);
+  }
+}
+
+// In the order of rows, as an index has them, only the first equal ones are candidates, whichever way they are found.
+TEST_F(CudaIvfSearchSmall, RepeatedCodesInTheOrderOfRowsLeaveRoom) {
+  for (const CodeFormat& format : {product(32, 8, 8), product(128, 32, 8), stored(20, DType::u8), scalar(24, 8)}) {
+    Lists lists = make_lists(format, KeyKind::squared_l2, true, {9000, 300, 8000, 400, 500, 50, 70000}, 50, 1, 30);
+    std::iota(lists.rows.begin(), lists.rows.end(), 0u);
+    const auto bytes = static_cast<size_t>(format.bytes());
+    for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i / bytes % 3 * bytes + i % bytes];
+    const Queries queries = make_queries(lists, 15, 6, 51);
+    for (const int64_t k : {1, 20, 700}) {
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", k " << k);
+      expect_same(lists, queries, k);
+    }
+    const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};
+    const Way plain;
+    const Found with = search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, ranked);
+    EXPECT_LT(with.directly, search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, plain).directly);
+  }
+}
+
+TEST_F(CudaIvfSearchSmall, RepeatedCodesAreRankedByRow) {
+  Lists lists = make_lists(product(16, 4, 8), KeyKind::l2, true, {1000, 0, 200, 3000, 600}, 52);
+  std::iota(lists.rows.begin(), lists.rows.end(), 0u);
+  for (size_t i = 0; i < lists.codes.size(); ++i) {
+    const size_t vector = i / 4;
+    if (vector % 3 != 0) lists.codes[i] = static_cast<uint8_t>(vector % 3);  // two codes with a third of the list each
+  }
+  std::swap(lists.rows[4300], lists.rows[4301]);  // the last list is not in order
+  const DeviceArray offsets = on_device(lists.offsets);
+  const DeviceArray codes = on_device(lists.codes);
+  const DeviceArray rows = on_device(lists.rows);
+  const DeviceArray most(4);
+  KITH_CUDA_CHECK(cudaMemset(most.data(), 0, 4));
+  DeviceListsView view;
+  view.codec.format = lists.format;
+  view.lists = lists.lists();
+  view.offsets = static_cast<const int64_t*>(offsets.data());
+  view.codes = static_cast<const uint8_t*>(codes.data());
+  view.rows = static_cast<const uint32_t*>(rows.data());
+  view.count = lists.count();
+  const DeviceArray ranks(static_cast<size_t>(lists.count()) * 2);
+  launch_count_repeats(view, static_cast<uint32_t*>(most.data()), nullptr);
+  launch_rank_repeats(view, static_cast<uint16_t*>(ranks.data()), nullptr);
+  uint32_t frequent = 0;
+  most.read(&frequent);
+  EXPECT_GE(frequent, 1000u);
+  std::vector<uint16_t> found(static_cast<size_t>(lists.count()));
+  ranks.read(found.data());
+  for (int64_t list = 0; list < lists.lists(); ++list) {
+    std::map<std::vector<uint8_t>, uint16_t> seen;
+    for (int64_t i = lists.offsets[static_cast<size_t>(list)]; i < lists.offsets[static_cast<size_t>(list) + 1]; ++i) {
+      const auto from = lists.codes.begin() + 4 * i;
+      const uint16_t before = seen[{from, from + 4}]++;
+      const bool known = i % 3 != 0 && (list == 0 || list == 3);
+      EXPECT_EQ(found[static_cast<size_t>(i)], known ? before : 0) << list << ", " << i;
+    }
   }
 }
 

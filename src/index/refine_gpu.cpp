@@ -1,0 +1,123 @@
+#include "index/refine_gpu.hpp"
+
+#include <kith/matrix_buffer.hpp>
+
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/device_memory.hpp"
+#include "exact/search_limit.hpp"
+#include "index/host_rows.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kShare = 8;  // of the device's free memory: the first search needs the most
+constexpr int64_t kMostCandidates = 4096;
+constexpr int64_t kMostCols = 16384;
+
+// Room for neighbours in a GPU's memory.
+class NeighborsThere {
+ public:
+  NeighborsThere(int device, int64_t queries, int64_t k, const Resources& resources)
+      : device_(device),
+        ids_(allocate_on_device(array_bytes<int64_t>(queries * k), "candidates on the device", device, resources)),
+        distances_(allocate_on_device(array_bytes<float>(queries * k), "candidates on the device", device, resources)),
+        k_(k) {}
+
+  NeighborsView view(int64_t queries) const {
+    return {reinterpret_cast<int64_t*>(ids_.get()), reinterpret_cast<float*>(distances_.get()), queries, k_,
+            MemorySpace::cuda(device_)};
+  }
+
+ private:
+  int device_;
+  std::shared_ptr<std::byte> ids_;
+  std::shared_ptr<std::byte> distances_;
+  int64_t k_;
+};
+
+// Queries as f32 on a GPU, some at a time: as they are where they are so already.
+class QueriesThere {
+ public:
+  static int64_t bytes_for_each(const MatrixView& queries) {
+    return is_there(queries) ? 0 : array_bytes<float>(queries.cols());
+  }
+
+  QueriesThere(int device, const MatrixView& queries, int64_t together, const Resources& resources)
+      : device_(device), all_(queries), resources_(resources) {
+    if (is_there(queries)) return;
+    memory_ = allocate_on_device(array_bytes<float>(together * queries.cols()), "queries on the device", device,
+                                 resources);
+  }
+
+  MatrixView load(int64_t first, int64_t count) const {
+    const MatrixView some = all_.slice(first, count);
+    if (is_there(all_)) return some;
+    const HostRows rows(some, resources_);
+    MatrixView from = rows.view();
+    MatrixBuffer wide;
+    if (some.dtype() != DType::f32) {
+      wide = MatrixBuffer(DType::f32, count, some.cols(), "queries as f32", resources_);
+      for (int64_t i = 0; i < count; ++i) widen_row(from, i, reinterpret_cast<float*>(wide.mutable_view().row(i)));
+      from = wide.view();
+    }
+    copy_to_device(from, memory_.get(), device_, resources_);
+    return {memory_.get(), DType::f32, {count, some.cols(), some.cols()}, MemorySpace::cuda(device_)};
+  }
+
+ private:
+  static bool is_there(const MatrixView& queries) {
+    return !queries.space().host_readable() && queries.dtype() == DType::f32;
+  }
+
+  const int device_;
+  const MatrixView all_;
+  const Resources resources_;
+  std::shared_ptr<std::byte> memory_;
+};
+
+}  // namespace
+
+bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidates) {
+  const bool known = metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::inner_product ||
+                     metric == Metric::cosine;
+  return known && format.kind != CodeKind::additive && candidates <= kMostCandidates && format.cols <= kMostCols;
+}
+
+void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
+                              const MatrixView& queries, const NeighborsView& out, const Resources& resources) {
+  if (out.queries == 0) return;
+  const int device = codes.device;
+  const int64_t each = neighbors_bytes(1, candidates) + neighbors_bytes(1, out.k) + QueriesThere::bytes_for_each(queries);
+  const int64_t room = std::min(cuda_device(device).memory_free, resources.device_memory()->available()) / kShare;
+  const int64_t together = std::clamp<int64_t>(room / each, 1, out.queries);
+  const QueriesThere there(device, queries, together, resources);
+  const NeighborsThere found(device, together, candidates, resources);
+  const bool to_host = out.space.host_readable();
+  std::optional<NeighborsThere> refined;
+  if (to_host) refined.emplace(device, together, out.k, resources);
+  ProgressMeter meter("refine", out.queries, resources);
+  for (int64_t first = 0; first < out.queries; first += together) {
+    resources.check_cancelled();
+    const int64_t count = std::min(together, out.queries - first);
+    const MatrixView some = there.load(first, count);
+    search(some, found.view(count));
+    const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, count, out.k, out.space};
+    const NeighborsView to = to_host ? refined->view(count) : part;
+    refine_on_gpu(codes, metric, some, found.view(count), to, resources);
+    if (to_host) {
+      copy_to_host(to.ids, array_bytes<int64_t>(count * out.k), device, part.ids);
+      copy_to_host(to.distances, array_bytes<float>(count * out.k), device, part.distances);
+    }
+    meter.add(count);
+  }
+  meter.finish();
+}
+
+}  // namespace kith

@@ -1,0 +1,66 @@
+// The second look at candidates (refine.hpp) in the memory of a GPU: for indexes that are searched there, whose vectors
+// find room beside the lists. The first search leaves its candidates on the device, and only what was asked for leaves
+// it. The same bytes as on the host.
+//
+// No CUDA types; without CUDA every function but suits_gpu_refine() is Unsupported. Memory on the device: 12 bytes a
+// candidate of the queries that are searched together, and these queries as f32.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "index/refine.hpp"
+#include "quantize/codec.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+// A codec's tables on a GPU.
+class CodecThere {
+ public:
+  virtual ~CodecThere() = default;
+  virtual int64_t bytes() const = 0;
+};
+std::shared_ptr<const CodecThere> codec_on_gpu(int device, const Codec& codec, const Resources& resources);
+
+// Codes of neighbouring rows on a GPU.
+struct CodesThere {
+  std::shared_ptr<std::byte> memory;
+  int64_t size = 0;
+
+  int64_t bytes() const { return size; }
+};
+
+// All codes of an index there, in the order of rows.
+struct GpuCodes {
+  struct Block {
+    std::shared_ptr<const CodesThere> codes;
+    int64_t first_row = 0;
+  };
+
+  int device = 0;
+  CodeFormat format;
+  std::shared_ptr<const CodecThere> codec;
+  std::vector<Block> blocks;
+};
+
+// Whether such candidates are compared on a GPU: a block sorts a query's in shared memory.
+bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidates);
+
+// As search_and_refine(). Queries of any dtype and `out` are on the host or on the codes' device. `search` is given f32
+// queries and room for candidates on that device.
+void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
+                              const MatrixView& queries, const NeighborsView& out, const Resources& resources);
+
+// Of the candidates, rows padded with -1, the first out.k by (distance, row). All on the codes' device, queries f32.
+// Returns when it is done.
+void refine_on_gpu(const GpuCodes& codes, Metric metric, const MatrixView& queries, const NeighborsView& candidates,
+                   const NeighborsView& out, const Resources& resources);
+
+}  // namespace kith
