@@ -126,7 +126,7 @@ class ListsKind final : public IndexKind {
       constexpr std::string_view kPurpose = "the index's lists";
       segments.push_back(std::make_shared<SegmentCopies>(std::make_shared<ListSegment>(
           std::move(own.offsets).take(kPurpose, resources), std::move(own.codes).take(kPurpose, resources),
-          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes())));
+          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes(), resources)));
     }
     return std::make_shared<ListsState>(content(*model, rows), params_, model, std::move(segments), parts.probes);
   }
