@@ -87,11 +87,11 @@ class ListsKind final : public IndexKind {
     const ListsState& state = lists(before);
     std::vector<SharedSegment> segments;
     for (const SharedSegment& segment : state.segments()) {
-      Segment left = without(*segment->on_host(resources), kept, resources);
-      if (left->size() > 0) segments.push_back(std::make_shared<SegmentCopies>(std::move(left)));
+      SharedSegment left = without(*segment, kept, state.content().rows, resources);
+      if (left->size() > 0) segments.push_back(std::move(left));
     }
     IndexContent content = state.content().with_rows(kept.count());
-    content.space = MemorySpace();
+    content.space = place_of(segments);
     return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
   }
 
