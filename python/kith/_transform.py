@@ -52,7 +52,7 @@ class Transform:
     device.
 
     Vectors are taken as `kith.knn` takes them; those of float64 and wide integers are rounded to float32. A transform can
-    be pickled and copied, trained or not.
+    be pickled and copied, trained or not, and saved once it is trained.
 
     Examples
     --------
@@ -63,6 +63,8 @@ class Transform:
     >>> y.shape, bool(np.allclose((y**2).sum(1), 1))
     ((100, 16), True)
     """
+
+    _kind = ""  # what the steps of such a transform begin with
 
     def __init__(
         self,
@@ -194,6 +196,25 @@ class Transform:
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
+    def save(self, path: PathLike) -> None:
+        """Write the trained transform to `path`, a .kith file, under a temporary name first."""
+        self._compiled.save(path_bytes(path))
+
+    @classmethod
+    def load(cls: type[Self], path: PathLike, device: str = "auto") -> Self:
+        """A transform that `save` has written, as it was trained.
+
+        ``kith.Transform.load`` takes any of them, ``kith.PCA.load`` and the like those of their kind.
+        """
+        compiled, steps, seed, check_finite = _kith.load_transform(path_bytes(path))
+        if not steps.startswith(cls._kind) or (cls._kind and "," in steps):
+            raise ValueError(f"{os.fsdecode(path)!r} holds the transform {steps!r}: load it with kith.Transform.load")
+        transform = cls.__new__(cls)
+        transform._parameters = steps, seed, check_finite
+        transform._set_up(check_device(device))
+        transform._compiled = compiled
+        return transform
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and what was trained."""
         trained = self._compiled.steps() if self.trained else None
@@ -228,6 +249,8 @@ class PCA(Transform):
     True
     """
 
+    _kind = "PCA"
+
     def __init__(self, columns: SupportsIndex, **parameters: Any) -> None:
         super().__init__(f"PCA{whole_number(columns, 'columns')}", **parameters)
 
@@ -255,6 +278,8 @@ class OPQ(Transform):
         As in `Transform`.
     """
 
+    _kind = "OPQ"
+
     def __init__(self, parts: SupportsIndex, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         name = f"OPQ{whole_number(parts, 'parts')}"
         super().__init__(name if columns is None else f"{name}_{whole_number(columns, 'columns')}", **parameters)
@@ -275,6 +300,8 @@ class RandomRotation(Transform):
     seed, device, check_finite
         As in `Transform`.
     """
+
+    _kind = "RR"
 
     def __init__(self, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         super().__init__("RR" if columns is None else f"RR{whole_number(columns, 'columns')}", **parameters)
