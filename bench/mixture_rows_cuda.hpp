@@ -96,10 +96,11 @@ class OnDevice {
   }
 
   // Rows first, first + 1, ... of that seed; they are there when it returns.
-  void fill(uint64_t seed, int64_t first, int64_t count, float* out) const {
+  template <typename T>
+  void fill(uint64_t seed, int64_t first, int64_t count, T* out) const {
     if (count == 0) return;
     const auto blocks = static_cast<unsigned>((count + kRowsPerBlock - 1) / kRowsPerBlock);
-    rows_kernel<float><<<blocks, kThreads>>>(parts_.as<float>(), seed, static_cast<uint64_t>(first), count, cols_, out);
+    rows_kernel<T><<<blocks, kThreads>>>(parts_.as<float>(), seed, static_cast<uint64_t>(first), count, cols_, out);
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
   }

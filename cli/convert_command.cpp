@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace kith::cli {
@@ -126,6 +127,28 @@ Report run_convert(const ConvertOptions& options, const RunOptions& run) {
   timings.real("total_seconds", seconds);
   report.json.text("command", "convert").object("result", std::move(result)).object("timings", std::move(timings));
   return report;
+}
+
+void offer_convert(Commands& commands) {
+  const auto options = std::make_shared<ConvertOptions>();
+  OfferedCommand command = commands.offer(
+      "convert",
+      "Write vectors or ids in another format or dtype, or some of their rows; file extensions determine the formats",
+      [options](const RunOptions& run) { return run_convert(*options, run); });
+  command
+      .file("IN", options->input,
+            "File to read: .fvecs .bvecs .ivecs .fbin .f16bin .bf16bin .u8bin .i8bin .ibin .npy .hdf5 .h5 "
+            "-idx3-ubyte[.gz]; FILE.hdf5::NAME is another dataset than train")
+      .required();
+  command.file("OUT", options->output, "File to write: any of these but IDX").required();
+  command
+      .word("--dtype", options->dtype, parse_dtype, "",
+            "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's extension says, else IN's)")
+      .without_default();
+  command.number("--first", options->first, "First row to take");
+  command.number("--count", options->count, "Rows to take; -1: up to the end");
+  command.memory_limit();
+  command.output();
 }
 
 }  // namespace kith::cli

@@ -4,6 +4,7 @@
 
 #include <kith/dtype.hpp>
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -22,5 +23,7 @@ struct ConvertOptions {
 };
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run);
+
+void offer_convert(Commands& commands);
 
 }  // namespace kith::cli

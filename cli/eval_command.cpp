@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 namespace kith::cli {
@@ -143,6 +144,22 @@ Report run_eval(const EvalOptions& options, const RunOptions& run) {
   timings.real("total_seconds", total.seconds());
   report.json.text("command", "eval").object("result", std::move(result)).object("timings", std::move(timings));
   return report;
+}
+
+void offer_eval(Commands& commands) {
+  const auto options = std::make_shared<EvalOptions>();
+  OfferedCommand command =
+      commands.offer("eval", "Measure found neighbours against the true ones: 1-recall@R and k-recall@k",
+                     [options](const RunOptions& run) { return run_eval(*options, run); });
+  command.file("--found", options->found, "Ids that were found: .ibin, .ivecs, .npy or .hdf5").required();
+  command.file("--truth", options->truth, "Ids of the true neighbours, nearest first").required();
+  command
+      .number("-k", options->k, "k of k-recall@k (default: the columns of found, at most those of truth)")
+      .without_default();
+  command.numbers("-R", options->r, "R values of 1-recall@R (default: 1,10,100 up to the columns of found)")
+      .without_default();
+  command.memory_limit();
+  command.output();
 }
 
 }  // namespace kith::cli

@@ -1,6 +1,7 @@
 // kith eval: how good found neighbours are, by 1-recall@R and k-recall@k against the true ones.
 #pragma once
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -19,5 +20,7 @@ struct EvalOptions {
 };
 
 Report run_eval(const EvalOptions& options, const RunOptions& run);
+
+void offer_eval(Commands& commands);
 
 }  // namespace kith::cli

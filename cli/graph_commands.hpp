@@ -8,6 +8,7 @@
 #include <kith/knn_graph.hpp>
 #include <kith/smooth_paths.hpp>
 
+#include "commands.hpp"
 #include "json_output.hpp"
 #include "neighbor_files.hpp"
 #include "report.hpp"
@@ -87,5 +88,8 @@ Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run
 // How a graph was made, for people and for programs.
 std::string report_text(const GraphReport& report);
 JsonObject report_json(const GraphReport& report);
+
+// All of them.
+void offer_graph(Commands& commands);
 
 }  // namespace kith::cli

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -116,6 +117,17 @@ Report run_head(const HeadOptions& options, const RunOptions& run) {
   result.list("shown", std::move(rows));
   report.json.text("command", "head").object("result", std::move(result));
   return report;
+}
+
+void offer_head(Commands& commands) {
+  const auto options = std::make_shared<HeadOptions>();
+  OfferedCommand command = commands.offer("head", "Show some rows of a file as numbers",
+                                          [options](const RunOptions& run) { return run_head(*options, run); });
+  command.file("FILE", options->file, "File of vectors or ids, in any format").required();
+  command.text("--rows", options->rows, "FIRST:END, the end left out; 7 is row 7 alone", "RANGE");
+  command.number("--columns", options->columns, "Values of a row to show; 0: all");
+  command.memory_limit();
+  command.output();
 }
 
 }  // namespace kith::cli

@@ -1,6 +1,7 @@
 // kith head: some rows of a file, as numbers.
 #pragma once
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -16,5 +17,7 @@ struct HeadOptions {
 };
 
 Report run_head(const HeadOptions& options, const RunOptions& run);
+
+void offer_head(Commands& commands);
 
 }  // namespace kith::cli

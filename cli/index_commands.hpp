@@ -4,6 +4,7 @@
 
 #include <kith/index.hpp>
 
+#include "commands.hpp"
 #include "neighbor_files.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
@@ -58,5 +59,8 @@ struct IndexConvertOptions {
   std::string output;
 };
 Report run_index_convert(const IndexConvertOptions& options, const RunOptions& run);
+
+// All of them.
+void offer_index(Commands& commands);
 
 }  // namespace kith::cli

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <memory>
 #include <string_view>
 
 namespace kith::cli {
@@ -98,6 +99,14 @@ Report describe_machine() {
 
 Report run_info(const InfoOptions& options) {
   return options.files.empty() ? describe_machine() : describe_files(options.files);
+}
+
+void offer_info(Commands& commands) {
+  const auto options = std::make_shared<InfoOptions>();
+  OfferedCommand command = commands.offer("info", "Show this program and machine, or what files hold",
+                                          [options](const RunOptions&) { return run_info(*options); });
+  command.files("files", options->files, "Files of vectors or ids");
+  command.output();
 }
 
 }  // namespace kith::cli

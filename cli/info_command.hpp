@@ -1,6 +1,7 @@
 // kith info: what this program and this machine are, or what files hold.
 #pragma once
 
+#include "commands.hpp"
 #include "report.hpp"
 
 #include <string>
@@ -13,5 +14,7 @@ struct InfoOptions {
 };
 
 Report run_info(const InfoOptions& options);
+
+void offer_info(Commands& commands);
 
 }  // namespace kith::cli

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,16 @@ JsonObject describe_params(const KMeansParams& params) {
   json.number("batch_size", params.batch_size).number("max_points_per_centre", params.max_points_per_centre);
   json.number("init_points_per_centre", params.init_points_per_centre);
   return json;
+}
+
+// Centres that are given are the first ones; another wish beside them is a mistake.
+KMeansInit first_centres(const KMeansOptions& options, std::optional<KMeansInit> init) {
+  if (options.given.empty()) return init.value_or(KMeansInit::kmeans_plus_plus);
+  if (init.value_or(KMeansInit::given) != KMeansInit::given) {
+    throw UsageError(fmt::format("--centres gives the first centres, and --init {} would choose others",
+                                 name_of(*init)));
+  }
+  return KMeansInit::given;
 }
 
 }  // namespace
@@ -126,6 +137,38 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   report.json.text("command", "kmeans").object("result", std::move(result)).object("memory", std::move(memory));
   report.json.object("timings", std::move(timings)).texts("log", log);
   return report;
+}
+
+void offer_kmeans(Commands& commands) {
+  const auto options = std::make_shared<KMeansOptions>();
+  const auto init = std::make_shared<std::optional<KMeansInit>>();
+  KMeansParams& params = options->params;
+  OfferedCommand command =
+      commands.offer("kmeans", "Find centres of the rows of a file, and the centre of each row",
+                     [options, init](const RunOptions& run) {
+                       options->params.init = first_centres(*options, *init);
+                       return run_kmeans(*options, run);
+                     });
+  command.file("--data", options->data, "Vectors, in any format; may be larger than memory").required();
+  command.file("--out", options->out, "Where the centres go: a format that holds f32").required();
+  command.file("--out-labels", options->out_labels, "Where each row's centre goes: a format that holds ids");
+  command.number("-k,--clusters", params.clusters, "Centres");
+  command.number("--iterations", params.iterations, "Maximum passes over the rows");
+  command.real("--tol", params.tol, "Stop when the centres' squared moves are below this share of the variance");
+  command.number("--n-init", params.n_init, "Runs from different starts; the best is kept");
+  command.word("--init", *init, parse_kmeans_init, "", "kmeans++, random, or given with --centres (default: kmeans++)")
+      .without_default();
+  command.file("--centres", options->given, "Centres to begin with");
+  command.count("--seed", params.seed, "Seed of the random numbers");
+  command.file("--weights", options->weights, "How much each row counts: one column or axis of f32, .npy or .fbin");
+  command.flag("--spherical", params.spherical, "Centres of length 1, rows assigned by inner product");
+  command.number("--batch-size", params.batch_size, "Rows of a mini-batch; 0: whole passes");
+  command.number("--max-points-per-centre", params.max_points_per_centre,
+                 "Rows per centre to train on, a sample; 0: all");
+  command.number("--init-points-per-centre", params.init_points_per_centre,
+                 "Rows per centre that kmeans++ samples; 0: all; -1: as many as are cheap");
+  command.no_flag("--no-check-finite", params.check_finite, "Do not look for NaN and infinities");
+  command.run_options();
 }
 
 }  // namespace kith::cli

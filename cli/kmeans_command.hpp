@@ -3,6 +3,7 @@
 
 #include <kith/kmeans.hpp>
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -20,5 +21,7 @@ struct KMeansOptions {
 };
 
 Report run_kmeans(const KMeansOptions& options, const RunOptions& run);
+
+void offer_kmeans(Commands& commands);
 
 }  // namespace kith::cli

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <vector>
 
 namespace kith::cli {
@@ -79,6 +80,21 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   report.json.text("command", "knn").object("result", std::move(result)).object("memory", std::move(memory));
   report.json.object("timings", std::move(timings)).texts("log", log);
   return report;
+}
+
+void offer_knn(Commands& commands) {
+  const auto options = std::make_shared<KnnOptions>();
+  OfferedCommand command = commands.offer("knn", "Find the exact k nearest base rows of every query",
+                                          [options](const RunOptions& run) { return run_knn(*options, run); });
+  command.file("--base", options->base, "Vectors to search, in any format that convert reads").required();
+  command.file("--queries", options->queries, "Vectors to search for").required();
+  command.number("-k", options->params.k, "Neighbours per query");
+  command.metric(options->params.metric);
+  command.check_finite(options->params.check_finite);
+  command.filter(options->filter);
+  command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
+  command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
+  command.run_options();
 }
 
 }  // namespace kith::cli

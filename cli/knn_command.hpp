@@ -3,6 +3,7 @@
 
 #include <kith/knn.hpp>
 
+#include "commands.hpp"
 #include "neighbor_files.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
@@ -20,5 +21,7 @@ struct KnnOptions {
 };
 
 Report run_knn(const KnnOptions& options, const RunOptions& run);
+
+void offer_knn(Commands& commands);
 
 }  // namespace kith::cli

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace kith::cli {
@@ -155,6 +156,52 @@ Report run_decode(const CodeOptions& options, const RunOptions& run) {
                  });
   });
   return report_of("decode", codes, options.out, what, total.seconds(), log);
+}
+
+namespace {
+
+void offer_train(Commands& commands) {
+  const auto options = std::make_shared<TrainOptions>();
+  OfferedCommand command = commands.offer("train", "Train a quantizer on the vectors of a file",
+                                          [options](const RunOptions& run) { return run_train(*options, run); });
+  command.file("--data", options->data, "Vectors, in any format; may be larger than memory").required();
+  command
+      .text("--quantizer", options->quantizer,
+            "PQm, PQmxb, LSQmxb, RQmxb, SQ8, SQ6, SQ4 or SQfp16: PQ16, PQ32x4, LSQ8x8, ...", "NAME")
+      .required();
+  command.file("--out", options->out, "Where the quantizer goes: a .kith file").required();
+  command.count("--seed", options->seed, "Seed of the random numbers");
+  command.check_finite(options->check_finite);
+  command.run_options();
+}
+
+void offer_encode(Commands& commands) {
+  const auto options = std::make_shared<CodeOptions>();
+  OfferedCommand command = commands.offer("encode", "Write the codes of the vectors of a file",
+                                          [options](const RunOptions& run) { return run_encode(*options, run); });
+  command.file("--quantizer", options->quantizer, "File that train wrote").required();
+  command.file("--data", options->in, "Vectors to encode").required();
+  command.file("--out", options->out, "Where the codes go: .u8bin, .bvecs or .npy").required();
+  command.count("--rounds", options->rounds, "Rounds of local search, for LSQ; more lower the error");
+  command.run_options();
+}
+
+void offer_decode(Commands& commands) {
+  const auto options = std::make_shared<CodeOptions>();
+  OfferedCommand command = commands.offer("decode", "Write the vectors that codes stand for",
+                                          [options](const RunOptions& run) { return run_decode(*options, run); });
+  command.file("--quantizer", options->quantizer, "File that train wrote").required();
+  command.file("--codes", options->in, "Codes that encode wrote").required();
+  command.file("--out", options->out, "Where the vectors go: .fbin, .fvecs, .npy or .hdf5").required();
+  command.run_options();
+}
+
+}  // namespace
+
+void offer_quantizers(Commands& commands) {
+  offer_train(commands);
+  offer_encode(commands);
+  offer_decode(commands);
 }
 
 }  // namespace kith::cli

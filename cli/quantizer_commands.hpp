@@ -1,6 +1,7 @@
 // kith train, encode and decode: vectors of a file, which may be larger than memory, as codes of a few bytes and back.
 #pragma once
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -27,5 +28,8 @@ struct CodeOptions {
 };
 Report run_encode(const CodeOptions& options, const RunOptions& run);
 Report run_decode(const CodeOptions& options, const RunOptions& run);
+
+// train, encode and decode.
+void offer_quantizers(Commands& commands);
 
 }  // namespace kith::cli

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -151,6 +152,27 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
   report.json.text("command", "range").object("result", std::move(result)).object("memory", std::move(memory));
   report.json.object("timings", std::move(timings));
   return report;
+}
+
+void offer_range(Commands& commands) {
+  const auto options = std::make_shared<RangeOptions>();
+  OfferedCommand command = commands.offer("range", "Find all base rows within a radius of every query",
+                                          [options](const RunOptions& run) { return run_range(*options, run); });
+  command.file("--base", options->base, "Vectors to search").required();
+  command.file("--queries", options->queries, "Vectors to search for").required();
+  command
+      .real("--radius", options->params.radius,
+            "Largest distance, in the metric's unit; for inner_product the smallest product")
+      .required();
+  command.metric(options->params.metric);
+  command.check_finite(options->params.check_finite);
+  command.filter(options->filter);
+  command.flag("--without-self", options->without_self,
+               "For a file searched for its own rows: query i does not find row i");
+  command.file("--out-offsets", options->out_offsets, "Where each query's rows begin: a column of ids").required();
+  command.file("--out-ids", options->out_ids, "Where the rows go: .ibin (int32) or .npy (int64), a column").required();
+  command.file("--out-distances", options->out_distances, "Where their distances go: a column");
+  command.run_options();
 }
 
 }  // namespace kith::cli

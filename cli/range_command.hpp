@@ -3,6 +3,7 @@
 
 #include <kith/range_search.hpp>
 
+#include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -22,5 +23,7 @@ struct RangeOptions {
 };
 
 Report run_range(const RangeOptions& options, const RunOptions& run);
+
+void offer_range(Commands& commands);
 
 }  // namespace kith::cli

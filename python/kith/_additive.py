@@ -13,7 +13,8 @@ from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._options import flag, text, whole_number
 from kith._progress import Progress
-from kith._quantize import Floats, PathLike, _other_kind, _Quantizer
+from kith._quantize import Floats, _other_kind, _Quantizer
+from kith._trainable import PathLike
 
 TrainStart = Literal["opq", "residual", "random"]
 Order = Literal["fixed", "random"]

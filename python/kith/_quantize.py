@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from contextlib import AbstractContextManager
-from typing import Any, Generic, SupportsIndex, TypeVar, Union
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,33 +11,20 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Array, VectorsLike, as_queries, as_vectors, to_numpy
 from kith._files import path_bytes
-from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
-from kith._options import calling, check_device, flag, text, whole_number
+from kith._options import flag, text, whole_number
 from kith._progress import Progress
+from kith._trainable import PathLike, Trainable
 
-PathLike = Union[str, "os.PathLike[str]"]
 Floats = npt.NDArray[np.float32]
 Compiled = TypeVar(
     "Compiled", _kith.ProductQuantizer, _kith.ScalarQuantizer, _kith.LocalSearchQuantizer, _kith.ResidualQuantizer
 )
-Self = TypeVar("Self", bound="_Quantizer[Any]")
 
 
-class _Quantizer(Generic[Compiled]):
+class _Quantizer(Trainable[Compiled]):
     """What all quantizers do alike."""
-
-    _compiled: Compiled
-
-    def __init__(self, device: str) -> None:
-        self._device = check_device(device)
-        self._training = threading.Lock()
-
-    @property
-    def trained(self) -> bool:
-        """Whether there is something to encode with."""
-        return self._compiled.trained
 
     @property
     def dimension(self) -> int:
@@ -50,35 +35,6 @@ class _Quantizer(Generic[Compiled]):
     def code_bytes(self) -> int:
         """Of a vector's code; 0 before training."""
         return self._compiled.code_bytes
-
-    def train(
-        self: Self,
-        x: VectorsLike | PathLike,
-        *,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-    ) -> Self:
-        """Learn from `x`.
-
-        Parameters
-        ----------
-        x : array_like (rows, dimension), or path
-            Vectors like those that will be encoded, or a file of them (see `read_vectors`).
-        threads, memory_limit, device_memory_limit, progress
-            As in `knn`.
-
-        Returns
-        -------
-        This object.
-        """
-        with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            if isinstance(x, (str, os.PathLike)):
-                self._compiled.train_file(path_bytes(x), options)
-            else:
-                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
-        return self
 
     def encode(
         self,
@@ -111,16 +67,6 @@ class _Quantizer(Generic[Compiled]):
     def save(self, path: PathLike) -> None:
         """Write what was trained to a ``.kith`` file, which `load` reads."""
         _kith.save_quantizer(self._compiled, path_bytes(path))
-
-    def _calling(
-        self,
-        x: object,
-        threads: SupportsIndex,
-        memory_limit: SupportsIndex | None,
-        device_memory_limit: SupportsIndex | None,
-        progress: Progress,
-    ) -> AbstractContextManager[CallOptions]:
-        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
 
 
 def _other_kind(path: PathLike, compiled: object) -> ValueError:

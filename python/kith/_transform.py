@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, SupportsIndex, TypeVar, Union
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +15,17 @@ from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
-from kith._options import calling, check_device, flag, text, whole_number
+from kith._options import flag, text, whole_number
 from kith._progress import Progress
+from kith._trainable import PathLike, Trainable
 
-PathLike = Union[str, "os.PathLike[str]"]
 Floats = npt.NDArray[np.float32]
-Self = TypeVar("Self", bound="Transform")
+SomeTransform = TypeVar("SomeTransform", bound="Transform")
 
 _LINEAR = 0  # the first kind of a step
 
 
-class Transform:
+class Transform(Trainable[_kith.VectorTransform]):
     """Steps that vectors go through: rotations, fewer or more columns, a common centre or length.
 
     Parameters
@@ -78,22 +76,16 @@ class Transform:
         if number < 0:
             raise ValueError(f"seed = {number}; it must not be negative")
         self._parameters = text(steps, "steps"), number, flag(check_finite, "check_finite")
-        self._set_up(check_device(device))
+        self._set_up(device)
 
     def _set_up(self, device: str) -> None:
-        self._device = device
-        self._training = threading.Lock()
+        super().__init__(device)
         self._compiled = _kith.VectorTransform(*self._parameters)
 
     @property
     def steps(self) -> str:
         """What was asked for."""
         return self._parameters[0]
-
-    @property
-    def trained(self) -> bool:
-        """Whether there is something to apply."""
-        return self._compiled.trained
 
     @property
     def columns_in(self) -> int:
@@ -120,35 +112,6 @@ class Transform:
                 part["offset"] = offset
             found.append(part)
         return found
-
-    def train(
-        self: Self,
-        x: VectorsLike | PathLike,
-        *,
-        threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
-        progress: Progress = False,
-    ) -> Self:
-        """Learn from `x`.
-
-        Parameters
-        ----------
-        x : array_like (rows, dimension), or path
-            Vectors like those that will be transformed, or a file of them (see `read_vectors`).
-        threads, memory_limit, device_memory_limit, progress
-            As in `knn`.
-
-        Returns
-        -------
-        This object.
-        """
-        with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            if isinstance(x, (str, os.PathLike)):
-                self._compiled.train_file(path_bytes(x), options)
-            else:
-                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
-        return self
 
     def apply(
         self,
@@ -186,22 +149,12 @@ class Transform:
             return fill_on_device(x, wanted, rows.device, options.stream, partial(step, rows, options))
         return library_of(x).from_host(step(rows, options, None), x)
 
-    def _calling(
-        self,
-        x: object,
-        threads: SupportsIndex,
-        memory_limit: SupportsIndex | None,
-        device_memory_limit: SupportsIndex | None,
-        progress: Progress,
-    ) -> AbstractContextManager[CallOptions]:
-        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))
-
     def save(self, path: PathLike) -> None:
         """Write the trained transform to `path`, a .kith file, under a temporary name first."""
         self._compiled.save(path_bytes(path))
 
     @classmethod
-    def load(cls: type[Self], path: PathLike, device: str = "auto") -> Self:
+    def load(cls: type[SomeTransform], path: PathLike, device: str = "auto") -> SomeTransform:
         """A transform that `save` has written, as it was trained.
 
         ``kith.Transform.load`` takes any of them, ``kith.PCA.load`` and the like those of their kind.
@@ -211,7 +164,7 @@ class Transform:
             raise ValueError(f"{os.fsdecode(path)!r} holds the transform {steps!r}: load it with kith.Transform.load")
         transform = cls.__new__(cls)
         transform._parameters = steps, seed, check_finite
-        transform._set_up(check_device(device))
+        transform._set_up(device)
         transform._compiled = compiled
         return transform
 

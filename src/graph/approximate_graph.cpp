@@ -2,14 +2,13 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/cpu_target.hpp"
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
-#include "core/result_exit.hpp"
+#include "core/dispatch.hpp"
 #include "exact/search_limit.hpp"
 #include "graph/cells/cells.hpp"
+#include "graph/graph_backend_cpu.hpp"
+#include "graph/graph_backend_cuda.hpp"
 #include "graph/method_choice.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
-#include "graph/nn_descent/start_lists.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +18,6 @@
 
 namespace kith {
 namespace {
-
-constexpr int64_t kRowsPerTask = 4096;
 
 GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
   return {x.rows(), x.cols(), params.k, params.metric, params.recall};
@@ -41,6 +38,7 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
 CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
   CellsWish wish = cells_wish(x, params);
   wish.probes = start_probes(problem_of(x, params), wish.cells);
+  wish.keeps_order = true;
   return wish;
 }
 
@@ -67,60 +65,57 @@ GraphStart start_of(const KnnGraphParams& params) {
   return start == GraphStart::automatic ? default_start(params.metric) : start;
 }
 
-struct Built {
-  WorkingLists lists;
-  BuildOutcome outcome;
-};
-
-Built build_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, bool gives_up,
-                  GraphReport& report, const Resources& resources) {
-  CellsWish wish = cells_wish(rows.view(), params);
+BuildOutcome build_cells(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, bool gives_up,
+                         GraphReport& report, const Resources& resources) {
+  CellsWish wish = cells_wish(x, params);
   wish.gives_up = gives_up;
-  Built built{WorkingLists(rows.view().rows(), params.k, resources), {}};
-  built.outcome = build_by_cells(rows, wish, &control, built.lists, nullptr, resources);
+  backend.begin_lists(params.k);
+  BuildOutcome outcome = build_by_cells(backend, wish, resources);
   report.parameters.push_back({"cells", wish.cells});
-  report.parameters.push_back({"probes", built.outcome.probes});
-  return built;
+  report.parameters.push_back({"probes", outcome.probes});
+  return outcome;
 }
 
-// Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
-Built start_by_cells(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control, uint32_t* order,
-                     const Resources& resources) {
-  Built begun{WorkingLists(rows.view().rows(), params.k, resources), {}};
-  begun.outcome = build_by_cells(rows, start_wish(rows.view(), params), &control, begun.lists, order, resources);
-  if (begun.outcome.reached) return begun;
-  Built grown{WorkingLists(rows.view().rows(), length_of(params), resources), std::move(begun.outcome)};
-  for (int64_t row = 0; row < grown.lists.rows(); ++row) {
-    std::copy_n(begun.lists.list(row), std::min(params.k, grown.lists.length()), grown.lists.list(row));
-    grown.lists.refresh_threshold(row);
-  }
-  return grown;
-}
-
-Built build_descent(const PairRows& rows, const KnnGraphParams& params, const ControlRows& control,
-                    GraphReport& report, const Resources& resources) {
+BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
+                           const Resources& resources) {
   const GraphStart start = start_of(params);
-  DescentWish wish = descent_wish(params, length_of(params));
+  const int64_t length = length_of(params);
+  const DescentWish wish = descent_wish(params, length);
   report.parameters.push_back({"start", std::string(name_of(start))});
   report.parameters.push_back({"samples", wish.rules.samples});
-  report.parameters.push_back({"list_length", length_of(params)});
+  report.parameters.push_back({"list_length", length});
   report.parameters.push_back({"iterations", wish.iterations});
   report.parameters.push_back({"delta", wish.delta});
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
   if (start == GraphStart::random) {
-    Built built{WorkingLists(rows.view().rows(), length_of(params), resources), {}};
-    add_random_rows(rows, 0, params.seed, built.lists, resources);
-    built.outcome = run_descent(rows, wish, &control, built.lists, resources);
-    return built;
+    backend.begin_lists(length);
+    backend.add_random_rows(params.seed);
+    return run_descent(backend, wish, resources);
   }
-  const HostArray<uint32_t> order(rows.view().rows(), "the order of rows", resources);
-  Built built = start_by_cells(rows, params, control, order.data(), resources);
-  if (built.outcome.reached) return built;
-  wish.rules.order = order.data();
-  BuildOutcome descended = run_descent(rows, wish, &control, built.lists, resources);
-  descended.rounds.insert(descended.rounds.begin(), built.outcome.rounds.begin(), built.outcome.rounds.end());
-  built.outcome = std::move(descended);
-  return built;
+  // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
+  backend.begin_lists(params.k);
+  BuildOutcome begun = build_by_cells(backend, start_wish(x, params), resources);
+  if (begun.reached) return begun;
+  backend.resize_lists(length);
+  BuildOutcome outcome = run_descent(backend, wish, resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  return outcome;
+}
+
+// Makes the backend of the device that was chosen, and calls use(backend).
+template <typename Use>
+void with_backend(const MatrixView& x, const KnnGraphParams& params, const Resources& resources, const Use& use) {
+  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
+  dispatch(
+      resources.device(),
+      [&] {
+        check_graph_rows(x, params.metric, params.check_finite, resources);
+        const PairRows pairs(x, key_kind(params.metric), resources);
+        const ControlRows control(x, params.metric, params.k, params.seed, resources);
+        WorkingLists lists(0, params.k, resources);
+        use(*make_graph_backend_cpu(pairs, params.metric, &control, lists, resources));
+      },
+      [&](int device) { use(*make_graph_backend_cuda(device, x, rows, resources)); });
 }
 
 }  // namespace
@@ -129,23 +124,6 @@ void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, con
   const Resources quiet = resources.with_progress({});
   if (check_finite) refuse_not_finite("base", x, {}, quiet);
   if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
-}
-
-void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources) {
-  const ResultExit exit(metric);
-  const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("write", lists.rows(), quiet);
-  parallel_for(divide_up(lists.rows(), kRowsPerTask), meter, quiet, [&](int64_t task, int) {
-    const int64_t end = std::min((task + 1) * kRowsPerTask, lists.rows());
-    for (int64_t row = task * kRowsPerTask; row < end; ++row) {
-      for (int64_t j = 0; j < out.k; ++j) {
-        const uint64_t stored = j < lists.length() ? lists.list(row)[j] : kPadding;
-        const uint64_t neighbor = stored == kPadding ? kPadding : without_flag(stored);
-        out.ids[row * out.k + j] = exit.id(neighbor);
-        out.distances[row * out.k + j] = exit.distance(neighbor);
-      }
-    }
-  });
 }
 
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report) {
@@ -173,13 +151,12 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  check_graph_rows(x, params.metric, params.check_finite, resources);
-  const PairRows rows(x, key_kind(params.metric), resources);
-  const ControlRows control(x, params.metric, params.k, params.seed, resources);
-  const Built built = by_cells ? build_cells(rows, params, control, gives_up, report, resources)
-                               : build_descent(rows, params, control, report, resources);
-  write_lists(built.lists, params.metric, out, resources);
-  put_outcome(built.outcome, static_cast<int64_t>(control.rows().size()), report);
+  with_backend(x, params, resources, [&](GraphBackend& backend) {
+    const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, gives_up, report, resources)
+                                          : build_descent(backend, x, params, report, resources);
+    backend.write(out);
+    put_outcome(outcome, backend.control_rows(), report);
+  });
   warn_if_missed(report, params.recall,
                  by_cells ? "allow more probes, or use nn_descent or exact"
                           : "allow longer lists, more samples or iterations, or use exact",

@@ -4,25 +4,22 @@
 #include <kith/knn_graph.hpp>
 
 #include "graph/build_outcome.hpp"
-#include "graph/working_lists.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-// `params` name the method, cells or nn_descent. Rows and results are in host memory. Times and peaks are the caller's to
-// report. `gives_up`: cells stop where they will not reach the recall.
+// `params` name the method, cells or nn_descent; the resources name the device, which is not automatic. Rows and results
+// are in host memory or, each for itself, in that of the device. Times and peaks are the caller's to report. `gives_up`:
+// cells stop where they will not reach the recall.
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                               bool gives_up, const Resources& resources);
 
-// What it takes on the host beside the results.
+// What it takes on the host beside the results, on the CPU.
 int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
 
 // That rows can be compared, naming the first that cannot.
 void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources);
-
-// The first k of every list.
-void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources);
 
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);

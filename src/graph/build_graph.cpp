@@ -1,11 +1,11 @@
 // Which method builds a graph, and the limit and report around it.
-#include <kith/device.hpp>
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>
 
 #include "core/named_limit.hpp"
 #include "core/peak_memory.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/knn_checks.hpp"
 #include "exact/knn_loop.hpp"
 #include "exact/search_limit.hpp"
@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 namespace kith {
@@ -27,40 +28,75 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Whether the rows, the results and the caller's wish leave the work to the CPU: builders run there. Not where a GPU is
-// at hand, which compares all pairs sooner. Asked of the machine alone: threads and free memory must not change a graph.
-bool runs_on_cpu(const MatrixView& x, const NeighborsView& out, const Resources& resources) {
-  if (!x.space().host_readable() || !out.space.host_readable()) return false;
-  if (resources.device().kind == DeviceKind::automatic) return cuda_devices().empty();
-  return resources.device().kind == DeviceKind::cpu;
+// What the products of a method amount to, for the choice of a device.
+Work work_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method) {
+  const GraphCosts costs = predict_graph_costs(problem, DeviceKind::cpu);
+  const double products = method == GraphMethod::cells        ? costs.cells
+                          : method == GraphMethod::nn_descent ? costs.nn_descent
+                          : method == GraphMethod::exact      ? costs.exact
+                                                              : costs.least();
+  constexpr double kGpuFlops = 1e14;
+  const double bytes = x.space().host_readable() ? static_cast<double>(x.rows() * x.cols() * size_of(x.dtype())) : 0;
+  const double results = out.space.host_readable() ? static_cast<double>(12 * out.queries * out.k) : 0;
+  return {.flops = 2 * products, .bytes = bytes + results, .gpu_flops = kGpuFlops};
 }
 
-// The method that is used, with parameters of its own where it was left to us.
-KnnGraphParams settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                       const Resources& resources) {
-  KnnGraphParams settled = params;
-  if (params.method == GraphMethod::exact) return settled;
-  if (params.method != GraphMethod::automatic) {
-    const bool cuda = resources.device().kind == DeviceKind::cuda;
-    if (cuda || !x.space().host_readable() || !out.space.host_readable()) {
-      throw Unsupported(fmt::format("the method {} runs on the CPU: give rows in host memory and device cpu or auto, or "
-                                    "use method exact",
-                                    name_of(params.method)));
-    }
+// A graph may not depend on threads or free memory, and `automatic` chooses the method by the device: where both are left
+// to us, the machine and the problem alone decide.
+Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProblem& problem, GraphMethod method,
+                 const Resources& resources) {
+  const bool anywhere = x.space().host_readable() && out.space.host_readable();
+  if (method == GraphMethod::automatic && resources.device().kind == DeviceKind::automatic && anywhere) {
+    constexpr int kThreads = 8;
+    const Work work = work_of(x, out, problem, method);
+    return worth_a_gpu(work, kThreads) ? choose_device(work, kThreads, cuda_devices()) : Device::cpu();
+  }
+  DeviceRequest request;
+  request.job = "a graph by " + std::string(name_of(method));
+  request.spaces = {x.space(), out.space};
+  request.work = work_of(x, out, problem, method);
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("graph of {} x {}", x.rows(), x.cols()); };
+  return resolve_device(request, resources);
+}
+
+// Whether there are steps of that method for a GPU.
+bool runs_on_gpu(GraphMethod method) { return method != GraphMethod::nn_descent; }
+
+struct SettledGraph {
+  KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
+  Device device;
+};
+
+SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                     const Resources& resources) {
+  SettledGraph settled{params, resources.device()};
+  if (params.method == GraphMethod::exact || params.recall == 1) {
+    settled.params.method = GraphMethod::exact;
     return settled;
   }
   const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
-  settled.method = choose_graph_method(problem);
-  if (settled.method == GraphMethod::exact) return settled;
-  if (!runs_on_cpu(x, out, resources)) {
-    settled.method = GraphMethod::exact;
+  const bool on_host = x.space().host_readable() && out.space.host_readable();
+  if (params.method != GraphMethod::automatic) {
+    if (runs_on_gpu(params.method)) {
+      settled.device = device_of(x, out, problem, params.method, resources);
+    } else if (resources.device().kind == DeviceKind::cuda || !on_host) {
+      throw Unsupported(fmt::format("the method {} runs on the CPU: give rows in host memory and device cpu or auto, or "
+                                    "use method exact or cells",
+                                    name_of(params.method)));
+    } else {
+      settled.device = Device::cpu();
+    }
     return settled;
   }
-  const GraphCosts costs = predict_graph_costs(problem);
+  settled.device = device_of(x, out, problem, params.method, resources);
+  const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
+  settled.params.method = choose_graph_method(problem, settled.device.kind);
+  if (settled.params.method == GraphMethod::exact) return settled;
   resources.log(LogLevel::info,
-                fmt::format("graph of {} rows: {} for a recall of {} (predicted {:.2g} of the work of exact)", x.rows(),
-                            name_of(settled.method), params.recall,
-                            std::min(costs.cells, costs.nn_descent) / costs.exact));
+                fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
+                            x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
+                            costs.least() / costs.exact));
   return settled;
 }
 
@@ -82,8 +118,8 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
 
 // Where cells were chosen for the caller and do not reach the recall, what is next best does.
 GraphReport reach(const MatrixView& x, const NeighborsView& out, KnnGraphParams params, const Resources& resources) {
-  const GraphCosts costs =
-      predict_graph_costs({x.rows(), x.cols(), params.k, params.metric, params.recall});
+  const GraphCosts costs = predict_graph_costs({x.rows(), x.cols(), params.k, params.metric, params.recall},
+                                               resources.device().kind);
   params.method = costs.exact <= costs.nn_descent ? GraphMethod::exact : GraphMethod::nn_descent;
   resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; {} goes on", params.recall,
                                             name_of(params.method)));
@@ -93,19 +129,21 @@ GraphReport reach(const MatrixView& x, const NeighborsView& out, KnnGraphParams 
 
 GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                   const Resources& resources) {
-  const KnnGraphParams chosen = settled(x, out, params, resources);
+  const SettledGraph settled_graph = settled(x, out, params, resources);
+  const KnnGraphParams& chosen = settled_graph.params;
   if (chosen.method == GraphMethod::exact || all_fit(x, chosen)) return exact_report(x, out, chosen, resources);
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
-  const Resources on_cpu = resources.with_device(Device::cpu());
-  const auto needed = [&] { return approximate_graph_bytes(x, chosen, on_cpu); };
-  return naming_host_limit(needed, on_cpu, [&] {
+  const Resources there = resources.with_device(settled_graph.device);
+  const auto needed = [&] {
+    return settled_graph.device.kind == DeviceKind::cpu ? approximate_graph_bytes(x, chosen, there) : 0;
+  };
+  return naming_host_limit(needed, there, [&] {
     const bool ours = params.method == GraphMethod::automatic;
-    const Resources quiet = ours ? on_cpu.with_log({}) : on_cpu;
-    GraphReport report =
-        approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : on_cpu);
-    if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, on_cpu);
+    const Resources quiet = ours ? there.with_log({}) : there;
+    GraphReport report = approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : there);
+    if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, there);
     return report;
   });
 }

@@ -47,24 +47,33 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
   }
 }
 
-RecallEstimate ControlRows::measure(const WorkingLists& lists) const {
+template <typename ListOf>
+RecallEstimate ControlRows::measure_each(const ListOf& list_of, int64_t length) const {
   if (rows_.empty()) return {1, 0, 1};
   double sum = 0;
   double squares = 0;
   double ten = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    const uint64_t* const list = lists.list(rows_[i]);
+    const uint64_t* const list = list_of(i);
     const double share =
-        static_cast<double>(found_in(list, std::min(k_, lists.length()), kth_[i])) / static_cast<double>(k_);
+        static_cast<double>(found_in(list, std::min(k_, length), kth_[i])) / static_cast<double>(k_);
     sum += share;
     squares += share * share;
-    ten += static_cast<double>(found_in(list, std::min(ten_, lists.length()), tenth_[i])) / static_cast<double>(ten_);
+    ten += static_cast<double>(found_in(list, std::min(ten_, length), tenth_[i])) / static_cast<double>(ten_);
   }
   const auto count = static_cast<double>(rows_.size());
   const double mean = sum / count;
   const double variance = count > 1 ? std::max(0.0, (squares - count * mean * mean) / (count - 1)) : 0;
   const double missing = 1 - count / static_cast<double>(all_rows_);  // rows that were not drawn
   return {mean, std::sqrt(variance / count * missing), ten / count};
+}
+
+RecallEstimate ControlRows::measure(const WorkingLists& lists) const {
+  return measure_each([&](size_t i) { return lists.list(rows_[i]); }, lists.length());
+}
+
+RecallEstimate ControlRows::measure(const uint64_t* lists, int64_t length) const {
+  return measure_each([&](size_t i) { return lists + static_cast<int64_t>(i) * length; }, length);
 }
 
 }  // namespace kith

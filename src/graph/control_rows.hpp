@@ -29,12 +29,18 @@ struct RecallEstimate {
 
 class ControlRows {
  public:
+  // `x` may lie in the memory of a GPU, which then searches.
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
 
   const std::vector<uint32_t>& rows() const { return rows_; }
   RecallEstimate measure(const WorkingLists& lists) const;
+  // Of the control rows' lists alone, one after the other.
+  RecallEstimate measure(const uint64_t* lists, int64_t length) const;
 
  private:
+  template <typename ListOf>
+  RecallEstimate measure_each(const ListOf& list_of, int64_t length) const;
+
   int64_t all_rows_;
   int64_t k_;    // no more than there are others
   int64_t ten_;

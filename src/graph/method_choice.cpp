@@ -1,6 +1,7 @@
 #include "graph/method_choice.hpp"
 
 #include "core/divide.hpp"
+#include "graph/cells/cell_params.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,10 @@ constexpr double kPairColumns = 32;
 constexpr double kCellsOverhead = 15000 * 160;
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
+// On a GPU: products a second, and what cells take beside them, in all and for a row.
+constexpr double kGpuProducts = 4.3e14;
+constexpr double kGpuCellsStart = 0.02;
+constexpr double kGpuCellsRow = 5e-8;
 
 bool is_product_metric(Metric metric) {
   return metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::cosine ||
@@ -37,6 +42,24 @@ double column_cost(Metric metric) {
 double predicted_probes(const GraphProblem& problem) {
   const double missing = std::max(1 - problem.recall, 1e-6);
   return std::max(1.0, 17 * std::pow(static_cast<double>(problem.rows) / 1e5, 0.36) * std::sqrt(0.01 / missing));
+}
+
+// In seconds of an H200: how methods compare is much the same on others.
+GraphCosts predict_gpu_costs(const GraphProblem& problem) {
+  const auto rows = static_cast<double>(problem.rows);
+  const auto cols = static_cast<double>(problem.cols);
+  const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+  const double probes = std::min(predicted_probes(problem), cells);
+  const bool product = is_product_metric(problem.metric);
+  const double pair = 2 * cols * (product ? 1 : 30) / kGpuProducts;
+  GraphCosts costs;
+  costs.exact = rows * rows * pair;
+  const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
+  costs.cells = product ? kGpuCellsStart + rows * (2 * pair * (ranked + probes * rows / cells) +
+                                                   kGpuCellsRow * (static_cast<double>(problem.k) + 15) / 30)
+                        : std::numeric_limits<double>::infinity();
+  costs.nn_descent = std::numeric_limits<double>::infinity();  // it has no steps there
+  return costs;
 }
 
 }  // namespace
@@ -64,7 +87,8 @@ int64_t default_list_length(int64_t k) { return std::max<int64_t>(64, round_up(k
 int64_t default_samples(int64_t list_length) { return std::clamp<int64_t>(list_length / 2, 1, 32); }
 GraphStart default_start(Metric metric) { return metric == Metric::hamming ? GraphStart::random : GraphStart::cells; }
 
-GraphCosts predict_graph_costs(const GraphProblem& problem) {
+GraphCosts predict_graph_costs(const GraphProblem& problem, DeviceKind device) {
+  if (device == DeviceKind::cuda) return predict_gpu_costs(problem);
   const auto rows = static_cast<double>(problem.rows);
   const double pair = (static_cast<double>(problem.cols) + kPairColumns) * column_cost(problem.metric);
   const double list = (static_cast<double>(problem.k) + 15) / 30;
@@ -80,9 +104,9 @@ GraphCosts predict_graph_costs(const GraphProblem& problem) {
   return costs;
 }
 
-GraphMethod choose_graph_method(const GraphProblem& problem) {
+GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device) {
   if (problem.recall == 1) return GraphMethod::exact;
-  const GraphCosts costs = predict_graph_costs(problem);
+  const GraphCosts costs = predict_graph_costs(problem, device);
   if (costs.exact <= std::min(costs.cells, costs.nn_descent)) return GraphMethod::exact;
   return costs.cells <= costs.nn_descent ? GraphMethod::cells : GraphMethod::nn_descent;
 }

@@ -9,8 +9,10 @@
 // while the work goes on.
 #pragma once
 
+#include <kith/device.hpp>
 #include <kith/knn_graph.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -28,10 +30,13 @@ struct GraphCosts {
   double exact = 0;
   double cells = 0;
   double nn_descent = 0;
+
+  double least() const { return std::min(exact, std::min(cells, nn_descent)); }
 };
-GraphCosts predict_graph_costs(const GraphProblem& problem);
+// On the CPU, or on a GPU.
+GraphCosts predict_graph_costs(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu);
 // Not automatic.
-GraphMethod choose_graph_method(const GraphProblem& problem);
+GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu);
 
 // About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
 int64_t default_cells(int64_t rows, int64_t k);

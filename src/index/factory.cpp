@@ -6,6 +6,7 @@
 #include "index/lists_kind.hpp"
 #include "index/refined_kind.hpp"
 #include "index/transformed_kind.hpp"
+#include "quantize/additive/norm_names.hpp"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,9 @@ class Part {
   [[noreturn]] void unknown() const {
     throw InvalidArgument(fmt::format(
         "unknown part '{}' of the index '{}'; known are, in this order: IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, "
-        "L2norm, Padn, Centre; IVFn, IVF; Flat, SQ8, SQ6, SQ4, SQfp16, SQbf16, PQm, PQmxb, LSQm, LSQmxb, RQm, RQmxb; RFlat, Refine(...), with "
+        "L2norm, Padn, Centre; IVFn, IVF; Flat, SQ8, SQ6, SQ4, SQfp16, SQbf16, PQm, PQmxb, LSQm, LSQmxb, RQm, "
+        "RQmxb, these with _Ncqint8, _Nqint8, _Nfloat or "
+        "_Nnone; RFlat, Refine(...), with "
         "numbers for the small letters",
         text_, factory_));
   }
@@ -108,7 +111,7 @@ bool take_transform(Part part, std::vector<TransformSpec>* transforms) {
   return true;
 }
 
-// Codebooks and their bits: "LSQ8x8", "RQ16x4".
+// Codebooks, their bits and what codes say of the norm: "LSQ8x8", "RQ16x4", "LSQ7x8_Ncqint8".
 void take_additive(Part& part, CodeSpec* spec) {
   constexpr int kBeam = 5;
   spec->kind = CodeKind::additive;
@@ -123,6 +126,18 @@ void take_additive(Part& part, CodeSpec* spec) {
         fmt::format("the part '{}' of the index '{}' asks for {} codebooks of {} bits; there are 1 to {} of 1 to 8 bits",
                     part.text(), part.factory(), spec->parts, spec->bits, kMostCodebooks));
   }
+  if (!part.take("_N")) return;
+  for (const auto& [norm, name] : kNormNames.entries) {
+    Part rest = part;
+    if (!rest.take(name) || !rest.done()) continue;
+    spec->norm = norm;
+    part = rest;
+    return;
+  }
+  throw InvalidArgument(
+      fmt::format("the part '{}' of the index '{}' asks for norms that are not known; known are _Ncqint8, _Nqint8, "
+                  "_Nfloat, and _Nnone for inner_product",
+                  part.text(), part.factory()));
 }
 
 // None for "Flat".
@@ -189,6 +204,11 @@ FactorySpec parse_factory(std::string_view factory) {
   } else if (last.take("Refine(") && last.text().back() == ')') {
     const std::string_view inner = last.text().substr(7, last.text().size() - 8);
     spec.refine = take_code(Part(inner, factory));
+    if (spec.refine && spec.refine->norm != CodeNorm::decoded) {
+      throw InvalidArgument(fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded "
+                                        "vectors: leave out '{}'",
+                                        last.text(), factory, norm_suffix(spec.refine->norm)));
+    }
   } else {
     last.unknown();
   }

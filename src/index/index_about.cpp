@@ -4,6 +4,8 @@
 
 #include "core/name_table.hpp"
 #include "io/container/section.hpp"
+#include "quantize/additive/norm_names.hpp"
+#include "quantize/codec_tables.hpp"
 
 #include <fmt/format.h>
 
@@ -40,8 +42,9 @@ std::string code_text(const CodeFormat& format) {
     case CodeKind::stored: return fmt::format("stored {} {}", format.cols, name_of(format.dtype));
     case CodeKind::scalar: return fmt::format("scalar {} {}", format.cols, format.bits);
     case CodeKind::additive:
-      return fmt::format("additive {} {} {} {} {}", format.cols, format.bits, format.parts,
-                         format.search == AdditiveSearch::beam ? "beam" : "local", format.effort);
+      return fmt::format("additive {} {} {} {} {}{}", format.cols, format.bits, format.parts,
+                         format.search == AdditiveSearch::beam ? "beam" : "local", format.effort,
+                         format.norm == CodeNorm::decoded ? "" : fmt::format(" {}", kNormNames.name(format.norm)));
     default: return fmt::format("product {} {} {}", format.cols, format.bits, format.parts);
   }
 }
@@ -61,6 +64,7 @@ class Words {
  public:
   explicit Words(std::string_view line) : left_(line) {}
 
+  bool done() const { return left_.empty(); }
   std::string_view next() {
     if (left_.empty()) throw AboutProblem("a line ends early");
     const size_t end = std::min(left_.find(' '), left_.size());
@@ -135,11 +139,28 @@ CodeFormat parse_code(std::string_view line) {
     if (search != "beam" && search != "local") throw AboutProblem(fmt::format("additive codes found by '{}'", search));
     format.search = search == "beam" ? AdditiveSearch::beam : AdditiveSearch::local;
     format.effort = words.number<int>();
+    if (!words.done()) {
+      format.norm = parse_name(words.next(), [](std::string_view name) { return kNormNames.parse(name, "norm"); });
+    }
     return format;
   }
   format.kind = kind == "scalar" ? CodeKind::scalar : CodeKind::product;
   if (format.kind == CodeKind::product) format.parts = words.number<int64_t>();
   return format;
+}
+
+SearchOptions parse_search(std::string_view line) {
+  Words words(line);
+  SearchOptions search;
+  search.sweeps = words.number<int64_t>();
+  search.perturbed = words.number<int64_t>();
+  const std::string_view order = words.next();
+  if (order != "random" && order != "fixed") throw AboutProblem(fmt::format("sweeps in the order '{}'", order));
+  search.random_order = order == "random";
+  if (search.sweeps < 1 || search.perturbed < 0 || search.perturbed > kMostCodebooks) {
+    throw AboutProblem(fmt::format("{} sweeps and {} perturbed codes", search.sweeps, search.perturbed));
+  }
+  return search;
 }
 
 std::vector<TransformParts> read_transforms(AboutReader& reader) {
@@ -169,6 +190,10 @@ std::string about_codec(const QuantizerParts& parts) {
   text.line("codec", code_text(parts.codec.format));
   if (!parts.check_finite) text.line("check_finite", 0);
   if (parts.seed != 0) text.line("seed", parts.seed);
+  if (parts.search != SearchOptions()) {
+    text.line("search", fmt::format("{} {} {}", parts.search.sweeps, parts.search.perturbed,
+                                    parts.search.random_order ? "random" : "fixed"));
+  }
   return text.take();
 }
 
@@ -208,12 +233,13 @@ std::string about_index(const IndexParts& parts) {
 }
 
 uint32_t about_version(const IndexParts& parts) {
-  const bool plain = parts.prepare && parts.expected_rows == 0 && parts.seed == 0;
+  const bool plain_code = !parts.lists || parts.lists->codec.format.norm == CodeNorm::decoded;
+  const bool plain = parts.prepare && parts.expected_rows == 0 && parts.seed == 0 && plain_code;
   return plain ? kFirstContainerVersion : kContainerVersion;
 }
 
 uint32_t about_version(const QuantizerParts& parts) {
-  return parts.check_finite && parts.seed == 0 ? kFirstContainerVersion : kContainerVersion;
+  return parts.check_finite && parts.seed == 0 && parts.search == SearchOptions() ? kFirstContainerVersion : kContainerVersion;
 }
 
 uint32_t about_version(const SavedTransforms& parts) {
@@ -227,6 +253,7 @@ QuantizerParts parse_about_codec(std::string_view text) {
   parts.codec.format = parse_code(reader.line("codec"));
   if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
   if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
+  if (reader.is_next("search")) parts.search = parse_search(reader.line("search"));
   require_same(text, about_codec(parts));
   return parts;
 }

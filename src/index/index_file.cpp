@@ -7,6 +7,7 @@
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"
 #include "io/container/container_writer.hpp"
+#include "quantize/additive/norm_levels.hpp"
 
 #include <fmt/format.h>
 
@@ -39,9 +40,15 @@ std::vector<int64_t> codec_shape(const CodeFormat& format) {
   return {format.parts, format.codewords(), format.part_cols()};
 }
 
+std::string norm_section(std::string_view codec) { return fmt::format("{}.norms", codec); }
+
 void add_codec(ContainerWriter& writer, std::string_view name, const CodecParts& codec) {
   if (codec.format.kind == CodeKind::stored) return;
-  add_floats(writer, name, codec_shape(codec.format), codec.values);
+  const std::span<const float> values(codec.values);
+  const auto norms = static_cast<size_t>(norm_value_count(codec.format.norm));
+  writer.add(name, SectionType::f32, codec_shape(codec.format), {std::as_bytes(values.first(values.size() - norms))});
+  if (norms == 0) return;
+  writer.add(norm_section(name), SectionType::f32, {static_cast<int64_t>(norms)}, {std::as_bytes(values.last(norms))});
 }
 
 void add_codes(ContainerWriter& writer, std::string_view name, const PartArray<uint8_t>& codes, int64_t rows,
@@ -192,7 +199,12 @@ class PartsReader {
 CodecParts read_codec(PartsReader& reader, std::string_view name, const CodeFormat& format) {
   check_code_format(format);
   if (format.kind == CodeKind::stored) return {format, {}};
-  return {format, reader.floats(name, codec_shape(format))};
+  CodecParts codec{format, reader.floats(name, codec_shape(format))};
+  if (const int64_t norms = norm_value_count(format.norm); norms > 0) {
+    const std::vector<float> values = reader.floats(norm_section(name), {norms});
+    codec.values.insert(codec.values.end(), values.begin(), values.end());
+  }
+  return codec;
 }
 
 void read_transforms(PartsReader& reader, std::vector<TransformParts>& transforms) {

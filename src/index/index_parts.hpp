@@ -15,10 +15,20 @@
 
 namespace kith {
 
-// Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each.
+// Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each;
+// additive: the codebooks, then what the levels of norms are made from.
 struct CodecParts {
   CodeFormat format;
   std::vector<float> values;
+};
+
+// How a local search quantizer encodes, besides its rounds.
+struct SearchOptions {
+  int64_t sweeps = 4;
+  int64_t perturbed = 0;
+  bool random_order = false;
+
+  bool operator==(const SearchOptions&) const = default;
 };
 
 // A quantizer by itself: its code, and the parameters that the code does not show.
@@ -26,6 +36,7 @@ struct QuantizerParts {
   CodecParts codec;
   bool check_finite = true;
   uint64_t seed = 0;
+  SearchOptions search;
 };
 
 // Transforms by themselves, and what they were asked for with. Files of the first version know no steps.

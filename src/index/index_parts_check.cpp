@@ -2,6 +2,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "quantize/additive/norm_levels.hpp"
 #include "quantize/codec_tables.hpp"
 #include "rows/finite_check.hpp"
 
@@ -59,7 +60,7 @@ void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64
   require_size(codes.size(), saturating_multiply(rows, bytes), section);
   const bool parts = codec.format.kind == CodeKind::product || codec.format.kind == CodeKind::additive;
   const int64_t values = parts ? codec.format.parts : codec.format.cols;
-  const int used = static_cast<int>(values * codec.format.bits % 8);
+  const int used = static_cast<int>((values * codec.format.bits + codec.format.norm_bits()) % 8);
   if (codec.format.kind == CodeKind::stored || used == 0) return;
   for (int64_t i = 1; i <= rows; ++i) {
     if (codes[i * bytes - 1] >> used != 0) fail(section, fmt::format("code {} has bits behind its last value", i - 1));
@@ -201,6 +202,8 @@ void check_code_format(const CodeFormat& format) {
     const bool beam = format.search == AdditiveSearch::beam;
     require_format(format.effort >= (beam ? 1 : 0) && (!beam || format.effort <= kMostBeam),
                    "an impossible number of rounds or paths");
+  } else {
+    require_format(format.norm == CodeNorm::decoded, "norms of codes that are not additive");
   }
   if (format.kind == CodeKind::product) {
     require_format(format.bits >= 4 && format.bits <= 8, "product codes have 4 to 8 bits");
@@ -215,7 +218,8 @@ int64_t codec_values(const CodeFormat& format) {
   switch (format.kind) {
     case CodeKind::stored: return 0;
     case CodeKind::scalar: return 2 * format.cols;
-    case CodeKind::additive: return format.parts * format.codewords() * format.cols;
+    case CodeKind::additive:
+      return format.parts * format.codewords() * format.cols + norm_value_count(format.norm);
     default: return format.codewords() * format.cols;
   }
 }
@@ -267,12 +271,17 @@ void check_parts(const IndexParts& parts, const Resources& resources) {
   require(parts.transforms.empty() || parts.transforms.front().in == parts.cols, "about",
           "the first transform does not take the index's columns");
   if (parts.lists) {
+    require(parts.lists->codec.format.norm != CodeNorm::none || parts.metric == Metric::inner_product, "about",
+            "codes without norms serve inner_product alone");
     check_lists(parts, resources);
   } else {
     check_flat(parts, resources);
   }
   check_ids(parts, resources);
-  if (parts.refine) check_refine(parts, resources);
+  if (parts.refine) {
+    require(parts.refine->codec.format.norm == CodeNorm::decoded, "about", "norms of vectors to refine with");
+    check_refine(parts, resources);
+  }
   check_subtracted(parts);
 }
 

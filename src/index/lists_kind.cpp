@@ -6,6 +6,7 @@
 
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
+#include "ivf/norm_training.hpp"
 #include "ivf/renumbered_segment.hpp"
 
 #include <algorithm>
@@ -146,6 +147,7 @@ class ListsKind final : public IndexKind {
 
 std::shared_ptr<const IndexKind> make_lists_kind(const ListsSpec& spec, const IndexParams& params) {
   check_ivf_metric(params.metric);
+  if (spec.code) check_norm_metric(spec.code->norm, params.metric);
   return std::make_shared<ListsKind>(spec, params);
 }
 

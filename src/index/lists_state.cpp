@@ -2,9 +2,9 @@
 
 #include "core/memory_budget.hpp"
 #include "core/result_exit.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
 #include "index/host_rows.hpp"
-#include "quantize/coding_device.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
@@ -67,7 +67,7 @@ Device ListsState::device_for(const MatrixView& queries, const MemorySpace& out,
     return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
                        content().rows);
   };
-  return resolve_coding_device(model_->codec->format(), request, resources);
+  return resolve_device(request, resources);
 }
 
 template <typename OnCpu, typename OnGpu>

@@ -4,6 +4,7 @@
 
 #include "index/factory.hpp"
 #include "index/index_file.hpp"
+#include "quantize/additive/norm_names.hpp"
 
 #include <fmt/format.h>
 
@@ -19,11 +20,11 @@ VectorView<const float> view_of(const std::vector<float>& values) {
 }
 
 template <typename Made>
-void save(const Made& quantizer, CodeFormat format, uint64_t seed, const std::string& path,
-          const Resources& resources) {
+void save(const Made& quantizer, CodeFormat format, uint64_t seed, const std::string& path, const Resources& resources,
+          const SearchOptions& search = {}) {
   if (!quantizer.trained()) throw InvalidState("the quantizer must be trained before it is saved: call train() first");
   format.cols = quantizer.cols();
-  save_codec({{format, quantizer.values()}, quantizer.params().check_finite, seed}, path, resources);
+  save_codec({{format, quantizer.values()}, quantizer.params().check_finite, seed, search}, path, resources);
 }
 
 }  // namespace
@@ -38,6 +39,11 @@ Quantizer make_quantizer(std::string_view name, uint64_t seed, bool check_finite
         name));
   }
   const CodeSpec& code = *spec.code;
+  if (code.norm != CodeNorm::decoded) {
+    throw InvalidArgument(fmt::format("'{}' asks for norms, which an index keeps beside codes; a quantizer has none: "
+                                      "leave out '{}'",
+                                      name, norm_suffix(code.norm)));
+  }
   if (code.kind == CodeKind::additive && code.search == AdditiveSearch::beam) {
     return ResidualQuantizer({code.parts, code.bits, code.effort, seed, check_finite});
   }
@@ -89,7 +95,9 @@ void save_quantizer(const LocalSearchQuantizer& quantizer, const std::string& pa
   format.kind = CodeKind::additive;
   format.bits = quantizer.params().bits;
   format.parts = quantizer.params().codebooks;
-  save(quantizer, format, quantizer.params().seed, path, resources);
+  const LocalSearchParams& params = quantizer.params();
+  save(quantizer, format, params.seed, path, resources,
+       {params.sweeps, params.perturbed, params.order == SweepOrder::random});
 }
 
 void save_quantizer(const ResidualQuantizer& quantizer, const std::string& path, const Resources& resources) {
@@ -127,6 +135,9 @@ Quantizer load_quantizer(const std::string& path, const Resources& resources) {
     params.bits = format.bits;
     params.seed = parts.seed;
     params.check_finite = parts.check_finite;
+    params.sweeps = parts.search.sweeps;
+    params.perturbed = parts.search.perturbed;
+    params.order = parts.search.random_order ? SweepOrder::random : SweepOrder::fixed;
     LocalSearchQuantizer quantizer(params);
     quantizer.set_values(values);
     return quantizer;

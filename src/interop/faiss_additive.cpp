@@ -1,12 +1,14 @@
 #include "interop/faiss_additive.hpp"
 
 #include "core/divide.hpp"
+#include "quantize/additive/norm_levels.hpp"
 #include "quantize/codec_tables.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 namespace kith {
@@ -38,6 +40,43 @@ int norm_bits(FaissAdditiveSearch search) {
   }
 }
 
+CodeNorm norm_of(FaissAdditiveSearch search) {
+  switch (search) {
+    case FaissAdditiveSearch::norm_float: return CodeNorm::float32;
+    case FaissAdditiveSearch::norm_qint8: return CodeNorm::qint8;
+    case FaissAdditiveSearch::norm_cqint8: return CodeNorm::cqint8;
+    default: return CodeNorm::decoded;
+  }
+}
+
+FaissAdditiveSearch search_of(CodeNorm norm) {
+  switch (norm) {
+    case CodeNorm::none: return FaissAdditiveSearch::lut_nonorm;
+    case CodeNorm::float32: return FaissAdditiveSearch::norm_float;
+    case CodeNorm::qint8: return FaissAdditiveSearch::norm_qint8;
+    case CodeNorm::cqint8: return FaissAdditiveSearch::norm_cqint8;
+    default: return FaissAdditiveSearch::decompress;
+  }
+}
+
+// The values that levels are made from, behind those of the codebooks.
+void take_levels(FaissSource& source, FaissAdditiveSearch search, CodecParts& codec) {
+  const float least = source.number<float>("the range of norms");
+  const float largest = source.number<float>("the range of norms");
+  std::vector<float> levels;
+  if (search == FaissAdditiveSearch::norm_qint8) {
+    levels = {least, largest};
+  } else if (search == FaissAdditiveSearch::norm_cqint8) {
+    levels = source.floats(kNormLevels, "the levels of norms");
+  } else if (search >= FaissAdditiveSearch::norm_cqint8) {
+    source.skip_array(sizeof(float), "the levels of norms");
+  }
+  if (!std::all_of(levels.begin(), levels.end(), [](float level) { return std::isfinite(level); })) {
+    source.corrupt("levels of norms that are not finite");
+  }
+  codec.values.insert(codec.values.end(), levels.begin(), levels.end());
+}
+
 }  // namespace
 
 FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch kind) {
@@ -64,8 +103,8 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, Additiv
   if (search < FaissAdditiveSearch::decompress || search > FaissAdditiveSearch::norm_rq2x4) {
     source.corrupt(fmt::format("an additive quantizer that is searched in the way {}", static_cast<int>(search)));
   }
-  source.skip(2 * sizeof(float), "the range of norms");
-  if (search >= FaissAdditiveSearch::norm_cqint8) source.skip_array(4, "the levels of norms");
+  format.norm = norm_of(search);
+  take_levels(source, search, result.codec);
   if (search >= FaissAdditiveSearch::norm_lsq2x4) source.skip_array(sizeof(float), "the tables of norms");
   result.code_bytes = divide_up(books * format.bits + norm_bits(search), int64_t{8});
   if (kind == AdditiveSearch::beam) {
@@ -84,12 +123,12 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, Additiv
   return result;
 }
 
-HostArray<uint8_t> without_norms(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
+HostArray<uint8_t> known_codes(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
                                  const Resources& resources) {
   const CodeFormat& format = additive.codec.format;
   const int64_t bytes = format.bytes();
   HostArray<uint8_t> kept(rows * bytes, "the codes", resources);
-  const int used = static_cast<int>(format.parts * format.bits % 8);
+  const int used = static_cast<int>((format.parts * format.bits + format.norm_bits()) % 8);
   for (int64_t i = 0; i < rows; ++i) {
     std::copy_n(codes.data() + i * additive.code_bytes, bytes, kept.data() + i * bytes);
     if (used != 0) kept[(i + 1) * bytes - 1] &= static_cast<uint8_t>((1 << used) - 1);
@@ -104,10 +143,15 @@ void write_additive_quantizer(FaissSink& sink, const CodecParts& codec) {
   const std::vector<uint64_t> bits(static_cast<size_t>(format.parts), static_cast<uint64_t>(format.bits));
   sink.values<uint64_t>(bits);
   sink.flag(true);
-  sink.values<float>(codec.values);
-  sink.number(static_cast<int32_t>(FaissAdditiveSearch::decompress));
-  sink.number(NAN);  // the range of norms: there are none
-  sink.number(NAN);
+  const std::span<const float> values(codec.values);
+  const auto count = static_cast<size_t>(norm_value_count(format.norm));
+  const std::span<const float> levels = values.last(count);
+  sink.values<float>(values.first(values.size() - count));
+  sink.number(static_cast<int32_t>(search_of(format.norm)));
+  const bool has_range = format.norm == CodeNorm::qint8;
+  sink.number(has_range ? levels[0] : NAN);
+  sink.number(has_range ? levels[1] : NAN);
+  if (format.norm == CodeNorm::cqint8) sink.values<float>(levels);
   if (format.search == AdditiveSearch::beam) {
     constexpr int32_t kProgressive = 1;
     sink.number(kProgressive);

@@ -1,7 +1,7 @@
 // FAISS's local search and residual quantizers as codecs.
 //
-// FAISS may keep a norm behind the codes of a vector, for its own way to search. Kith's distances are those of the
-// decoded vectors: norms are left out, and none is written.
+// FAISS may keep a norm behind the codes of a vector. Those that Kith's codes have too (CodeNorm) are taken and written;
+// others, of 4 bits or found by a quantizer of their own, are left out, and distances are those of the decoded vectors.
 #pragma once
 
 #include "core/host_array.hpp"
@@ -20,8 +20,8 @@ struct FaissAdditive {
 
 // By local search ("LS") or as residuals with a beam ("RQ").
 FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, AdditiveSearch search);
-// Codes without their norms.
-HostArray<uint8_t> without_norms(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
+// Codes without norms that Kith lacks.
+HostArray<uint8_t> known_codes(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
                                  const Resources& resources);
 
 void write_additive_quantizer(FaissSink& sink, const CodecParts& codec);

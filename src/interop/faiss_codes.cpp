@@ -1,6 +1,7 @@
 #include "interop/faiss_codes.hpp"
 
 #include "interop/faiss_tags.hpp"
+#include "quantize/additive/norm_names.hpp"
 
 #include <fmt/format.h>
 
@@ -74,7 +75,8 @@ std::string code_name(const CodeFormat& format) {
     return format.bits == 8 ? fmt::format("PQ{}", format.parts) : fmt::format("PQ{}x{}", format.parts, format.bits);
   }
   if (format.kind == CodeKind::additive) {
-    return fmt::format("{}{}x{}", format.search == AdditiveSearch::beam ? "RQ" : "LSQ", format.parts, format.bits);
+    return fmt::format("{}{}x{}{}", format.search == AdditiveSearch::beam ? "RQ" : "LSQ", format.parts, format.bits,
+                       norm_suffix(format.norm));
   }
   if (format.dtype == DType::f16) return "SQfp16";
   return format.dtype == DType::bf16 ? "SQbf16" : "Flat";

@@ -116,7 +116,7 @@ IndexParts read_faiss_additive(FaissSource& source, AdditiveSearch search) {
   source.bounded(bytes, bytes, "the bytes of a code");
   const HostArray<uint8_t> codes =
       source.array<uint8_t>(saturating_multiply(header.rows, additive.code_bytes), "codes");
-  HostArray<uint8_t> kept = without_norms(additive, codes, header.rows, source.resources());
+  HostArray<uint8_t> kept = known_codes(additive, codes, header.rows, source.resources());
   set_single_list(source, parts, std::move(additive.codec), std::move(kept));
   return parts;
 }

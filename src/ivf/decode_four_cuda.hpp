@@ -26,6 +26,24 @@ __device__ inline float stored_value(const uint8_t* code, DType dtype, int col) 
   }
 }
 
+// The sum of one codeword of each book, in the order of the books.
+__device__ inline FourFloats decode_four_additive(const CodecView& codec, const uint8_t* code, int first) {
+  const int cols = static_cast<int>(codec.format.cols);
+  const auto parts = static_cast<int>(codec.format.parts);
+  const int bits = codec.format.bits;
+  FourFloats four = {};
+  for (int p = 0; p < parts; ++p) {
+    const uint32_t number = bits == 8 ? code[p] : sub_code(code, p, bits);
+    const float* const word = codec.codewords + ((static_cast<int64_t>(p) << bits) + number) * cols + first;
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (first + i >= cols) break;
+      four.values[i] = p == 0 ? word[i] : __fadd_rn(four.values[i], word[i]);
+    }
+  }
+  return four;
+}
+
 __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* code, int first) {
   const CodeFormat& format = codec.format;
   const int cols = static_cast<int>(format.cols);
@@ -52,6 +70,7 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
     }
     return four;
   }
+  if (format.kind == CodeKind::additive) return decode_four_additive(codec, code, first);
   if (format.kind == CodeKind::stored && format.dtype == DType::f32 && cols % 4 == 0) {
     const auto value = *reinterpret_cast<const float4*>(code + 4 * static_cast<int64_t>(first));
     return {{value.x, value.y, value.z, value.w}};

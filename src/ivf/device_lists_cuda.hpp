@@ -3,6 +3,7 @@
 
 #include "ivf/list_bounds_cuda.hpp"
 #include "kernels/codes/code_format.hpp"
+#include "kernels/codes/code_norm.hpp"
 
 #include <cstdint>
 
@@ -24,6 +25,8 @@ struct DeviceListsView {
   KITH_HOST_DEVICE bool subtracts() const {
     return !residual && centres != nullptr && has_differences(kind) && codec.format.kind != CodeKind::product;
   }
+  // What keys and their bounds are made from.
+  KITH_HOST_DEVICE ListKey key() const { return {kind, has_norm_keys(codec.format, kind)}; }
   KITH_HOST_DEVICE bool has_origin() const { return centres != nullptr && (residual || subtracts()); }
 };
 
@@ -31,9 +34,14 @@ struct DeviceListsView {
 struct PreparedLists {
   float* largest = nullptr;    // of all values that become halves: gives their scale
   ListFacts* facts = nullptr;  // of each list
-  float* terms = nullptr;      // of each vector: |b|^2 / 2, or cosine's f; none for products
+  float* terms = nullptr;      // of each vector: |b|^2 / 2, what norms make of it, or cosine's f; none for products
   uint16_t* table = nullptr;   // halves of the codewords, where codes are of 8 bits
+  uint16_t* halves = nullptr;  // of each vector, half_cols() apart: for codes that take long to decode
 
+  // Rows of a multiple of 16 bytes.
+  KITH_HOST_DEVICE static constexpr int64_t half_cols(int64_t cols) { return (cols + 7) / 8 * 8; }
+  // Sums of codewords, which shared memory has no room for.
+  static bool wants_halves(const CodeFormat& format) { return format.kind == CodeKind::additive; }
   static bool has_terms(KeyKind kind) { return kind != KeyKind::inner_product; }
 };
 

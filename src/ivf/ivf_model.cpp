@@ -6,6 +6,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "ivf/list_assignment.hpp"
+#include "ivf/norm_training.hpp"
 #include "ivf/streamed_training.hpp"
 #include "ivf/training_sample.hpp"
 #include "kernels/distance/canonical.hpp"
@@ -76,6 +77,7 @@ void IvfModel::validate() const {
     throw InvalidArgument(fmt::format("the centres have {} columns and the codes {}", centres.cols(), cols()));
   }
   if (has_centres() && centres.dtype() != DType::f32) throw InvalidArgument("the centres must be f32");
+  check_norm_metric(codec->format().norm, metric);
   if (residual && !has_centres()) throw InvalidArgument("codes of residuals need centres");
 }
 
@@ -113,6 +115,12 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
   const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
   const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;
   check_ivf_metric(metric);
+  check_norm_metric(spec.code.norm, metric);
+  if (CodeFormat{.norm = spec.code.norm}.has_norm() && !has_differences(key_kind(metric))) {
+    resources.log(LogLevel::info, fmt::format("norms of codes are not used by {}; without the suffix codes are shorter "
+                                              "and answers the same",
+                                              name_of(metric)));
+  }
   if (spec.lists < kOneList)
     throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
   const int64_t count = rows.rows();
@@ -140,13 +148,20 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
     model->validate();
     return model;
   }
+  CodeSpec code = spec.code;
+  code.norm = CodeNorm::decoded;
   MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
+  HostArray<int32_t> labels;
   if (model->residual) {
-    const HostArray<int32_t> labels(sample.rows(), "the sample's lists", resources);
+    labels = HostArray<int32_t>(sample.rows(), "the sample's lists", resources);
     assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
     subtract_centres(model->centres.view(), labels.data(), sample.mutable_view());
   }
-  model->codec = Codec::train(spec.code, sample.view(), seed, resources);
+  model->codec = Codec::train(code, sample.view(), seed, resources);
+  if (spec.code.norm != CodeNorm::decoded) {
+    ViewSource source(sample.view());
+    model->codec = with_norms(model->codec, spec.code.norm, source, labels.data(), model->centres.view(), resources);
+  }
   model->validate();
   return model;
 }

@@ -21,11 +21,23 @@
 
 namespace kith {
 
+// Where codes hold norms (kernels/codes/code_norm.hpp) a key is of |x - x'|^2 + (norm - |x'|^2), which is no distance:
+// the vector's term has the second part, bounds are of products and of squares, and reaches too are squares.
+// What a search of lists goes by.
+struct ListKey {
+  KeyKind kind;
+  bool by_norm;  // l2 and squared_l2 only
+
+  KITH_HOST_DEVICE constexpr ListKey(KeyKind given, bool norms = false) : kind(given), by_norm(norms) {}
+  // Whether estimates are squares of distances, and reaches distances.
+  KITH_HOST_DEVICE constexpr bool has_distances() const { return has_differences(kind) && !by_norm; }
+};
+
 // Of all vectors of a list: the largest, in the scaled unit; infinite where a vector has no halves.
 struct ListFacts {
   float norm;      // |b|
   float residual;  // what rounding moved a vector by
-  float factor;    // cosine: f
+  float factor;    // cosine: f; of norms: what is added to a square
 };
 
 // Of a query's halves for one list.
@@ -48,9 +60,10 @@ struct PairBounds {
   KITH_HOST_DEVICE bool sure() const { return error < HUGE_VALF && moved < HUGE_VALF; }
 };
 
-KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const ListFacts& list,
+KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols, const ListFacts& list,
                                                const PairFacts& query) {
   constexpr double kRounding = 0x1p-21;  // of eight f32 operations
+  const KeyKind kind = key.kind;
   const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
   const double product = norm * list.norm;
   const double sum_loss = (static_cast<double>(cols) + 16) * kSumLoss * product;
@@ -62,7 +75,15 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(KeyKind kind, int64_t cols, const
     error = 2 * sum_loss + kRounding * squares * (1 + static_cast<double>(cols) / 16) + 0x1p-20 * query.squared_norm;
     bounds.scale = 2;
     bounds.shift = static_cast<float>(query.squared_norm);
-    bounds.moved = static_cast<float>((query.residual + list.residual) * (1 + 0x1p-20));
+    if (key.by_norm) {
+      // The query's own rounding is in its square too.
+      const double moved = query.residual * (static_cast<double>(list.norm) + list.residual) + norm * list.residual;
+      error += 2 * moved + query.residual * (2 * norm + query.residual) +
+               kRounding * static_cast<double>(list.factor) * (1 + static_cast<double>(cols) / 16);
+      if (!(list.factor < 1e30f)) error = HUGE_VAL;
+    } else {
+      bounds.moved = static_cast<float>((query.residual + list.residual) * (1 + 0x1p-20));
+    }
     if (!(squares < 1e30)) error = HUGE_VAL;
   } else {
     const double lost =
@@ -101,16 +122,17 @@ KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, con
 }
 
 // Bounds of the true distance, or key, of an estimate.
-KITH_HOST_DEVICE inline float upper_bound(KeyKind kind, const PairBounds& bounds, float estimate) {
-  if (!has_differences(kind)) {
-    const float upper = estimate + bounds.error;
+KITH_HOST_DEVICE inline float upper_bound(const ListKey& key, const PairBounds& bounds, float estimate) {
+  if (!key.has_distances()) {
+    float upper = estimate + bounds.error;
+    if (key.by_norm && upper < 0) upper = 0;  // no key is
     return upper + fabsf(upper) * 0x1p-21f;
   }
   const float square = (estimate + bounds.error) * (1 + 0x1p-21f);
   return (sqrtf(square > 0 ? square : 0.0f) + bounds.moved) * (1 + 0x1p-21f);
 }
-KITH_HOST_DEVICE inline float lower_bound(KeyKind kind, const PairBounds& bounds, float estimate) {
-  if (!has_differences(kind)) {
+KITH_HOST_DEVICE inline float lower_bound(const ListKey& key, const PairBounds& bounds, float estimate) {
+  if (!key.has_distances()) {
     const float lower = estimate - bounds.error;
     return lower - fabsf(lower) * 0x1p-21f;
   }
@@ -121,8 +143,14 @@ KITH_HOST_DEVICE inline float lower_bound(KeyKind kind, const PairBounds& bounds
 
 // The reach with the rounding of keys to f32, which can make a farther vector equal; in doubles, since it may be
 // infinite. `unit` is the scale of a distance, or of a key of products (s t).
-KITH_HOST_DEVICE inline double reach_with_ties(KeyKind kind, double reach, double unit) {
-  switch (kind) {
+KITH_HOST_DEVICE inline double reach_with_ties(const ListKey& key, double reach, double unit) {
+  if (key.by_norm) {  // of a root twice the share
+    const double wider = reach * (1 + 3 * kKeyLoss);
+    if (key.kind == KeyKind::squared_l2) return wider + unit * unit * kTinyKey;
+    const double root = sqrt(wider) + unit * 0x1p-148;
+    return root * root * (1 + 0x1p-50);
+  }
+  switch (key.kind) {
     case KeyKind::l2: return reach * (1 + kKeyLoss) + unit * 0x1p-148;
     case KeyKind::squared_l2: return sqrt(reach * reach * (1 + kKeyLoss) + unit * unit * kTinyKey);
     case KeyKind::cosine: return reach + fabs(reach) * kKeyLoss + 0x1p-40;
@@ -131,13 +159,14 @@ KITH_HOST_DEVICE inline double reach_with_ties(KeyKind kind, double reach, doubl
 }
 
 // Where keys may overflow f32, and equal each other, nothing can be ruled out.
-KITH_HOST_DEVICE inline bool reach_in_range(KeyKind kind, double reach, double unit) {
-  return kind == KeyKind::cosine || fabs(reach) < kLargestReach * unit;
+KITH_HOST_DEVICE inline bool reach_in_range(const ListKey& key, double reach, double unit) {
+  if (key.by_norm) return fabs(reach) < kLargestReach * unit * kLargestReach * unit;
+  return key.kind == KeyKind::cosine || fabs(reach) < kLargestReach * unit;
 }
 
 // What a value (estimate = scale * value + shift) is at most for a vector within `reach`, which has the ties.
-KITH_HOST_DEVICE inline float value_limit(KeyKind kind, const PairBounds& bounds, double reach) {
-  double limit = has_differences(kind) ? (reach + bounds.moved) * (reach + bounds.moved) : reach;
+KITH_HOST_DEVICE inline float value_limit(const ListKey& key, const PairBounds& bounds, double reach) {
+  double limit = key.has_distances() ? (reach + bounds.moved) * (reach + bounds.moved) : reach;
   limit = (limit + static_cast<double>(bounds.error) - bounds.shift) / bounds.scale;
   limit += fabs(limit) * 0x1p-22;
   return limit < 1e38 ? static_cast<float>(limit) : HUGE_VALF;

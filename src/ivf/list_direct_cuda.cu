@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
     uint64_t bound = kPadding;
     int run = 0;
-    const bool bounded = task.reaches != nullptr && has_differences(task.lists.kind) && task.unsure[query] == 0;
+    const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;
     for (int64_t slot = 0; slot < task.slots; ++slot) {
       if (slot % kSlotsTogether == 0) {
         __syncthreads();

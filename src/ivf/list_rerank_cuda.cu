@@ -43,12 +43,12 @@ __device__ void write_sorted(const uint64_t* list, int count, int64_t k, uint64_
 
 // What an estimate is at most for a vector that may be among the k nearest, where k estimates do not exceed `kth`.
 __device__ float estimate_limit(const ListRerankTask& task, int64_t query, float kth) {
-  const KeyKind kind = task.lists.kind;
+  const ListKey key = task.lists.key();
   const ErrorBounds worst = task.worst[query];
   const PairBounds bounds{1, 0, worst.error, worst.moved, 1, 0};
   const double unit = query_unit(task.lists, task.prepared, task.queries + query * task.query_stride);
-  const float upper = upper_bound(kind, bounds, kth);
-  return reach_in_range(kind, upper, unit) ? value_limit(kind, bounds, reach_with_ties(kind, upper, unit)) : HUGE_VALF;
+  const float upper = upper_bound(key, bounds, kth);
+  return reach_in_range(key, upper, unit) ? value_limit(key, bounds, reach_with_ties(key, upper, unit)) : HUGE_VALF;
 }
 
 __device__ void leave(const FailedQueries& left, int64_t query) {

@@ -1,5 +1,6 @@
 #include "ivf/list_scan.hpp"
 
+#include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_tables.hpp"
@@ -35,7 +36,7 @@ uint32_t ListedVectors::row_of(int64_t place) const {
   return found.segment.rows()[found.place];
 }
 
-void ListedVectors::decode(uint32_t* places, int64_t count, float* out) const {
+void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
   const CodecView codec = model_.codec->view();
   for (int64_t i = 0; i < count; ++i) {  // codes lie anywhere: all are on their way before the first is needed
     const auto [segment, place] = find(places[i]);
@@ -46,6 +47,7 @@ void ListedVectors::decode(uint32_t* places, int64_t count, float* out) const {
     const auto [segment, place] = find(places[i]);
     const float* const centre = model_.residual ? model_.centre(segment.list_of(place)) : nullptr;
     decode_rows_cpu(codec, segment.code(place), 1, centre, out + i * codec.format.cols);
+    if (norms != nullptr) norms[i] = code_norm(codec, segment.code(place));
     places[i] = segment.rows()[place];
   }
 }
@@ -56,6 +58,7 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
       slot_(slot),
       cols_(context.vectors.model().cols()),
       root_(context.tables.kind() == KeyKind::l2),
+      by_norm_(has_norm_keys(context.vectors.model().codec->format(), context.tables.kind())),
       resources_(resources),
       hit_values_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
       hit_rows_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
@@ -152,7 +155,7 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
   float shown = std::numeric_limits<float>::infinity();  // a key that k of these vectors do not exceed
   if (context_.k > 0 && count >= context_.k && error < shown) {
     const float upper = rank_value(values, count, context_.k) + offset + error;
-    shown = root_ ? root_above(upper) : upper;
+    shown = root_ ? root_above(upper) : not_below_zero(upper);
   }
 
   const int64_t of_batch = task_.queries.numbers[query];
@@ -171,10 +174,23 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
     const float key = values[i] + offset;
     const float lower = key - error;
     const float upper = key + error;
-    candidates.push(root_ ? root_below(lower) : lower, root_ ? root_above(upper) : upper,
+    candidates.push(root_ ? root_below(lower) : lower, root_ ? root_above(upper) : not_below_zero(upper),
                     static_cast<uint32_t>(first_place + rows[i]));
   }
   context_.thresholds[of_batch].store(candidates.limit(), std::memory_order_relaxed);
+}
+
+// No key made from a norm is.
+float ListScan::not_below_zero(float upper) const { return by_norm_ && upper < 0 ? 0.0f : upper; }
+
+void ListScan::score_by_norm(int64_t query, uint32_t* places, int64_t count, float* keys) {
+  float norms[kScored];
+  double products[kScored];
+  const float* const values = context_.queries + query * cols_;
+  context_.vectors.decode(places, count, scored_.data(), norms);
+  canonical_products_cpu(values, scored_.data(), count, cols_, products);
+  const double squared = canonical_squared_norm_cpu(values, cols_);
+  for (int64_t i = 0; i < count; ++i) keys[i] = norm_key(context_.tables.kind(), squared, products[i], norms[i]);
 }
 
 RowScorer ListScan::scorer(int64_t query) {
@@ -184,6 +200,10 @@ RowScorer ListScan::scorer(int64_t query) {
     const CanonicalQuery canonical{context_.queries + query * cols_, context_.inverse_norms[query]};
     for (int64_t first = 0; first < count; first += kScored) {
       const int64_t here = std::min(kScored, count - first);
+      if (by_norm_) {
+        score_by_norm(query, places + first, here, keys + first);
+        continue;
+      }
       context_.vectors.decode(places + first, here, scored_.data());
       canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(scored_.data(), here, cols_), numbers, here,
                          keys + first);

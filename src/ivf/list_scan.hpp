@@ -42,8 +42,9 @@ class ListedVectors {
   // The place of a segment's first vector.
   int64_t base(size_t segment) const { return bases_[segment]; }
 
-  // Decodes the vectors at these places, one after the other, and puts their rows in place of the places.
-  void decode(uint32_t* places, int64_t count, float* out) const;
+  // Decodes the vectors at these places, one after the other, and puts their rows in place of the places. `norms`: what
+  // their codes hold, where that is wanted.
+  void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
   uint32_t row_of(int64_t place) const;
 
  private:
@@ -117,12 +118,15 @@ class ListScan {
   // Drops those that the filter leaves out. Returns how many stay.
   int64_t keep_hits(float* values, uint32_t* rows, int64_t count, int64_t first_place) const;
   RowScorer scorer(int64_t query);
+  void score_by_norm(int64_t query, uint32_t* places, int64_t count, float* keys);
+  float not_below_zero(float upper) const;
 
   const ListScanContext context_;
   const ListProductShape shape_;
   const int slot_;
   const int64_t cols_;
-  const bool root_;  // keys are roots of values
+  const bool root_;     // keys are roots of values
+  const bool by_norm_;  // keys are made from norms that codes hold
   const Resources resources_;
   std::unique_ptr<ListProduct> many_;  // made when first needed
   std::unique_ptr<ListProduct> few_;

@@ -7,6 +7,7 @@
 #include "core/parallel_for.hpp"
 #include "ivf/list_assignment.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
@@ -43,6 +44,18 @@ HostArray<int64_t> no_sizes(int64_t lists, const Resources& resources) {
   return sizes;
 }
 
+// The norms behind codes of residuals, which are those of vectors with their centres.
+void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t begin, int64_t end) {
+  const CodecView codec = model.codec->view();
+  const int64_t* const offsets = arrays.offsets.data();
+  int64_t list = std::upper_bound(offsets, offsets + arrays.offsets.size(), begin) - offsets - 1;
+  for (int64_t at = begin; at < end; ++list) {
+    const int64_t stop = std::min(end, offsets[list + 1]);
+    write_code_norms(codec, arrays.codes.data() + at * codec.format.bytes(), stop - at, model.base_of(list));
+    at = stop;
+  }
+}
+
 // Codes of the vectors in the order of lists, block by block.
 void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row, const SegmentArrays& arrays,
                 const Resources& resources) {
@@ -70,6 +83,12 @@ void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row
     });
     model.codec->encode(MatrixView(values.data(), count, cols),
                         arrays.codes.data() + first * model.codec->format().bytes(), quiet);
+    if (model.residual && model.codec->format().has_norm()) {
+      parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
+        const int64_t begin = first + task * kTaskRows;
+        write_norms(model, arrays, begin, std::min(begin + kTaskRows, first + count));
+      });
+    }
     meter.add(count);
     meter.poll();
   }

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
   const int64_t query = blockIdx.x;
   ptx::wait_for_kernel_before();
   if (task.unsure[query] != 0) return;
-  const KeyKind kind = task.lists.kind;
+  const ListKey key_of_lists = task.lists.key();
   const auto thread = static_cast<int>(threadIdx.x);
   const uint32_t* const starts = task.value_starts + query * (kMostFirstSlots + 1);
   const auto count = static_cast<int>(starts[kMostFirstSlots]);
@@ -92,12 +92,12 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
     const float kth = key_of_ordered(key);
     if (thread < kMostFirstSlots) {
       const bool used = slots[thread].limit == 0.0f;
-      uppers[thread] = used ? upper_bound(kind, slots[thread].bounds, kth) : -HUGE_VALF;
+      uppers[thread] = used ? upper_bound(key_of_lists, slots[thread].bounds, kth) : -HUGE_VALF;
     }
     __syncthreads();
     float upper = uppers[0];
     for (int slot = 1; slot < kMostFirstSlots; ++slot) upper = fmaxf(upper, uppers[slot]);
-    reach = reach_in_range(kind, upper, unit) ? reach_with_ties(kind, upper, unit) : HUGE_VAL;
+    reach = reach_in_range(key_of_lists, upper, unit) ? reach_with_ties(key_of_lists, upper, unit) : HUGE_VAL;
   }
   // Up, as an f32.
   const double wider = reach + fabs(reach) * 0x1p-22;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
   if (thread == 0) task.reaches[query] = reach_out;
   if (!task.lists_candidates) return;
   if (thread < kMostFirstSlots && slots[thread].limit == 0.0f) {
-    slots[thread].limit = value_limit(kind, slots[thread].bounds, reach_out);
+    slots[thread].limit = value_limit(key_of_lists, slots[thread].bounds, reach_out);
   }
   __syncthreads();
   ListCandidate* const entries = task.candidates.entries + query * task.candidates.capacity;

@@ -2,6 +2,7 @@
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
 #include "core/divide.hpp"
 #include "ivf/list_product.hpp"
+#include "ivf/norm_terms.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "kernels/panels/packed_queries.hpp"
@@ -22,6 +23,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
  public:
   PanelListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
       : tables_(tables),
+        norms_of_codes_(tables.model()),
         cols_(tables.model().cols()),
         shape_(panel_shape(kFormat)),
         group_(round_up(kHitQueries, shape_.queries_per_panel)),
@@ -40,6 +42,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     const auto [numbers, count, list] = lists[0];
     list_ = list;
     if (has_differences(tables_.kind())) std::copy_n(tables_.origin(list), cols_, origin_.data());
+    norms_of_codes_.start_queries();
+    for (int64_t i = 0; i < count; ++i) norms_of_codes_.add_query(queries + numbers[i] * cols_);
     const int64_t width = queries_.panel_width();
     for (int64_t first = 0; first < count; first += kHitQueries) {
       const int64_t end = std::min(first + kHitQueries, count);
@@ -61,6 +65,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
     const auto [moved, packed] = PanelScratch(packing_.data(), cols_);
     rows_ = count;
     largest_ = 0;
+    norms_of_codes_.start_rows();
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       decode_rows_cpu(codec, codes + first * codec.format.bytes(), here, tables_.model().base_of(list_),
@@ -69,7 +74,11 @@ class PanelListProduct final : public ListProduct, private PanelHits {
       float largest = 0;
       for (int64_t i = 0; i < here; ++i) {
         const double squared = move_vector(tables_.kind(), origin_, gathered_.data() + i * cols_, moved);
-        terms[i] = has_differences(tables_.kind()) ? static_cast<float>(squared) : 0.0f;
+        const float* const vector = gathered_.data() + i * cols_;
+        terms[i] = norms_of_codes_.used()
+                       ? norms_of_codes_.term(codes + (first + i) * codec.format.bytes(), vector, nullptr, squared)
+                   : has_differences(tables_.kind()) ? static_cast<float>(squared)
+                                                     : 0.0f;
         largest = std::max(largest, squared < kLargestSquaredNorm ? static_cast<float>(std::sqrt(squared)) : kInfinity);
         encode_floats(kFormat, moved, cols_, 1.0f, packed + i * bytes / 4);
       }
@@ -81,26 +90,29 @@ class PanelListProduct final : public ListProduct, private PanelHits {
   }
 
   float offset(int64_t query) const override { return queries_.offset(packed(query)); }
-  float error(int64_t query) const override { return bounds_.bound(packed(query)).at(largest_); }
+  float error(int64_t query) const override { return product_error_of(query) + norm_error(query); }
 
   void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) override {
     first_ = first;
     hits_ = &hits;
     std::fill(limits_.begin(), limits_.end(), -kInfinity);  // of those that only fill up a panel
-    std::copy_n(limits, count, limits_.data());
+    for (int64_t i = 0; i < count; ++i) limits_[i] = limits[i] + norm_error(first + i);
     const PanelQueries queries = queries_.panels(packed(first), count, limits_.data());
     const PanelBase base{panels_.data(), terms_.data(), norms_.data(), kFormat, cols_, PanelStep::product};
     scan_panels(queries, base, 0, divide_up(rows_, shape_.rows_per_panel), *this);
   }
 
  private:
+  float product_error_of(int64_t query) const { return bounds_.bound(packed(query)).at(largest_); }
+  float norm_error(int64_t query) const { return norms_of_codes_.used() ? norms_of_codes_.error(query) : 0.0f; }
+
   // Where a query is packed: groups begin with a panel.
   int64_t packed(int64_t query) const { return query / kHitQueries * group_ + query % kHitQueries; }
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, rows_ - first);
-    const float limit = limits_[query] + error(first_ + query);
+    const float limit = limits_[query] + product_error_of(first_ + query);
     float* const to = hits_->values + query * hits_->stride;
     uint32_t* const rows = hits_->rows + query * hits_->stride;
     int64_t at = hits_->counts[query];
@@ -113,6 +125,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
   }
 
   const ListTables& tables_;
+  NormTerms norms_of_codes_;
   const int64_t cols_;
   const PanelShape shape_;
   const int64_t group_;  // kHitQueries in whole panels

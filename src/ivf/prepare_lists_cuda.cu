@@ -116,7 +116,9 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     facts_kernel(DeviceListsView lists, int64_t code_bytes, PreparedLists prepared) {
   const int cols = static_cast<int>(lists.codec.format.cols);
+  const auto half_cols = static_cast<int>(PreparedLists::half_cols(cols));
   const float scale = operand_scale(*prepared.largest);
+  const bool by_norm = lists.key().by_norm;
   const bool subtracts = lists.subtracts();
   const bool has_origin = lists.has_origin();
   for_vectors(lists, [&](int64_t position, int64_t list) {
@@ -124,18 +126,25 @@ __global__ void __launch_bounds__(kThreads)
     double square = 0;
     double residual = 0;
     double stored_square = 0;
-    for (int first = threadIdx.x % 32 * 4; first < cols; first += 128) {
+    double moved_square = 0;
+    for (int first = threadIdx.x % 32 * 4; first < half_cols; first += 128) {
       const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
       const float4 origin = origin_four(has_origin ? centre : nullptr, first, cols);
       const float4 scaled = {subtracts ? origin.x * scale : 0, subtracts ? origin.y * scale : 0,
                              subtracts ? origin.z * scale : 0, subtracts ? origin.w * scale : 0};
-      const FourFloats halves = floats_of(halves_of(four, scale, scaled));
+      const uint2 rounded = halves_of(four, scale, scaled);
+      if (prepared.halves != nullptr) {
+        *reinterpret_cast<uint2*>(prepared.halves + position * half_cols + first) = rounded;
+      }
+      const FourFloats halves = floats_of(rounded);
       const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
       KITH_UNROLL
       for (int i = 0; i < 4; ++i) {
         if (first + i >= cols) break;
         const float stored = lists.residual ? __fadd_rn(origins[i], four.values[i]) : four.values[i];
-        const double moved = (static_cast<double>(stored) - origins[i]) * scale - halves.values[i];
+        const double centred = static_cast<double>(stored) - origins[i];
+        const double moved = centred * scale - halves.values[i];
+        moved_square += centred * centred;
         square += static_cast<double>(halves.values[i]) * halves.values[i];
         residual += moved * moved;
         stored_square += static_cast<double>(stored) * stored;
@@ -144,6 +153,7 @@ __global__ void __launch_bounds__(kThreads)
     square = warp_sum(square);
     residual = warp_sum(residual);
     stored_square = warp_sum(stored_square);
+    moved_square = warp_sum(moved_square);
     if (threadIdx.x % 32 != 0) return;
     raise(&prepared.facts[list].norm, static_cast<float>(sqrt(square) * (1 + 0x1p-20)));
     raise(&prepared.facts[list].residual, static_cast<float>(sqrt(residual) * (1 + 0x1p-20)));
@@ -153,6 +163,13 @@ __global__ void __launch_bounds__(kThreads)
       const double factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
       prepared.terms[position] = static_cast<float>(factor);
       raise(&prepared.facts[list].factor, static_cast<float>(factor));
+    } else if (by_norm) {
+      const double norm = code_norm(lists.codec, lists.codes + position * code_bytes);
+      const auto term = static_cast<float>((moved_square + (norm - stored_square)) * scale * scale / 2);
+      prepared.terms[position] = term;
+      // And what float64 loses of norms that are far larger than what is left of them.
+      const double largest = 2 * fabs(static_cast<double>(term)) + stored_square * scale * scale * 0x1p-23;
+      raise(&prepared.facts[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
     } else if (prepared.terms != nullptr) {
       prepared.terms[position] = static_cast<float>(square / 2);
     }

@@ -1,11 +1,26 @@
 #include "ivf/prepared_segment_cuda.hpp"
 
 #include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "cuda/device_guard.hpp"
+#include "cuda/error.hpp"
 #include "ivf/repeated_codes_cuda.hpp"
+
+#include <algorithm>
 
 namespace kith {
 namespace {
+
+// Halves are kept where they leave most of what is free to others; without them each scan decodes.
+bool has_room_for_halves(const DeviceListsView& lists, const Resources& resources) {
+  constexpr int64_t kShare = 4;
+  if (!PreparedLists::wants_halves(lists.codec.format)) return false;
+  const int64_t bytes = PreparedListsLayout(lists, true).bytes;
+  size_t free = 0;
+  size_t all = 0;
+  KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
+  return bytes <= std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+}
 
 // Empty where no code is frequent.
 DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& context,
@@ -37,7 +52,7 @@ PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& m
   view_.rows = segment_->rows();
   view_.count = segment_->size();
   const auto context = allocation_context(segment_->device());
-  const PreparedListsLayout layout(view_);
+  const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
   memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", context, resources);
   prepared_ = layout.in(memory_.data(), view_);
   launch_prepare_lists(view_, prepared_, context->stream());

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace kith {
 
@@ -138,7 +139,12 @@ class PairDecoder {
   bool apart_;
 };
 
-// f32 or f16 as stored; a multiple of four columns.
+// A half that is ready for the matrix units (PreparedLists::halves).
+struct PreparedHalf {
+  uint16_t bits;
+};
+
+// f32 or f16 as stored; a multiple of four columns. Or halves that were prepared, of any number.
 template <typename Value>
 class StoredDecoder {
  public:
@@ -172,6 +178,7 @@ class StoredDecoder {
     const uint8_t* const code = held.code;
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 4;
     if (!kFull && first >= cols_) return {0, 0};
+    if constexpr (std::is_same_v<Value, PreparedHalf>) return __ldcs(reinterpret_cast<const uint2*>(code) + first / 4);
     FourFloats four;
     if constexpr (sizeof(Value) == 4) {
       const float4 loaded = __ldcs(reinterpret_cast<const float4*>(code) + first / 4);
@@ -229,8 +236,13 @@ class StagedDecoder {
     halves[0] = halves[1] = {0, 0};
     if (!kFull && first >= cols_) return;
     const uint4 loaded = *reinterpret_cast<const uint4*>(held.code + first * 2);
-    halves[0] = rounded(floats_of({loaded.x, loaded.y}), first);
-    halves[1] = rounded(floats_of({loaded.z, loaded.w}), first + 4);
+    if constexpr (std::is_same_v<Value, PreparedHalf>) {
+      halves[0] = {loaded.x, loaded.y};
+      halves[1] = {loaded.z, loaded.w};
+    } else {
+      halves[0] = rounded(floats_of({loaded.x, loaded.y}), first);
+      halves[1] = rounded(floats_of({loaded.z, loaded.w}), first + 4);
+    }
   }
 
  private:
@@ -289,7 +301,8 @@ struct DecoderTag {
   using type = Decoder;
 };
 template <typename Use>
-void visit_scan_decoder(const CodeFormat& format, const Use& use) {
+void visit_scan_decoder(const CodeFormat& format, bool has_halves, const Use& use) {
+  if (has_halves) return use(DecoderTag<StoredDecoder<PreparedHalf>>());
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
     return use(DecoderTag<WordDecoder<0>>());

@@ -18,10 +18,12 @@ ProductEngine engine_for(const ScanListsTask& task) {
   return product_engine(10 * major + minor, task.engine);
 }
 
-void launch(const ScanListsTask& task, bool first, cudaStream_t stream) {
-  if (task.tables && suits_tables(task.lists.codec.format) && has_differences(task.lists.kind)) {
-    return launch_scan_tables(task, first, stream);
+void launch(const ScanListsTask& given, bool first, cudaStream_t stream) {
+  if (given.tables && suits_tables(given.lists.codec.format) && has_differences(given.lists.kind)) {
+    return launch_scan_tables(given, first, stream);
   }
+  ScanListsTask task = given;
+  task.lists.codes = given.scanned();
   // Cosine's factors would double the code of warpgroups' kernels.
   const bool suits = task.lists.codec.format.cols <= kNarrowSteps * 16 && task.lists.kind != KeyKind::cosine;
   if (suits && engine_for(task) == ProductEngine::wgmma) return launch_scan_wgmma(task, first, stream);

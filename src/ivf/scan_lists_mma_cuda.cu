@@ -351,14 +351,16 @@ void launch(const ScanListsTask& task, cudaStream_t stream) {
   const auto kernel = scan_lists_kernel<Decoder, kFirst, kWide>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   launch_chained({kBlocks * task.multiprocessors, kThreads, layout.bytes, stream}, "launch of scan_lists_kernel",
-                 kernel, task, format.bytes(), steps, table_bytes);
+                 kernel, task, task.scanned_bytes(), steps, table_bytes);
 }
 
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
+  const bool has_halves = task.prepared.halves != nullptr;
+  if (is_wide(format) && has_halves) return launch<StoredDecoder<PreparedHalf>, kFirst, true>(task, stream);
   if (is_wide(format)) return launch<AnyDecoder, kFirst, true>(task, stream);
-  visit_scan_decoder(format, [&](auto tag) { launch<typename decltype(tag)::type, kFirst, false>(task, stream); });
+  visit_scan_decoder(format, has_halves, [&](auto tag) { launch<typename decltype(tag)::type, kFirst, false>(task, stream); });
 }
 
 }  // namespace

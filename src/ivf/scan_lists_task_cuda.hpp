@@ -57,6 +57,15 @@ struct ScanListsTask {
   int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
   bool tables = false;  // by lookup tables instead, where metric and code allow it
+
+  // What products read of a vector, and its bytes: its code, or its halves.
+  const uint8_t* scanned() const {
+    return prepared.halves != nullptr ? reinterpret_cast<const uint8_t*>(prepared.halves) : lists.codes;
+  }
+  int64_t scanned_bytes() const {
+    const CodeFormat& format = lists.codec.format;
+    return prepared.halves != nullptr ? 2 * PreparedLists::half_cols(format.cols) : format.bytes();
+  }
 };
 
 }  // namespace kith

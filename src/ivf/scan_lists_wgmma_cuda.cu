@@ -492,13 +492,14 @@ void launch(const ScanListsTask& task, cudaStream_t stream) {
   const auto kernel = scan_lists_wgmma_kernel<Decoder, kSteps, kFirst>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   launch_chained({kBlocks * task.multiprocessors, kThreads, BlockLayout(table_bytes, kSteps).bytes, stream},
-                 "launch of scan_lists_wgmma_kernel", kernel, task, format.bytes(), table_bytes);
+                 "launch of scan_lists_wgmma_kernel", kernel, task, task.scanned_bytes(), table_bytes);
 }
 
 template <bool kFirst>
 void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
   const CodeFormat& format = task.lists.codec.format;
   const bool all = format.cols == kNarrowSteps * 16;
+  if (task.prepared.halves != nullptr) return launch<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return launch<PairDecoder, kNarrowSteps, kFirst>(task, stream);
     if (all && format.part_cols() == 4) return launch<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);

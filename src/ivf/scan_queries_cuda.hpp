@@ -3,6 +3,7 @@
 //
 // For distances a query is left out whose reach ends before the list begins: where |x - c| is larger than the reach and
 // the list's radius together no vector of the list is within reach. Lists that lie far apart are then hardly scanned.
+// Norms that codes hold know no radius: with them all are scanned.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -173,6 +174,7 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   const auto warps = static_cast<int>(blockDim.x) / 32 - 1;
   const QueryReader reader(task);
   const bool mine = lane < operands.steps() * 4;
+  const bool by_norm = task.lists.key().by_norm;
   const float4 origin = own_origin(task, item, scale);
   const ListFacts list = task.prepared.facts[item.list];
   for (int first = static_cast<int>(threadIdx.x) / 32; first < item.queries; first += kTogether * warps) {
@@ -224,7 +226,7 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
       int place = first + i * warps;
       if (!kFirst) {
         const float nearest = norm * (1 - 0x1p-18f) - list.norm - (residual + list.residual) * (1 + 0x1p-18f);
-        if (nearest > reaches[i]) continue;  // not where either is NaN
+        if (!by_norm && nearest > reaches[i]) continue;  // not where either is NaN
         if (lane == 0) place = atomicAdd(memory.listed, 1);
         place = __shfl_sync(0xFFFFFFFFu, place, 0);
       }
@@ -277,7 +279,7 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
       query.slot = loaded.slot;
       query.value_start = value_start;
       query.bounds =
-          pair_bounds(task.lists.kind, operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
+          pair_bounds(task.lists.key(), operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
       const bool sure = query.bounds.sure();
       if (!sure) task.unsure[loaded.query] = 1;
       raise(&worst->error, so_far.error, query.bounds.error);
@@ -286,7 +288,7 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
         task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
                                                                                            query.bounds.moved};
       } else if (sure) {
-        limit = value_limit(task.lists.kind, query.bounds, reach);
+        limit = value_limit(task.lists.key(), query.bounds, reach);
       }
       memory.queries[place] = query;
     }

@@ -29,7 +29,8 @@ struct WarpThreads {
   __device__ static void sync() { __syncwarp(); }
 };
 
-// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. All of the threads.
+// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. Returns what keys want of it:
+// cosine's inverse norm, or the squared norm where codes hold norms. All of the threads.
 template <typename Threads = BlockThreads>
 __device__ inline double load_query(const DeviceListsView& lists, const float* values, double* query) {
   const auto cols = static_cast<int>(lists.codec.format.cols);
@@ -37,7 +38,8 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
     query[col] = col < cols ? static_cast<double>(values[col]) : 0.0;
   }
   Threads::sync();
-  if (lists.kind != KeyKind::cosine) return 1;
+  const bool by_norm = lists.key().by_norm;
+  if (lists.kind != KeyKind::cosine && !by_norm) return 1;
   // Four threads after the canonical order, in every warp.
   double lanes[kRowThreadLanes] = {};
   for (int first = static_cast<int>(threadIdx.x) % kRowThreads * kRowThreadLanes; first < cols;
@@ -46,6 +48,7 @@ __device__ inline double load_query(const DeviceListsView& lists, const float* v
     for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = fma(query[first + i], query[first + i], lanes[i]);
   }
   const double square = __shfl_sync(0xFFFFFFFFu, join_row_threads(lanes, row_threads()), 0);
+  if (by_norm) return square;
   const double inverse = canonical_inverse_norm(square);
   Threads::sync();
   for (int col = Threads::thread(); col < cols; col += Threads::threads()) query[col] *= inverse;
@@ -141,6 +144,31 @@ class PairReader {
 
  private:
   const float2* codewords_;
+};
+
+// Sums of codewords of 8 bits each; a multiple of four columns.
+class SumReader {
+ public:
+  __device__ explicit SumReader(const DeviceListsView& lists)
+      : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
+        fours_(static_cast<int>(lists.codec.format.cols) / 4),
+        books_(static_cast<int>(lists.codec.format.parts)) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const float4* word = codewords_ + first / 4;
+    float4 sum = word[code[0] * fours_];
+    for (int book = 1; book < books_; ++book) {
+      word += 256 * fours_;
+      const float4 more = word[code[book] * fours_];
+      sum = {__fadd_rn(sum.x, more.x), __fadd_rn(sum.y, more.y), __fadd_rn(sum.z, more.z), __fadd_rn(sum.w, more.w)};
+    }
+    return {{sum.x, sum.y, sum.z, sum.w}};
+  }
+
+ private:
+  const float4* codewords_;
+  int fours_;
+  int books_;
 };
 
 // f32 as stored; a multiple of four columns.
@@ -243,7 +271,8 @@ __device__ inline float code_key(const DeviceListsView& lists, const Reader& rea
     inverse_x = canonical_inverse_norm(__shfl_sync(threads, square, 0, kRowThreads));
   }
   double lanes[kRowThreadLanes] = {};
-  const bool product = lists.kind == KeyKind::inner_product;
+  const bool by_norm = lists.key().by_norm;
+  const bool product = lists.kind == KeyKind::inner_product || by_norm;
   for_stored(lists, reader, code, centre, [&](int first, const FourFloats& four) {
     KITH_UNROLL
     for (int i = 0; i < kRowThreadLanes; ++i) {
@@ -256,7 +285,9 @@ __device__ inline float code_key(const DeviceListsView& lists, const Reader& rea
       }
     }
   });
-  return candidate_key(lists.kind, join_row_threads(lanes, threads), inverse_q, inverse_x);
+  const double sum = join_row_threads(lanes, threads);
+  if (by_norm) return norm_key(lists.kind, inverse_q, sum, code_norm(lists.codec, code));
+  return candidate_key(lists.kind, sum, inverse_q, inverse_x);
 }
 
 // The same of a vector of the lists.
@@ -288,6 +319,8 @@ void visit_reader(const CodeFormat& format, const Use& use) {
     use(ReaderTag<CodewordReader>());
   } else if (format.kind == CodeKind::product && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
     use(ReaderTag<PairReader>());
+  } else if (format.kind == CodeKind::additive && format.bits == 8 && format.cols % 4 == 0) {
+    use(ReaderTag<SumReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f32 && format.cols % 4 == 0) {
     use(ReaderTag<FloatReader>());
   } else if (format.kind == CodeKind::stored && format.dtype == DType::f16 && format.cols % 4 == 0) {

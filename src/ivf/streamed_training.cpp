@@ -8,6 +8,7 @@
 #include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
 #include "ivf/list_assignment.hpp"
+#include "ivf/norm_training.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
@@ -155,7 +156,12 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Cod
     };
     const RowStep step = residual ? less_centre : RowStep();
     DrawnSource source(rows, drawn.numbers, step, resources);
-    return Codec::train(code, source, seed, resources);
+    CodeSpec without = code;
+    without.norm = CodeNorm::decoded;
+    std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
+    if (code.norm == CodeNorm::decoded) return codec;
+    DrawnSource again(rows, drawn.numbers, step, resources);
+    return with_norms(codec, code.norm, again, residual ? lists.data() : nullptr, vectors.centres, resources);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "ivf/norm_terms.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
@@ -51,6 +52,7 @@ class TileListProduct final : public ListProduct {
  public:
   TileListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
       : tables_(tables),
+        norms_of_codes_(tables.model()),
         cols_(tables.model().cols()),
         words_(tile_words(cols_)),
         words_of_(ListTables::rounds_words(tables.model()) ? tables.words() : nullptr),
@@ -72,6 +74,8 @@ class TileListProduct final : public ListProduct {
       const double squared = canonical_squared_norm_cpu(tables_.model().centre(list), cols_);
       centre_norm_ = squared < kLargestSquaredNorm ? std::sqrt(squared) * 1.001 : kInfinity;
     }
+    norms_of_codes_.start_queries();
+    for (int64_t i = 0; i < count; ++i) norms_of_codes_.add_query(queries + numbers[i] * cols_);
     for (int64_t first = 0; first < count; first += kTileQueries) {
       const int64_t end = std::min(first + kTileQueries, count);
       for (int64_t i = first; i < end; ++i) {
@@ -93,6 +97,8 @@ class TileListProduct final : public ListProduct {
     const CodecView codec = tables_.model().codec->view();
     const int64_t code_bytes = codec.format.bytes();
     rows_ = count;
+    norms_of_codes_.start_rows();
+    const float* const centre = by_residual_ ? tables_.model().centre(list_) : nullptr;
     float most = 0;
     float most_error = 0;
     for (int64_t first = 0; first < count; first += kTileRows) {
@@ -105,6 +111,9 @@ class TileListProduct final : public ListProduct {
         round_rows(codec, codes + first * code_bytes, here, terms, &most_error);
       }
       for (int64_t i = 0; i < here; ++i) most = terms[i] <= most ? most : terms[i];  // a NaN stays
+      for (int64_t i = 0; norms_of_codes_.used() && i < here; ++i) {
+        terms[i] = norms_of_codes_.term(codes + (first + i) * code_bytes, decoded_.data() + i * cols_, centre, terms[i]);
+      }
       if (!has_differences(tables_.kind())) std::fill_n(terms, here, 0.0f);
       std::fill(terms + here, terms + kTileRows, 0.0f);
       place_tile_rows(rounded_.data(), here, words_, panels_.data() + first * words_);
@@ -133,6 +142,7 @@ class TileListProduct final : public ListProduct {
       const double d = 1.01 * kUnitRoundoff * (centre_norm_ + r);
       error += differences ? 2 * (a + r) * d + d * d : a * d + 2 * kUnitRoundoff * std::abs(facts.offset);
     }
+    if (norms_of_codes_.used()) error += norms_of_codes_.error(query);
     return static_cast<float>(error * 1.001);
   }
 
@@ -177,6 +187,7 @@ class TileListProduct final : public ListProduct {
   }
 
   const ListTables& tables_;
+  NormTerms norms_of_codes_;
   const int64_t cols_;
   const int64_t words_;                     // of four bytes, of a vector
   const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them

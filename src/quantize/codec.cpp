@@ -72,6 +72,7 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, RowSource& rows,
                                           const Resources& resources) {
   const DefaultFloatMode mode;
   const CodeFormat format = spec.format_for(rows.info().cols);
+  if (format.has_levels()) throw InvalidArgument("levels of norms are trained with the lists of an index");
   const auto needed = [&] { return training_bytes(spec, rows.info(), resources.threads()); };
   const auto values = [&]() -> std::vector<float> {
     switch (format.kind) {
@@ -145,7 +146,7 @@ bool same_code(const Codec& a, const Codec& b) {
   if (x.kind != y.kind || x.cols != y.cols) return false;
   if (x.kind == CodeKind::stored) return x.dtype == y.dtype;
   const bool same_parts = x.kind != CodeKind::product || x.parts == y.parts;
-  return x.bits == y.bits && same_parts && a.values() == b.values();
+  return x.bits == y.bits && x.norm == y.norm && same_parts && a.values() == b.values();
 }
 
 }  // namespace kith

@@ -34,6 +34,8 @@ class Codec {
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
+  // Norms are not trained here: they are of vectors with their centres (ivf/norm_training.hpp). InvalidArgument for a
+  // spec that wants levels of them.
   // What that takes on the host at least, for an error that names the limit.
   static int64_t training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads);
   // From what values() gave. InvalidArgument for values that no training gives: another number of them, or not finite.
@@ -47,7 +49,8 @@ class Codec {
   Codec& operator=(const Codec&) = delete;
 
   const CodeFormat& format() const { return tables_.format; }
-  // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none.
+  // scalar: the least value of each column, then the span of each; product: parts x 2^bits x part_cols; stored: none;
+  // additive: parts x 2^bits x cols, then what the levels of norms are made from (additive/norm_levels.hpp).
   const std::vector<float>& values() const { return tables_.values; }
   CodecView view() const { return tables_.view(); }  // in host memory, valid as long as the codec
   const CodecTables& tables() const { return tables_; }

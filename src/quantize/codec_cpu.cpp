@@ -7,6 +7,7 @@
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/beam_search.hpp"
+#include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 #include "rows/stored_row.hpp"
@@ -93,6 +94,20 @@ void encode_additive_rows(const CodecTables& codec, const MatrixView& rows, cons
     encode_additive(books, encoding, rows, whole.data(), nullptr, resources);
   }
   pack_codes(whole.data(), books, codes);
+  if (!format.has_norm()) return;
+  const CodecView view = codec.view();
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("norms", rows.rows(), quiet);
+  parallel_for(divide_up(rows.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
+    const int64_t first = task * kTaskRows;
+    const int64_t end = std::min(first + kTaskRows, rows.rows());
+    for (int64_t i = first; i < end; ++i) {
+      auto* const code = reinterpret_cast<uint8_t*>(codes.row(i));
+      // The bytes behind the books'.
+      std::fill(code + additive_code_bytes(format.parts, format.bits), code + format.bytes(), uint8_t{0});
+      write_code_norms(view, code, 1, nullptr);
+    }
+  });
 }
 
 }  // namespace

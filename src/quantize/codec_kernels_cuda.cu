@@ -143,6 +143,21 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+__global__ void __launch_bounds__(kThreads)
+    decode_additive_kernel(CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count, float* out,
+                           int64_t stride) {
+  const int64_t cols = codec.format.cols;
+  const int bits = codec.format.bits;
+  for_each_value(count, cols, [&](int64_t row, int c) {
+    const uint8_t* const code = codes + row * code_stride;
+    float sum = codec.codewords[sub_code(code, 0, bits) * cols + c];
+    for (int64_t p = 1; p < codec.format.parts; ++p) {
+      sum = __fadd_rn(sum, codec.codewords[((p << bits) + sub_code(code, p, bits)) * cols + c]);
+    }
+    out[row * stride + c] = sum;
+  });
+}
+
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
     column_ranges_kernel(DeviceRowsView rows, int64_t cols, uint32_t* leasts, uint32_t* largests) {
@@ -205,6 +220,8 @@ void launch_decode(const CodecView& codec, const uint8_t* codes, int64_t code_st
   const dim3 blocks = grid_for(count, format.cols);
   if (format.kind == CodeKind::product) {
     decode_product_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
+  } else if (format.kind == CodeKind::additive) {
+    decode_additive_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
   } else if (format.kind == CodeKind::scalar) {
     decode_scalar_kernel<<<blocks, kThreads, 0, stream>>>(codec, codes, code_stride, count, out, stride);
   } else {

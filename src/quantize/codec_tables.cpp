@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/host_array.hpp"
+#include "quantize/additive/norm_levels.hpp"
 #include "quantize/scalar_code.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +58,7 @@ int64_t value_count(const CodeFormat& format) {
   switch (format.kind) {
     case CodeKind::stored: return 0;
     case CodeKind::scalar: return 2 * format.cols;
-    case CodeKind::additive: return format.parts * format.codewords() * format.cols;
+    case CodeKind::additive: return format.parts * format.codewords() * format.cols + norm_value_count(format.norm);
     default: return format.codewords() * format.cols;
   }
 }
@@ -93,12 +94,15 @@ CodeFormat CodeSpec::format_for(int64_t cols) const {
     format.parts = parts;
     format.search = search;
     format.effort = effort;
+    format.norm = norm;
   }
   return format;
 }
 
 CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
-    : format(CodeSpec{given.kind, given.dtype, given.bits, given.parts, given.search, given.effort}.format_for(given.cols)),
+    : format(CodeSpec{given.kind, given.dtype, given.bits, given.parts, given.search, given.effort,
+                      given.norm}
+                 .format_for(given.cols)),
       values(std::move(trained)) {
   const int64_t wanted = value_count(format);
   if (static_cast<int64_t>(values.size()) != wanted) {
@@ -114,6 +118,8 @@ CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
       bases.push_back(scalar_base(leasts()[c], spans()[c], format.bits));
       steps.push_back(scalar_step(spans()[c], format.bits));
     }
+  } else if (format.kind == CodeKind::additive) {
+    levels = norm_levels(format, values);
   } else if (format.kind == CodeKind::product) {
     nearest.resize(static_cast<size_t>(format.parts));
     const int64_t part_values = format.codewords() * format.part_cols();
@@ -125,17 +131,17 @@ CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
 
 CodecView CodecTables::view() const {
   const bool words = format.kind == CodeKind::product || format.kind == CodeKind::additive;
-  return {format, bases.data(), steps.data(), words ? values.data() : nullptr};
+  return {format, bases.data(), steps.data(), words ? values.data() : nullptr, levels.data()};
 }
 
 int64_t CodecTables::bytes_for(const CodeFormat& format) {
   const int64_t values = array_bytes<float>(value_count(format));
-  if (format.kind != CodeKind::product) return 2 * values;
+  if (format.kind != CodeKind::product) return 2 * values + array_bytes<float>(kNormLevels);
   return values + format.parts * NearestCodeword::bytes_for(format.codewords(), format.part_cols());
 }
 
 int64_t CodecTables::bytes() const {
-  int64_t total = array_bytes<float>(static_cast<int64_t>(values.size() + 2 * bases.size()));
+  int64_t total = array_bytes<float>(static_cast<int64_t>(values.size() + levels.size() + 2 * bases.size()));
   for (const NearestCodeword& part : nearest) total += part.bytes();
   return total;
 }

@@ -19,6 +19,7 @@ struct CodeSpec {
   int64_t parts = 0;         // sub-vectors, or codebooks
   AdditiveSearch search = AdditiveSearch::local;
   int effort = 16;  // as CodeFormat's
+  CodeNorm norm = CodeNorm::decoded;
 
   // InvalidArgument for bits and parts that make no codes at all,
   void validate() const;
@@ -29,6 +30,7 @@ struct CodeSpec {
 struct CodecTables {
   CodeFormat format;
   std::vector<float> values;             // as Codec::values() has them
+  std::vector<float> levels;             // of the norms of additive codes
   std::vector<float> bases;              // of scalar codes
   std::vector<float> steps;              // likewise
   std::vector<NearestCodeword> nearest;  // of product codes: one for each part

@@ -1,5 +1,7 @@
 // Stands in for what calls CUDA in a build without it.
 #include "core/dispatch.hpp"
+#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "quantize/additive/local_search_steps.hpp"
 #include "quantize/codec_cuda.hpp"
 #include "quantize/product_pass.hpp"
 
@@ -9,6 +11,13 @@ void encode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&
   throw_no_cuda();
 }
 void decode_cuda(const CodecTables&, const MatrixView&, const MutableMatrixView&, int, const Resources&) {
+  throw_no_cuda();
+}
+void encode_additive_cuda(const Codebooks&, const AdditiveEncoding&, const MatrixView&, uint8_t*, float*, int,
+                          const Resources&) {
+  throw_no_cuda();
+}
+std::unique_ptr<LocalSearchSteps> make_local_search_steps_cuda(const TrainingShape&, int, const Resources&) {
   throw_no_cuda();
 }
 void widen_ranges_cuda(const MatrixView&, float*, float*, const Resources&) { throw_no_cuda(); }

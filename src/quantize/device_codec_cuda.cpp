@@ -25,6 +25,7 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     values.insert(values.end(), host.bases, host.bases + host.format.cols);
     values.insert(values.end(), host.steps, host.steps + host.format.cols);
   }
+  if (host.format.has_levels()) values.insert(values.end(), host.levels, host.levels + kNormLevels);
   const auto bytes = static_cast<int64_t>(values.size() * sizeof(float));
   values_ = DeviceBuffer(bytes, "a codec", context, resources);
   context->copy(values_.data(), values.data(), bytes);
@@ -33,6 +34,9 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
   if (host.format.kind == CodeKind::scalar) {
     view_.bases = floats + 2 * host.format.cols;
     view_.steps = floats + 3 * host.format.cols;
+  } else if (host.format.kind == CodeKind::additive) {
+    view_.codewords = floats;
+    if (host.format.has_levels()) view_.levels = floats + codec.values.size();
   } else {
     view_.codewords = floats;
     layout_.emplace(host.format);

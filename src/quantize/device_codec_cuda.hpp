@@ -35,7 +35,7 @@ class DeviceCodec {
  private:
   CodecView view_;
   std::optional<ProductTableLayout> layout_;
-  DeviceBuffer values_;  // scalar: leasts, spans, bases, steps; product: codewords
+  DeviceBuffer values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
   DeviceBuffer tables_;  // product
 };
 

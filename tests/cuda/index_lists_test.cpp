@@ -39,7 +39,9 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 7 == 3;
   const RowFilter filter = RowFilter::mask(mask.data(), 2500);
   for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
-                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat"}) {
+                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,LSQ2x8",
+                                    "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,LSQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
+                                    "IVF5,LSQ3x4_Nfloat,RFlat"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
       Index index(factory, {.metric = metric});
@@ -54,6 +56,34 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
                       index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cpu()), what);
         }
       }
+    }
+  }
+}
+
+// Sums of codewords, with and without norms: what is removed and added between searches, ranges, and little memory for
+// halves.
+TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {
+  const auto base = make_floats(Shape::gaussian, 3000, 40, 1);
+  const auto queries = make_floats(Shape::gaussian, 30, 40, 2);
+  const std::vector<int64_t> gone = {1, 5, 2999};
+  for (const char* const factory : {"IVF6,LSQ3x6", "LSQ3x6", "IVF6,LSQ3x6_Ncqint8", "RQ4x5_Nfloat"}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+      const std::string what = std::string(factory) + " " + std::string(name_of(metric));
+      Index index(factory, {.metric = metric});
+      index.train(base.view(), on_cpu());
+      index.add(base.view(), Ownership::copy, on_cpu());
+      index.remove({gone.data(), 3, {}}, on_cpu());
+      index.add(base.view().slice(0, 40), Ownership::copy, on_cpu());
+      const Neighbors expected = index.search(queries.view(), {.k = 50, .probes = 2}, on_cpu());
+      expect_same(index.search(queries.view(), {.k = 50, .probes = 2}, on_cuda()), expected, what);
+      const RangeSearchParams range{.radius = expected.distances(3)[20], .probes = 2};
+      const RangeNeighbors here = index.range_search(queries.view(), range, on_cpu());
+      const RangeNeighbors there = index.range_search(queries.view(), range, on_cuda());
+      ASSERT_EQ(here.size(), there.size()) << what;
+      const auto count = static_cast<size_t>(here.size());
+      EXPECT_EQ(std::memcmp(here.ids(), there.ids(), count * sizeof(int64_t)), 0) << what;
+      EXPECT_EQ(std::memcmp(here.distances(), there.distances(), count * sizeof(float)), 0) << what;
+      EXPECT_EQ(std::memcmp(here.offsets(), there.offsets(), 31 * sizeof(int64_t)), 0) << what;
     }
   }
 }

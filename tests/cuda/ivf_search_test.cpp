@@ -34,7 +34,9 @@ struct Lists {
   std::vector<float> codewords;
   std::vector<float> bases;
   std::vector<float> steps;
+  std::vector<float> levels;
 
+  bool by_norm() const { return has_norm_keys(format, kind); }
   int64_t lists() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t count() const { return offsets.back(); }
 };
@@ -60,6 +62,15 @@ float decoded(const Lists& lists, const uint8_t* code, int64_t col) {
     const int64_t part = col / format.part_cols();
     const int64_t word = part * format.codewords() + sub_code(code, part, format.bits);
     return lists.codewords[static_cast<size_t>(word * format.part_cols() + col % format.part_cols())];
+  }
+  if (format.kind == CodeKind::additive) {
+    float sum = 0;
+    for (int64_t p = 0; p < format.parts; ++p) {
+      const int64_t word = p * format.codewords() + sub_code(code, p, format.bits);
+      const float value = lists.codewords[static_cast<size_t>(word * format.cols + col)];
+      sum = p == 0 ? value : sum + value;
+    }
+    return sum;
   }
   if (format.kind == CodeKind::scalar) {
     const auto at = static_cast<size_t>(col);
@@ -89,6 +100,14 @@ Lists make_lists(CodeFormat format, KeyKind kind, bool residual, const std::vect
   const int64_t count = lists.count();
   lists.centres = numbers.floats(lists.lists() * format.cols, scale * spread);
   if (format.kind == CodeKind::product) lists.codewords = numbers.floats(format.codewords() * format.cols, scale);
+  if (format.kind == CodeKind::additive) {
+    lists.codewords = numbers.floats(format.parts * format.codewords() * format.cols, scale);
+    // About what norms are.
+    const float usual = scale * scale * static_cast<float>(format.cols) / 3 *
+                        (static_cast<float>(format.parts) + (residual ? spread * spread : 0.0f));
+    lists.levels = numbers.floats(kNormLevels, usual / 10);
+    for (float& level : lists.levels) level += usual;
+  }
   if (format.kind == CodeKind::scalar) {
     lists.bases = numbers.floats(format.cols, scale);
     lists.steps = numbers.floats(format.cols, scale / static_cast<float>(1 << format.bits));
@@ -100,6 +119,11 @@ Lists make_lists(CodeFormat format, KeyKind kind, bool residual, const std::vect
       uint8_t* const code = &lists.codes[static_cast<size_t>(i * format.bytes())];
       if (format.kind != CodeKind::stored || format.dtype == DType::u8) {
         for (int64_t byte = 0; byte < format.bytes(); ++byte) code[byte] = static_cast<uint8_t>(numbers.below(256));
+        if (format.norm == CodeNorm::float32) {
+          uint32_t bits;
+          std::memcpy(&bits, &lists.levels[numbers.below(256)], sizeof bits);
+          set_norm_bits(format, bits, code);
+        }
         continue;
       }
       for (int64_t col = 0; col < format.cols; ++col) {
@@ -146,6 +170,19 @@ Queries make_queries(const Lists& lists, int64_t count, int64_t slots, uint32_t 
   return queries;
 }
 
+float key_by_norm(const Lists& lists, const float* query, const float* vector, int64_t place) {
+  double lanes[kCanonicalLanes] = {};
+  for (int64_t c = 0; c < lists.format.cols; ++c) {
+    double& lane = lanes[c % kCanonicalLanes];
+    lane = std::fma(static_cast<double>(query[c]), static_cast<double>(vector[c]), lane);
+  }
+  CodecView codec;
+  codec.format = lists.format;
+  codec.levels = lists.levels.data();
+  const float norm = code_norm(codec, &lists.codes[static_cast<size_t>(place * lists.format.bytes())]);
+  return norm_key(lists.kind, canonical_squared_norm(query, lists.format.cols), canonical_tree(lanes), norm);
+}
+
 template <KeyKind kKind>
 std::vector<uint64_t> plain_search(const Lists& lists, const Queries& queries, int64_t k,
                                    const std::vector<uint64_t>& kept) {
@@ -169,8 +206,10 @@ std::vector<uint64_t> plain_search(const Lists& lists, const Queries& queries, i
       for (int64_t i = lists.offsets[row_of(probe)]; i < lists.offsets[row_of(probe) + 1]; ++i) {
         const uint32_t row = lists.rows[static_cast<size_t>(i)];
         if (!kept.empty() && (kept[row / 64] >> (row % 64) & 1) == 0) continue;
-        const float key = canonical_pair<kKind>(&queries.values[static_cast<size_t>(q * cols)],
-                                                &stored[static_cast<size_t>(i * cols)], cols);
+        const float* const values = &queries.values[static_cast<size_t>(q * cols)];
+        const float* const vector = &stored[static_cast<size_t>(i * cols)];
+        const float key = lists.by_norm() ? key_by_norm(lists, values, vector, i)
+                                          : canonical_pair<kKind>(values, vector, cols);
         found.push_back(pack_neighbor(ordered_key(key), row));
       }
     }
@@ -201,6 +240,7 @@ struct Way {
   ProductEngine engine = ProductEngine::automatic;
   int sample_every = 0;  // 0: as planned
   int tables = -1;       // negative: as planned
+  bool halves = true;    // kept, of codes that take long to decode
   int multiprocessors = 40;  // two: each block takes many items, one after the other
   bool ranks = false;        // of repeated codes
 };
@@ -214,6 +254,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   const DeviceArray codewords = on_device(lists.codewords);
   const DeviceArray bases = on_device(lists.bases);
   const DeviceArray steps = on_device(lists.steps);
+  const DeviceArray levels = on_device(lists.levels);
   const DeviceArray values = on_device(queries.values);
   const DeviceArray probes = on_device(queries.probes);
   const DeviceArray bits = on_device(kept);
@@ -222,7 +263,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   DeviceListsView& view = task.lists;
   view.kind = lists.kind;
   view.codec = {lists.format, static_cast<const float*>(bases.data()), static_cast<const float*>(steps.data()),
-                static_cast<const float*>(codewords.data())};
+                static_cast<const float*>(codewords.data()), static_cast<const float*>(levels.data())};
   view.residual = lists.residual;
   view.lists = lists.lists();
   view.centres = lists.has_centres ? static_cast<const float*>(centres.data()) : nullptr;
@@ -230,7 +271,7 @@ Found search_on_gpu(const Lists& lists, const Queries& queries, int64_t k, const
   view.codes = static_cast<const uint8_t*>(codes.data());
   view.rows = static_cast<const uint32_t*>(rows.data());
   view.count = lists.count();
-  const PreparedListsLayout layout(view);
+  const PreparedListsLayout layout(view, way.halves);
   const DeviceArray prepared(static_cast<size_t>(layout.bytes));
   task.prepared = layout.in(static_cast<std::byte*>(prepared.data()), view);
   launch_prepare_lists(view, task.prepared, nullptr);
@@ -279,12 +320,17 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
   for (const Way& way : {Way{}, Way{ProductEngine::mma, 0}, Way{ProductEngine::automatic, 1},
                          Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
                          Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1},
-                         Way{ProductEngine::automatic, 0, -1, 2}, Way{ProductEngine::automatic, 0, -1, 40, true}}) {
+                         Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
+                         Way{ProductEngine::automatic, 0, -1, true, 2},
+                         Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
+    const bool additive = lists.format.kind == CodeKind::additive;
+    if (additive ? way.tables > 0 : !way.halves) continue;  // these have no such way
     SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
-                                    << ", tables " << way.tables << ", multiprocessors " << way.multiprocessors << ", ranks "
-                                    << way.ranks);
+                                    << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
+                                    << way.multiprocessors << ", ranks " << way.ranks);
     const Found found = search_on_gpu(lists, queries, k, kept, most_bytes, way);
-    const bool planned = way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0;
+    const bool planned =
+        way.engine == ProductEngine::automatic && way.sample_every == 0 && way.tables < 0 && way.halves;
     if (planned && way.multiprocessors == Way().multiprocessors && !way.ranks) directly = found.directly;
     int64_t wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -305,11 +351,17 @@ CodeFormat product(int64_t cols, int64_t parts, int bits) { return {CodeKind::pr
 CodeFormat scalar(int64_t cols, int bits) { return {CodeKind::scalar, cols, DType::f32, bits, 0}; }
 CodeFormat stored(int64_t cols, DType dtype) { return {CodeKind::stored, cols, dtype, 8, 0}; }
 
+CodeFormat additive(int64_t cols, int64_t books, int bits, CodeNorm norm = CodeNorm::decoded) {
+  CodeFormat format{CodeKind::additive, cols, DType::f32, bits, books};
+  format.norm = norm;
+  return format;
+}
+
 std::string name_of(const CodeFormat& format) {
-  const char* const kinds[] = {"stored", "scalar", "product"};
+  const char* const kinds[] = {"stored", "scalar", "product", "additive"};
   return std::string(kinds[static_cast<int>(format.kind)]) + " " + std::string(name_of(format.dtype)) + " of " +
          std::to_string(format.cols) + " columns, " + std::to_string(format.bits) + " bits, " +
-         std::to_string(format.parts) + " parts";
+         std::to_string(format.parts) + " parts, norm " + std::to_string(static_cast<int>(format.norm));
 }
 
 std::vector<CodeFormat> formats_of(int64_t cols) {
@@ -320,6 +372,10 @@ std::vector<CodeFormat> formats_of(int64_t cols) {
     if (cols % parts != 0) continue;
     formats.push_back(product(cols, parts, 8));
     formats.push_back(product(cols, parts, 4 + static_cast<int>(parts % 4)));
+  }
+  for (const CodeNorm norm : {CodeNorm::decoded, CodeNorm::float32, CodeNorm::cqint8}) {
+    formats.push_back(additive(cols, 3, 8, norm));
+    formats.push_back(additive(cols, 2, 5, norm));
   }
   return formats;
 }
@@ -380,7 +436,8 @@ TEST_F(CudaIvfSearchSmall, EveryCodeMetricAndWidth) {
 TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
   for (const CodeFormat& format :
        {product(128, 8, 8), product(128, 32, 8), product(128, 64, 8), product(80, 20, 8), stored(128, DType::f32),
-        stored(128, DType::f16), scalar(128, 8), stored(200, DType::f32)}) {
+        stored(128, DType::f16), scalar(128, 8), stored(200, DType::f32), additive(128, 7, 8),
+        additive(128, 7, 8, CodeNorm::cqint8), additive(200, 4, 8, CodeNorm::qint8)}) {
     for (const KeyKind kind : kKinds) {
       const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(30, 700), 77);
       for (const int64_t slots : {1, 4, 25}) {
@@ -443,6 +500,13 @@ TEST_F(CudaIvfSearchSmall, EqualVectors) {
     Lists lists = make_lists(product(32, 4, 8), kind, false, {2000, 2500, 900}, 18);
     std::fill(lists.codes.begin(), lists.codes.end(), uint8_t{3});
     expect_same(lists, make_queries(lists, 12, 3, 19), 25);
+    lists = make_lists(additive(32, 4, 8, CodeNorm::cqint8), kind, true, {2000, 2500, 900}, 18);
+    std::fill(lists.codes.begin(), lists.codes.end(), uint8_t{3});
+    expect_same(lists, make_queries(lists, 12, 3, 19), 25);
+    // Norms so small that many keys are 0.
+    lists = make_lists(additive(32, 4, 8, CodeNorm::cqint8), kind, true, {2000, 2500, 900}, 18);
+    for (size_t i = 0; i < lists.levels.size(); i += 3) lists.levels[i] = -1000;
+    expect_same(lists, make_queries(lists, 12, 3, 19), 25);
     lists = make_lists(stored(20, DType::u8), kind, false, {1200, 900}, 20);
     for (uint8_t& code : lists.codes) code = code % 2;  // few distinct distances
     expect_same(lists, make_queries(lists, 12, 2, 21), 25);
@@ -456,6 +520,8 @@ TEST_F(CudaIvfSearchSmall, ValuesOfAllMagnitudes) {
         SCOPED_TRACE(testing::Message() << scale << ", kind " << static_cast<int>(kind) << ", spread " << spread);
         const Lists lists = make_lists(product(24, 6, 8), kind, true, kLengths, 22, scale, spread);
         expect_same(lists, make_queries(lists, 8, 6, 23, scale), 12);
+        const Lists sums = make_lists(additive(24, 3, 8, CodeNorm::cqint8), kind, true, kLengths, 22, scale, spread);
+        expect_same(sums, make_queries(sums, 8, 6, 23, scale), 12);
         const Lists plain = make_lists(stored(24, DType::f32), kind, false, kLengths, 24, scale, spread);
         expect_same(plain, make_queries(plain, 8, 6, 25, scale), 12);
       }
@@ -477,11 +543,18 @@ TEST_F(CudaIvfSearchSmall, ValuesThatAreNotFinite) {
     queries.values[16 + 3] = INFINITY;
     std::fill_n(queries.values.begin() + 32, 16, 0.0f);
     expect_same(lists, queries, 12);
+    Lists sums = make_lists(additive(16, 3, 8, CodeNorm::float32), kind, false, kLengths, 26);
+    for (int64_t i = 0; i < sums.count(); i += 41) {
+      set_norm_bits(sums.format, i % 2 == 0 ? 0x7F800000u : 0x7FC00000u,
+                    &sums.codes[static_cast<size_t>(i * sums.format.bytes())]);
+    }
+    expect_same(sums, queries, 300);
   }
 }
 
 TEST_F(CudaIvfSearchSmall, RowsThatAFilterKeeps) {
-  for (const CodeFormat& format : {product(32, 8, 8), stored(20, DType::f32)}) {
+  for (const CodeFormat& format :
+       {product(32, 8, 8), stored(20, DType::f32), additive(32, 3, 8), additive(32, 3, 8, CodeNorm::qint8)}) {
     for (const KeyKind kind : kKinds) {
       const Lists lists = make_lists(format, kind, true, std::vector<int64_t>(20, 400), 28);
       for (const uint32_t one_in : {2u, 10u, 500u}) {
@@ -565,7 +638,7 @@ TEST_F(CudaIvfSearchSmall, RepeatedCodesInTheOrderOfRowsLeaveRoom) {
       SCOPED_TRACE(testing::Message() << name_of(format) << ", k " << k);
       expect_same(lists, queries, k);
     }
-    const Way ranked{ProductEngine::automatic, 0, -1, 40, true};
+    const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};
     const Way plain;
     const Found with = search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, ranked);
     EXPECT_LT(with.directly, search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, plain).directly);

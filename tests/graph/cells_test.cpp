@@ -19,7 +19,7 @@ using reference::Shape;
 reference::Lists built(const MatrixView& x, const CellsWish& wish, int64_t length, const Resources& resources) {
   const PairRows rows(x, key_kind(wish.metric), resources);
   WorkingLists lists(x.rows(), length, resources);
-  build_by_cells(rows, wish, nullptr, lists, nullptr, resources);
+  build_by_cells(rows, wish, nullptr, lists, resources);
   return reference::lists_of(lists);
 }
 

@@ -45,6 +45,11 @@ TEST(Factory, PartsOfAString) {
   EXPECT_EQ(local.parts, 7);
   EXPECT_EQ(local.bits, 6);
   EXPECT_EQ(parse_factory("RQ8x8").code->search, AdditiveSearch::beam);
+  EXPECT_EQ(parse_factory("RQ8x8").code->norm, CodeNorm::decoded);
+  EXPECT_EQ(parse_factory("IVF4,LSQ7x8_Ncqint8").code->norm, CodeNorm::cqint8);
+  EXPECT_EQ(parse_factory("RQ7_Nqint8").code->norm, CodeNorm::qint8);
+  EXPECT_EQ(parse_factory("LSQ4x4_Nfloat,RFlat").code->norm, CodeNorm::float32);
+  EXPECT_EQ(parse_factory("LSQ4x4_Nnone").code->norm, CodeNorm::none);
   EXPECT_TRUE(parse_factory("IVF100,PQ8,RFlat").refines);
   EXPECT_FALSE(parse_factory("IVF100,PQ8,RFlat").refine.has_value());
 }

@@ -62,6 +62,29 @@ TEST(QuantizerFile, WhatWasTrainedIsLoaded) {
   }
 }
 
+// How codes are found is part of a quantizer: without it a loaded one would give other codes.
+TEST(QuantizerFile, TheSearchForCodesSurvives) {
+  const testing::TemporaryDirectory directory;
+  const auto rows = make_floats(Shape::gaussian, 300, 12, 1);
+  LocalSearchParams params;
+  params.codebooks = 3;
+  params.bits = 4;
+  params.rounds = 2;
+  params.sweeps = 1;
+  params.perturbed = 3;
+  params.order = SweepOrder::random;
+  LocalSearchQuantizer quantizer(params);
+  quantizer.train(rows.view());
+  save_quantizer(quantizer, directory.path("q.kith"));
+  const Quantizer loaded = load_quantizer(directory.path("q.kith"));
+  const LocalSearchParams& found = std::get<LocalSearchQuantizer>(loaded).params();
+  EXPECT_EQ(found.sweeps, 1);
+  EXPECT_EQ(found.perturbed, 3);
+  EXPECT_EQ(found.order, SweepOrder::random);
+  EXPECT_EQ(codes_of(loaded, rows.view()), codes_of(Quantizer(std::move(quantizer)), rows.view()));
+  EXPECT_THAT(refusal([] { (void)make_quantizer("LSQ4x4_Nqint8"); }), ::testing::HasSubstr("leave out '_Nqint8'"));
+}
+
 TEST(QuantizerFile, ParametersSurvive) {
   const testing::TemporaryDirectory directory;
   const auto rows = make_floats(Shape::gaussian, 300, 12, 1);

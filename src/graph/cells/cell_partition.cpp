@@ -1,11 +1,11 @@
 #include "graph/cells/cell_partition.hpp"
 
-#include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "graph/cells/cell_space.hpp"
+#include "graph/cells/cell_training.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -14,25 +14,15 @@
 namespace kith {
 namespace {
 
-constexpr uint64_t kSampleStream = 0xCE115;
-constexpr int64_t kSampleRowsPerCell = 48;
-constexpr int64_t kIterations = 6;
 constexpr int64_t kBatch = 16384;
 
 // The centres of cells, learned from some rows.
 MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
   const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
   const std::vector<uint32_t> sample =
-      sample_rows(CounterRng(params.seed, kSampleStream), rows, count, resources);
+      sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
-  KMeansParams wish;
-  wish.clusters = params.cells;
-  wish.iterations = kIterations;
-  wish.init = KMeansInit::random;
-  wish.seed = params.seed;
-  wish.compute_labels = false;
-  wish.check_finite = false;
-  KMeans means(wish);
+  KMeans means(cell_training(params));
   means.fit(vectors.view(), {}, resources);
   MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
   const MatrixView learned = means.centres();
@@ -69,7 +59,7 @@ int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& p
 
 CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
     : cells_(params.cells),
-      probes_(std::min(params.probes, cells_ > kMostCellsRanked ? kCellsRanked : cells_)),
+      probes_(ranked_probes(params)),
       ranks_(x.rows() * probes_, "the cells near each row", resources),
       offsets_(params.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {

@@ -10,25 +10,15 @@
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
-#include <kith/metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/cells/cell_params.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-inline constexpr int64_t kMostCellsRanked = 16384;
-inline constexpr int64_t kCellsRanked = 1024;
-
-struct CellParams {
-  Metric metric = Metric::l2;
-  int64_t cells = 1;
-  int64_t probes = 1;  // no more than cells
-  uint64_t seed = 0;
-};
 
 class CellPartition {
  public:

@@ -19,6 +19,8 @@ namespace kith {
 class CellSteps {
  public:
   virtual ~CellSteps() = default;
+  // That every row can make.
+  virtual int64_t probes() const = 0;
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 };

@@ -202,6 +202,8 @@ class CellStepsCpu final : public CellSteps {
     }
   }
 
+  int64_t probes() const override { return cells_.probes(); }
+
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const bool own = first == 0;
     if (!own) collect_queries(first, end);

@@ -2,7 +2,7 @@
 
 #include "graph/cells/cell_partition.hpp"
 #include "graph/cells/cell_steps.hpp"
-#include "graph/list_survey.hpp"
+#include "graph/graph_backend_cpu.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,26 +19,23 @@ double probes_needed(double first_probe, double first_missing, double probe, dou
   return probe * std::pow(missing / wanted_missing, 1 / power);
 }
 
-BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, uint32_t* order, const Resources& resources) {
+BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
-  const CellPartition cells(rows.view(), {wish.metric, wish.cells, wish.probes, wish.seed}, resources);
-  const std::unique_ptr<CellSteps> steps = make_cell_steps_cpu(rows, cells, lists, resources);
+  const std::unique_ptr<CellSteps> steps =
+      backend.cut_cells({wish.metric, wish.cells, wish.probes, wish.seed}, wish.keeps_order);
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
-  ProgressMeter meter("compare", lists.rows() * cells.probes(), resources);
-  for (int64_t probe = 0; probe < cells.probes();) {
-    const int64_t end = wave_end(probe, cells.probes());
+  ProgressMeter meter("compare", backend.rows() * steps->probes(), resources);
+  for (int64_t probe = 0; probe < steps->probes();) {
+    const int64_t end = wave_end(probe, steps->probes());
     GraphRound round;
     round.comparisons = steps->wave(probe, end, meter);
-    const ListSurvey survey = survey_lists(lists, wish.k, wish.metric, Flags::set, resources);
+    const ListSurvey survey = backend.survey(wish.k, Flags::set);
     round.phi = survey.phi;
     round.updates = survey.updates;
-    if (control != nullptr) {
-      outcome.recall = control->measure(lists);
-      round.recall = outcome.recall->recall;
-    }
+    outcome.recall = backend.measure();
+    if (outcome.recall) round.recall = outcome.recall->recall;
     round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     began = Clock::now();
     outcome.rounds.push_back(round);
@@ -53,12 +50,16 @@ BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const C
     if (!wish.gives_up || !wish.recall || !round.recall || before < kFewest || rounds < 2) continue;
     const double needed = probes_needed(static_cast<double>(before), 1 - *outcome.rounds[rounds - 2].recall,
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
-    if (needed > 1.5 * static_cast<double>(cells.probes())) break;
+    if (needed > 1.5 * static_cast<double>(steps->probes())) break;
   }
-  survey_lists(lists, wish.k, wish.metric, Flags::clear, resources);
-  if (order != nullptr) std::copy_n(cells.members(0), lists.rows(), order);
+  backend.survey(wish.k, Flags::clear);
   meter.finish();
   return outcome;
+}
+
+BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
+                            WorkingLists& lists, const Resources& resources) {
+  return build_by_cells(*make_graph_backend_cpu(rows, wish.metric, control, lists, resources), wish, resources);
 }
 
 int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,

@@ -14,6 +14,7 @@
 
 #include "graph/build_outcome.hpp"
 #include "graph/control_rows.hpp"
+#include "graph/graph_backend.hpp"
 #include "graph/pairs/pair_rows.hpp"
 #include "graph/working_lists.hpp"
 
@@ -29,7 +30,8 @@ struct CellsWish {
   int64_t probes = 1;             // at most
   std::optional<double> recall = {};   // stops the waves; none: all probes are made
   uint64_t seed = 0;
-  bool gives_up = false;  // stops where what is missing will not be found within the probes
+  bool gives_up = false;     // stops where what is missing will not be found within the probes
+  bool keeps_order = false;  // rounds of NN-Descent follow
 };
 
 // Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as a power
@@ -42,10 +44,11 @@ constexpr int64_t wave_end(int64_t first, int64_t probes) {
   return end < probes ? end : probes;
 }
 
-// Fills empty lists. `control` estimates the recall; none: nothing is estimated. `order`, where it is given, gets the
-// rows cell by cell.
+// Fills the backend's lists, which are empty.
+BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const Resources& resources);
+// The same on the CPU. `control` estimates the recall; none: nothing is estimated.
 BuildOutcome build_by_cells(const PairRows& rows, const CellsWish& wish, const ControlRows* control,
-                            WorkingLists& lists, uint32_t* order, const Resources& resources);
+                            WorkingLists& lists, const Resources& resources);
 
 // What it takes on the host beside the lists and the rows.
 int64_t cells_bytes(int64_t rows, int64_t cols, PanelFormat format, const CellsWish& wish, int64_t list_length,

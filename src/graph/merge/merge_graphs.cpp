@@ -7,6 +7,7 @@
 #include "core/peak_memory.hpp"
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
+#include "graph/write_lists.hpp"
 #include "graph/graph_access.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/merge/merge_pair.hpp"

@@ -48,6 +48,9 @@ KITH_HOST_DEVICE constexpr bool replaces(uint64_t salt, uint32_t to, uint32_t fr
   return mine != theirs ? mine < theirs : from < other;
 }
 
+// Of the draws that lists begin with.
+inline constexpr uint64_t kStartStream = 0x57A47;
+
 // The draw-th of the first rows of `row` (Floyd's algorithm: each set of distinct others is as likely): a number below
 // `bound`, which counts the rows other than `row`.
 KITH_HOST_DEVICE constexpr uint32_t start_draw(const CounterRng& rng, uint32_t row, int64_t draw, uint32_t bound) {

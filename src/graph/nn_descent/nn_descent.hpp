@@ -9,6 +9,7 @@
 
 #include "graph/build_outcome.hpp"
 #include "graph/control_rows.hpp"
+#include "graph/graph_backend.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
 #include "graph/pairs/pair_rows.hpp"
 #include "graph/working_lists.hpp"
@@ -27,7 +28,9 @@ struct DescentWish {
   std::optional<double> recall = {};  // stops the rounds; none: they end by themselves
 };
 
-// Improves lists that hold something. `control` estimates the recall; none: nothing is estimated.
+// Improves the backend's lists, which hold something.
+BuildOutcome run_descent(GraphBackend& backend, const DescentWish& wish, const Resources& resources);
+// The same on the CPU. `control` estimates the recall; none: nothing is estimated.
 BuildOutcome run_descent(const PairRows& rows, const DescentWish& wish, const ControlRows* control,
                          WorkingLists& lists, const Resources& resources);
 

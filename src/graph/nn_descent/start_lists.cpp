@@ -12,7 +12,6 @@ namespace kith {
 namespace {
 
 constexpr int64_t kRowsPerTask = 256;
-constexpr uint64_t kStartStream = 0x57A47;
 
 // What a thread needs to offer rows to a list.
 struct StartWorker {

@@ -4,7 +4,7 @@
 //   scalar   a few bits for each column: value = fma(code, step, base), rounded once
 //   product  a few bits for each sub-vector: the codeword of that number, copied
 //   additive a few bits for each codebook: the codewords of these numbers, as long as the vector, added up in f32 in
-//            the order of the books
+//            the order of the books; behind them there may be bits for the squared norm of the vector that is held
 //
 // Sub-codes lie one after the other from the lowest bit of the first byte on, as in FAISS.
 #pragma once
@@ -22,6 +22,17 @@ enum class CodeKind : uint8_t { stored, scalar, product, additive };
 // How additive codes are found: by iterated local search, or book by book along the best paths so far.
 enum class AdditiveSearch : uint8_t { local, beam };
 
+// What an additive code says of |x|^2, x being the vector that is held, the centre of its list included. Distances by
+// l2 and sqeuclidean are then |q|^2 - 2 q x + norm (code_norm.hpp), and no vector is decoded for its norm.
+//   decoded  nothing: distances are those of the decoded vector
+//   none     nothing, and nobody asks: for inner products
+//   float32  the norm itself
+//   qint8    a byte: one of 256 levels at equal distances
+//   cqint8   a byte: one of 256 levels that were trained
+enum class CodeNorm : uint8_t { decoded, none, float32, qint8, cqint8 };
+
+inline constexpr int64_t kNormLevels = 256;
+
 struct CodeFormat {
   CodeKind kind = CodeKind::stored;
   int64_t cols = 0;
@@ -30,14 +41,21 @@ struct CodeFormat {
   int64_t parts = 0;         // sub-vectors, of cols / parts columns each, or codebooks
   AdditiveSearch search = AdditiveSearch::local;
   int effort = 16;  // rounds of local search, or paths of a beam
+  CodeNorm norm = CodeNorm::decoded;  // of additive codes
 
   KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
   KITH_HOST_DEVICE constexpr int64_t codewords() const { return int64_t{1} << bits; }
+  KITH_HOST_DEVICE constexpr int norm_bits() const {
+    return norm == CodeNorm::float32 ? 32 : norm >= CodeNorm::qint8 ? 8 : 0;
+  }
+  KITH_HOST_DEVICE constexpr bool has_norm() const { return norm >= CodeNorm::float32; }
+  // Whether the norm is the number of a level.
+  KITH_HOST_DEVICE constexpr bool has_levels() const { return norm >= CodeNorm::qint8; }
   constexpr int64_t bytes() const {  // of a vector
     switch (kind) {
       case CodeKind::stored: return cols * size_of(dtype);
       case CodeKind::scalar: return (cols * bits + 7) / 8;
-      default: return (parts * bits + 7) / 8;
+      default: return (parts * bits + norm_bits() + 7) / 8;
     }
   }
 };
@@ -48,6 +66,7 @@ struct CodecView {
   const float* bases = nullptr;      // scalar: one for each column
   const float* steps = nullptr;      // likewise
   const float* codewords = nullptr;  // product: parts x 2^bits x part_cols; additive: parts x 2^bits x cols
+  const float* levels = nullptr;     // additive: kNormLevels squared norms, where codes have the number of one
 };
 
 // The i-th sub-code of up to 8 bits. Reads no byte beyond the last that it needs.

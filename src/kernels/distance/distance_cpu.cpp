@@ -240,6 +240,20 @@ void hamming_of_rows(const CanonicalQuery& query, const MatrixView& base, const 
   }
 }
 
+void CanonicalProducts(const float* query, const float* rows, int64_t count, int64_t cols, double* products) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float* const one[] = {rows + i * cols};
+    double sum[1];
+    sum_rows<KeyKind::inner_product>(
+        one, cols, sum, [&](int64_t c) HWY_ATTR { return load_doubles(query + c); },
+        [&](int64_t c, Slab& tail) HWY_ATTR { load_tail(query + c, cols - c, tail); },
+        [&](Doubles lanes, int, Doubles q, Doubles x) HWY_ATTR {
+          return step_lanes<KeyKind::inner_product>(lanes, q, x);
+        });
+    products[i] = sum[0];
+  }
+}
+
 void CanonicalKeys(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                    int64_t count, float* keys) {
   visit_kind(kind, [&](auto tag) {
@@ -286,12 +300,17 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(CanonicalKeys);
+HWY_EXPORT(CanonicalProducts);
 HWY_EXPORT(CanonicalInverseNorms);
 HWY_EXPORT(CanonicalSquaredNorm);
 
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys) {
   HWY_DYNAMIC_DISPATCH(CanonicalKeys)(kind, query, base, rows, count, keys);
+}
+
+void canonical_products_cpu(const float* query, const float* rows, int64_t count, int64_t cols, double* products) {
+  HWY_DYNAMIC_DISPATCH(CanonicalProducts)(query, rows, count, cols, products);
 }
 
 void canonical_inverse_norms_cpu(const MatrixView& rows, double* inverses) {

@@ -19,6 +19,9 @@ struct CanonicalQuery {
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys);
 
+// The canonical sums of q x, in float64, of `count` f32 rows one after the other.
+void canonical_products_cpu(const float* query, const float* rows, int64_t count, int64_t cols, double* products);
+
 // 1 / |x| of each row, 0 for a zero vector (canonical_inverse_norm).
 void canonical_inverse_norms_cpu(const MatrixView& rows, double* inverses);
 

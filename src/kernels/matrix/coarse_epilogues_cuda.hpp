@@ -14,14 +14,16 @@ template <typename Acc>
 class PartsEpilogue {
  public:
   using Target = ProductParts;
+  static constexpr int kTerms = 1;
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ PartsEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
       : target_(target),
         query_count_(operands.query_count),
-        stride_(part_count(operands.row_count, target.rows_per_part)) {}
+        stride_(target.stride > 0 ? target.stride : part_count(operands.row_count, target.rows_per_part)) {}
 
-  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t) {
+  __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
+    first_tile_ = target_.stride > 0 ? static_cast<int>(first_row / kOperandTile) : 0;
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) query_[q] = first_query + queries(q);
   }
@@ -43,7 +45,7 @@ class PartsEpilogue {
     constexpr int kParts = kSlabValues / 4 / kPairs;     // of a thread, for each query
     constexpr int kPartsPerTile = kOperandTile / kRows;  // of all four threads that share the query
     const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const int64_t first_part = int64_t{tile} * kPartsPerTile + threadIdx.x % 4 * kParts;
+    const int64_t first_part = int64_t{tile - first_tile_} * kPartsPerTile + threadIdx.x % 4 * kParts;
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
       if (query_[q] >= query_count_) continue;
@@ -70,6 +72,7 @@ class PartsEpilogue {
   const Target& target_;
   int64_t query_count_;
   int64_t stride_;
+  int first_tile_ = 0;
   int64_t query_[kThreadQueries];
 };
 
@@ -78,6 +81,7 @@ template <typename Acc>
 class MarksEpilogue {
  public:
   using Target = ProductMarks;
+  static constexpr int kTerms = 1;
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ MarksEpilogue(const Target& target, const ProductOperands& operands, std::byte*)

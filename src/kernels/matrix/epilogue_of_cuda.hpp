@@ -3,6 +3,7 @@
 
 #include "kernels/matrix/coarse_epilogues_cuda.hpp"
 #include "kernels/matrix/nearest_epilogue_cuda.hpp"
+#include "kernels/matrix/pairs_epilogue_cuda.hpp"
 #include "kernels/matrix/product_epilogue_cuda.hpp"
 
 namespace kith {
@@ -17,6 +18,8 @@ PartsEpilogue<Acc> epilogue_of(const ProductParts&, Acc);
 template <typename Acc>
 MarksEpilogue<Acc> epilogue_of(const ProductMarks&, Acc);
 NearestEpilogue epilogue_of(const ProductNearest&, float);
+template <typename Acc>
+PairsEpilogue<Acc> epilogue_of(const ProductPairs&, Acc);
 
 template <typename Target, typename Acc>
 using EpilogueOf = decltype(epilogue_of(Target(), Acc()));

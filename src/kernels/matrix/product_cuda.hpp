@@ -5,6 +5,7 @@
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
 //   marks       the same as bits, where these rows are many of few
 //   nearest     for every query the few rows whose term + product is within the query's slack of the least
+//   pairs       pairs that pass the query's limit or, with a second term, the row's: all of them in one list
 //
 // Two implementations, chosen by the device: product_wgmma_cuda.cu for Hopper and product_mma_cuda.cu for every GPU
 // from compute capability 8.0 on. Time is that of the matrix product; the minima are one f32 for each 32 or 64
@@ -50,6 +51,7 @@ struct ProductCandidates {
 struct ProductParts {
   float* values = nullptr;  // queries x part_count(rows, rows_per_part)
   int rows_per_part = 8;    // or 2
+  int64_t stride = 0;       // of a query's values, where parts are counted from the item's first row; else 0
 };
 
 struct ProductMarks {
@@ -69,7 +71,17 @@ struct ProductNearest {
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles
 };
 
-// One of the two implementations; `Target` is one of the five above.
+// A row has two terms: the operands' terms are, for each tile of rows, the first ones and then the second ones. A pair
+// passes where the first term + product is not above the query's first limit or the second not above its second.
+// Queries without a limit, and rows without a term, pass nothing.
+struct ProductPairs {
+  const void* limits = nullptr;  // two floats (halves) or int32_t (bytes) for each query of the tiles
+  uint64_t* pairs = nullptr;     // query << 32 | row, in any order
+  uint32_t* count = nullptr;     // zeroed before; may end above capacity, where pairs were dropped
+  uint32_t capacity = 0;
+};
+
+// One of the two implementations; `Target` is one of the six above.
 template <typename Target>
 void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                 cudaStream_t stream);

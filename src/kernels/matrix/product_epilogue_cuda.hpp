@@ -82,6 +82,7 @@ template <typename Acc>
 class MinimaEpilogue {
  public:
   using Target = ProductMinima;
+  static constexpr int kTerms = 1;        // of a row
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ MinimaEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
@@ -121,6 +122,7 @@ template <typename Acc>
 class CandidatesEpilogue {
  public:
   using Target = ProductCandidates;
+  static constexpr int kTerms = 1;
   static constexpr int kBuffer = 95;                      // found rows a warp holds
   static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
 

@@ -16,10 +16,13 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarpQueries = kSlabs * 16;
 constexpr int kStages = 3;
-constexpr int kTermBytes = kOperandTile * 4;
-constexpr int kStageBytes = 2 * kTileChunkBytes + kTermBytes;
+// Of a tile of rows.
+template <typename Epilogue>
+inline constexpr int kTermBytes = kOperandTile * 4 * Epilogue::kTerms;
+template <typename Epilogue>
+inline constexpr int kStageBytes = 2 * kTileChunkBytes + kTermBytes<Epilogue>;
 
-template <typename Acc>
+template <int kTermBytes>
 __device__ void load_stage(const ProductOperands& operands, int64_t query_tile, int tile, int chunk, uint32_t stage) {
   const std::byte* const queries = operands.queries + (query_tile * operands.chunks + chunk) * kTileChunkBytes;
   const std::byte* const rows = operands.base + (int64_t{tile} * operands.chunks + chunk) * kTileChunkBytes;
@@ -30,9 +33,8 @@ __device__ void load_stage(const ProductOperands& operands, int64_t query_tile, 
     ptx::copy_async_16(stage + kTileChunkBytes + at, rows + at);
   }
   if (chunk == operands.chunks - 1 && threadIdx.x < kTermBytes / 16) {
-    const auto* terms = static_cast<const Acc*>(operands.terms) + int64_t{tile} * kOperandTile;
-    ptx::copy_async_16(stage + 2 * kTileChunkBytes + threadIdx.x * 16,
-                       reinterpret_cast<const std::byte*>(terms) + threadIdx.x * 16);
+    const auto* terms = static_cast<const std::byte*>(operands.terms) + int64_t{tile} * kTermBytes;
+    ptx::copy_async_16(stage + 2 * kTileChunkBytes + threadIdx.x * 16, terms + threadIdx.x * 16);
   }
 }
 
@@ -70,13 +72,14 @@ template <typename Acc, typename Epilogue>
 __global__ void __launch_bounds__(kThreads)
     product_mma_kernel(ProductOperands operands, ProductSchedule schedule, typename Epilogue::Target target) {
   extern __shared__ __align__(16) std::byte shared[];
+  constexpr int kBytes = kStageBytes<Epilogue>;
   // A block works on half a query tile of an item; the halves are neighbours.
   const int index = static_cast<int>(blockIdx.x) / 2;
   if (index >= schedule.count()) return;
   const ProductItem item = schedule.item(index);
   if (item.empty()) return;
   const int64_t query_tile = 2 * int64_t{item.query_tile} + blockIdx.x % 2;  // of kOperandTile queries
-  Epilogue epilogue(target, operands, shared + kStages * kStageBytes);
+  Epilogue epilogue(target, operands, shared + kStages * kBytes);
   const uint32_t stages = ptx::shared_address(shared);
   const int chunks = static_cast<int>(operands.chunks);
   epilogue.begin(query_tile * kOperandTile, {static_cast<int>(threadIdx.x) / 32 * kWarpQueries, 16},
@@ -87,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   int next_stage = 0;
   const auto load_next = [&] {
     if (next_tile < item.end_tile) {
-      load_stage<Acc>(operands, query_tile, next_tile, next_chunk, stages + next_stage * kStageBytes);
+      load_stage<kTermBytes<Epilogue>>(operands, query_tile, next_tile, next_chunk, stages + next_stage * kBytes);
       next_stage = (next_stage + 1) % kStages;
       if (++next_chunk == chunks) {
         next_chunk = 0;
@@ -104,9 +107,9 @@ __global__ void __launch_bounds__(kThreads)
       ptx::copy_async_wait<kStages - 2>();
       __syncthreads();  // the stage has come for all, and the one before has been read by all
       load_next();
-      multiply_chunk<Acc>(stages + stage * kStageBytes, products);
+      multiply_chunk<Acc>(stages + stage * kBytes, products);
       if (chunk == chunks - 1) {
-        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kStageBytes + 2 * kTileChunkBytes), tile);
+        epilogue.tile(products, reinterpret_cast<const Acc*>(shared + stage * kBytes + 2 * kTileChunkBytes), tile);
       }
       stage = (stage + 1) % kStages;
     }
@@ -118,7 +121,7 @@ template <typename Acc, typename Epilogue>
 void launch(const ProductOperands& operands, const ProductSchedule& schedule, const typename Epilogue::Target& target,
             cudaStream_t stream) {
   if (schedule.items == 0) return;
-  constexpr int kBytes = kStages * kStageBytes + kThreads / 32 * Epilogue::kSharedBytes;
+  constexpr int kBytes = kStages * kStageBytes<Epilogue> + kThreads / 32 * Epilogue::kSharedBytes;
   const auto kernel = product_mma_kernel<Acc, Epilogue>;
   KITH_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   kernel<<<static_cast<unsigned>(2 * schedule.items), kThreads, kBytes, stream>>>(operands, schedule, target);
@@ -145,6 +148,7 @@ KITH_INSTANTIATE(ProductCandidates);
 KITH_INSTANTIATE(ProductParts);
 KITH_INSTANTIATE(ProductMarks);
 KITH_INSTANTIATE(ProductNearest);
+KITH_INSTANTIATE(ProductPairs);
 #undef KITH_INSTANTIATE
 
 }  // namespace kith

@@ -25,7 +25,6 @@ constexpr int kThreads = kMultipliers + kGroupThreads;
 constexpr int kMultiplierRegisters = 232;  // of 168 that all begin with
 constexpr int kProducerRegisters = 40;
 constexpr int kGroupQueries = kSlabs * 64;
-constexpr int kTermBytes = kOperandTile * 4;
 constexpr int kSlabBytes = 64 * kChunkBytes;
 constexpr int kMostStages = 9;
 constexpr int kSharedBytes = 227 * 1024;
@@ -38,10 +37,14 @@ struct Layout {
   bool split;     // the warpgroups share the tiles, not the queries
 };
 
+// Of a tile of rows.
+template <typename Epilogue>
+inline constexpr int kTermBytes = kOperandTile * 4 * Epilogue::kTerms;
+
 template <typename Epilogue>
 constexpr int fixed_bytes() {
   // Alignment, barriers, the epilogue's, terms.
-  return 1024 + 512 + kMultipliers / 32 * Epilogue::kSharedBytes + kMostStages * kTermBytes;
+  return 1024 + 512 + kMultipliers / 32 * Epilogue::kSharedBytes + kMostStages * kTermBytes<Epilogue>;
 }
 
 template <typename Epilogue>
@@ -94,6 +97,7 @@ __device__ void copy_queries(const ProductOperands& operands, int query_tile, in
 }
 
 // The third warpgroup's first lane.
+template <int kTermBytes>
 __device__ void produce(const ProductOperands& operands, const ProductSchedule& schedule, const Layout& layout,
                         const BlockMemory& memory) {
   const int chunks = static_cast<int>(operands.chunks);
@@ -210,7 +214,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         if (!last) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();
-      epilogue.tile(products, reinterpret_cast<const Acc*>(memory.terms + last_stage * kTermBytes), tile);
+      epilogue.tile(products, reinterpret_cast<const Acc*>(memory.terms + last_stage * kTermBytes<Epilogue>), tile);
       __syncwarp();
       release(last_stage);
     }
@@ -232,7 +236,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
   };
   memory.queries = take(layout.resident ? operands.chunks * 2 * kTileChunkBytes : 0);
   memory.ring = take(layout.stages * (layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes));
-  memory.terms = take(layout.stages * kTermBytes);
+  memory.terms = take(layout.stages * kTermBytes<Epilogue>);
   memory.barriers = reinterpret_cast<Barriers*>(take(512));
   memory.epilogue = next;
   static_assert(sizeof(Barriers) <= 512);
@@ -249,7 +253,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
   __syncthreads();
   if (threadIdx.x >= kMultipliers) {
     ptx::give_registers<kProducerRegisters>();
-    if (threadIdx.x == kMultipliers) produce(operands, schedule, layout, memory);
+    if (threadIdx.x == kMultipliers) produce<kTermBytes<Epilogue>>(operands, schedule, layout, memory);
   } else {
     ptx::take_registers<kMultiplierRegisters>();
     consume<Acc, Epilogue, kLastSteps>(operands, schedule, layout, memory, target);
@@ -297,6 +301,7 @@ KITH_INSTANTIATE(ProductCandidates);
 KITH_INSTANTIATE(ProductParts);
 KITH_INSTANTIATE(ProductMarks);
 KITH_INSTANTIATE(ProductNearest);
+KITH_INSTANTIATE(ProductPairs);
 #undef KITH_INSTANTIATE
 
 }  // namespace kith

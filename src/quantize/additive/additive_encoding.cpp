@@ -11,7 +11,6 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -26,17 +25,6 @@ constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_
 
 int64_t block_bytes(const Codebooks& books) {
   return kIcmBlockRows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(1) + books.books);
-}
-
-// A hash of a row's values, the zeros of both signs alike: at least 0.
-int64_t content_number(const float* row, int64_t cols) {
-  uint64_t hash = 0x9E3779B97F4A7C15u;
-  for (int64_t c = 0; c < cols; ++c) {
-    hash ^= std::bit_cast<uint32_t>(row[c] + 0.0f);
-    hash *= 0xBF58476D1CE4E5B9u;
-    hash ^= hash >> 29;
-  }
-  return static_cast<int64_t>(hash >> 1);
 }
 
 // What one thread works with.

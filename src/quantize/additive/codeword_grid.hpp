@@ -19,6 +19,8 @@ class CodewordGrid {
   explicit CodewordGrid(const Codebooks& books);
 
   double step() const { return step_; }
+  double most() const { return most_; }    // of values that it holds; below 0: none
+  double shift() const { return shift_; }  // what rounded() adds and takes off
   // Whether a value of a row is exact there once it was rounded. False for a NaN.
   bool holds(float value) const { return std::abs(value) <= most_; }
   // To the nearest multiple, ties to even: a large number more and less leaves whole steps.

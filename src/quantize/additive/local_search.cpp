@@ -9,8 +9,6 @@ namespace {
 
 constexpr uint64_t kOrderStream = uint64_t{1} << 63;  // no row has this number
 
-uint8_t code_of(uint32_t word, int bits) { return static_cast<uint8_t>(word >> (32 - bits)); }
-
 }  // namespace
 
 LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t from_round) {
@@ -22,25 +20,6 @@ LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t
   plan.random_order = params.order == SweepOrder::random;
   plan.seed = params.seed;
   return plan;
-}
-
-void draw_codes(uint64_t seed, int64_t row, int64_t books, int bits, uint8_t* codes) {
-  const RowDraws draws(seed, row, RowDraws::Purpose::start, 0);
-  for (int64_t k = 0; k < books; ++k) codes[k] = code_of(draws.pair(k / 4).word[k % 4], bits);
-}
-
-void perturb_codes(const LocalSearchPlan& plan, int64_t row, int64_t round, int64_t books, int bits, uint8_t* codes) {
-  const RowDraws draws(plan.seed, row, RowDraws::Purpose::perturb, round);
-  auto needed = static_cast<uint64_t>(plan.perturbed);
-  Random4 words{};
-  for (int64_t k = 0; k < books && needed > 0; ++k) {
-    if (k % 2 == 0) words = draws.pair(k / 2);
-    const auto left = static_cast<uint64_t>(books - k);
-    // With probability needed / left.
-    if (words.word[k % 2 * 2] * left >> 32 >= needed) continue;
-    codes[k] = code_of(words.word[k % 2 * 2 + 1], bits);
-    --needed;
-  }
 }
 
 void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int64_t books,

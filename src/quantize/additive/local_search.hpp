@@ -11,7 +11,7 @@
 
 #include <kith/local_search_quantizer.hpp>
 
-#include "core/random.hpp"
+#include "quantize/additive/code_draws.hpp"
 #include "quantize/additive/icm_engine.hpp"
 
 #include <cstdint>
@@ -30,27 +30,10 @@ struct LocalSearchPlan {
 
 LocalSearchPlan plan_of(const LocalSearchParams& params, int64_t rounds, int64_t from_round);
 
-// A row's draws for a purpose and a round.
-class RowDraws {
- public:
-  enum class Purpose : uint64_t { start, perturb };
-
-  RowDraws(uint64_t seed, int64_t row, Purpose purpose, int64_t round)
-      : rng_(seed, static_cast<uint64_t>(row)),
-        first_(static_cast<uint64_t>(purpose) << 56 | static_cast<uint64_t>(round) << 16) {}
-
-  // Two words for each code.
-  Random4 pair(int64_t number) const { return rng_.block(first_ + static_cast<uint64_t>(number)); }
-
- private:
-  CounterRng rng_;
-  uint64_t first_;
-};
-
-// Codes of a row, each drawn.
-void draw_codes(uint64_t seed, int64_t row, int64_t books, int bits, uint8_t* codes);
-// Algorithm 2: `perturbed` of the codes, each drawn anew.
-void perturb_codes(const LocalSearchPlan& plan, int64_t row, int64_t round, int64_t books, int bits, uint8_t* codes);
+inline void perturb_codes(const LocalSearchPlan& plan, int64_t row, int64_t round, int64_t books, int bits,
+                          uint8_t* codes) {
+  perturb_codes(Perturbation{plan.seed, plan.perturbed}, row, round, books, bits, codes);
+}
 // The books of a sweep, in order.
 void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int64_t books, std::vector<int64_t>& order);
 

@@ -1,22 +1,27 @@
 #include "quantize/additive/local_search_training.hpp"
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "cuda/resolve_device.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/codebook_update.hpp"
 #include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/local_search_steps.hpp"
 #include "quantize/additive/training_sample.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 namespace kith {
 namespace {
 
 constexpr uint64_t kNoiseStream = 0x6C73716E;
+constexpr int64_t kNoiseColumns = 16;  // of a task
 
 // Near a normal number of variance 1, from sums that every processor rounds alike.
 double normal_draw(const CounterRng& rng, uint64_t index) {
@@ -29,11 +34,16 @@ double normal_draw(const CounterRng& rng, uint64_t index) {
 }
 
 // Each value moves by its book's and column's deviation, times `scale`.
-void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t round, float* values) {
+void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t round, float* values,
+                    const Resources& resources) {
   const CounterRng rng(seed, kNoiseStream + static_cast<uint64_t>(round));
   const auto words = static_cast<double>(books.words());
-  for (int64_t k = 0; k < books.books; ++k) {
-    for (int64_t c = 0; c < books.cols; ++c) {
+  const int64_t parts = divide_up(books.cols, kNoiseColumns);
+  ProgressMeter meter("anneal", books.books * parts, resources);
+  parallel_for(books.books * parts, meter, resources, [&](int64_t task, int) {
+    const int64_t k = task / parts;
+    const int64_t first = task % parts * kNoiseColumns;
+    for (int64_t c = first; c < std::min(first + kNoiseColumns, books.cols); ++c) {
       double sum = 0;
       double squares = 0;
       for (int64_t j = 0; j < books.words(); ++j) sum += static_cast<double>(books.word(k, j)[c]);
@@ -48,7 +58,7 @@ void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t
                                         deviation * normal_draw(rng, static_cast<uint64_t>(at)));
       }
     }
-  }
+  });
 }
 
 // Books by how far their codewords lie from their mean, the farthest first: sweeps in that order end lower.
@@ -77,12 +87,25 @@ std::vector<float> coarse_first(const Codebooks& books) {
   return ordered;
 }
 
-double objective_of(const HostArray<float>& costs, const std::vector<float>& codebooks, double lambda) {
-  double sum = 0;
-  for (const float cost : costs) sum += static_cast<double>(cost);
+double squares_of(const std::vector<float>& codebooks) {
   double squares = 0;
   for (const float value : codebooks) squares += static_cast<double>(value) * static_cast<double>(value);
-  return sum + lambda * squares;
+  return squares;
+}
+
+Device resolve_training_device(const LocalSearchParams& params, const RowSource& source, int64_t rows,
+                               const Resources& resources) {
+  const int64_t cols = source.info().cols;
+  const auto steps = static_cast<double>(params.rounds * params.train_search_rounds * params.sweeps);
+  DeviceRequest request;
+  request.job = "local search training";
+  request.spaces = {source.space()};
+  request.work.bytes = static_cast<double>(rows * cols * 4);
+  request.work.flops = 2.0 * static_cast<double>(rows * cols) * static_cast<double>(params.codebooks << params.bits) * steps;
+  request.work.gpu_flops = cols <= 128 ? 2e14 : 1e13;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); };
+  return resolve_device(request, resources);
 }
 
 }  // namespace
@@ -105,43 +128,41 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
                         const Resources& resources) {
   check_training_rows("local search quantizer", source.rows(), params.bits, resources);
   const int64_t cols = source.info().cols;
+  const Device device = resolve_training_device(params, source, std::min(source.rows(), kMostTrainingRows), resources);
   const HostArray<float> values = training_sample(source, kMostTrainingRows, params.seed, resources);
   const int64_t count = values.size() / cols;
   const MatrixView rows(values.data(), count, cols);
-  const HostArray<uint8_t> codes(count * params.codebooks, "training codes", resources);
-  const HostArray<float> costs(count, "training codes", resources);
   const Resources quiet = resources.with_progress({});
+  const TrainingShape shape{rows, params.codebooks, params.bits};
+  const std::unique_ptr<LocalSearchSteps> steps = dispatch(
+      device, [&] { return make_local_search_steps_cpu(shape, quiet); },
+      [&](int index) { return make_local_search_steps_cuda(shape, index, quiet); });
 
   std::vector<float> codebooks =
       first_codebooks(params.train_start, rows, params.codebooks, params.bits, params.seed, resources);
   AdditiveEncoding encoding;
   encoding.search = plan_of(params, params.train_search_rounds, 0);
-  if (codebooks.empty()) {
-    for (int64_t i = 0; i < count; ++i) {
-      draw_codes(params.seed, i, params.codebooks, params.bits, codes.data() + i * params.codebooks);
-    }
+  AdditiveEncoding first = encoding;
+  first.search.rounds = 0;
+  if (codebooks.empty()) {  // codes are drawn, whatever the codewords
+    first.start = CodeStart::random;
     codebooks.resize(static_cast<size_t>((params.codebooks << params.bits) * cols));
-  } else {
-    AdditiveEncoding first = encoding;
-    first.search.rounds = 0;
-    encode_additive({codebooks.data(), params.codebooks, params.bits, cols}, first, rows, codes.data(), costs.data(),
-                    quiet);
   }
+  steps->encode({codebooks.data(), params.codebooks, params.bits, cols}, first);
   encoding.start = CodeStart::given;
   ProgressMeter meter("LSQ", params.rounds, resources);
   for (int64_t round = 0; round < params.rounds; ++round) {
-    const CodedRows coded{values.data(), codes.data(), count, cols, params.codebooks, params.bits};
-    update_codebooks(coded, params.lambda, codebooks.data(), quiet);
+    steps->update(params.lambda, codebooks.data());
     const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
     if (params.anneal) {
       const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
       const double scale = std::sqrt(left) / static_cast<double>(params.codebooks);
-      if (left > 0) move_codewords(books, scale, params.seed, round, codebooks.data());
+      if (left > 0) move_codewords(books, scale, params.seed, round, codebooks.data(), quiet);
     }
     round_to_grid(codebooks.data(), params.codebooks, params.bits, cols);
     encoding.search.from_round = round * params.train_search_rounds;
-    encode_additive(books, encoding, rows, codes.data(), costs.data(), quiet);
-    TrainingRound done{coarse_first(books), objective_of(costs, codebooks, params.lambda)};
+    steps->encode(books, encoding);
+    TrainingRound done{coarse_first(books), steps->cost() + params.lambda * squares_of(codebooks)};
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, done.objective,
                                               done.objective / static_cast<double>(count)));

@@ -1,0 +1,179 @@
+// NN-Descent on a GPU round by round: what each step takes beside its floor, and the recall it leaves.
+//
+//   descent_cuda_bench [--rows N] [--cols N] [--data mixture|manifold] [--length N] [--samples N] [--rounds N]
+//                      [--metric M] [--recall PERCENT] [--out FILE]
+//
+// Rows lie on the device; lists begin with random rows. Rounds end when the recall is reached, or at --rounds. Recall@10 is
+// measured on 1,000 rows, evenly spread, searched exactly; that is not in the times. The floor of a join is the gather of
+// its operands: 2 bytes a value of the samples compared, at the speed of a device copy.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "manifold_rows_cuda.hpp"
+#include "mixture_rows_cuda.hpp"
+#include "options.hpp"
+#include "table.hpp"
+
+#include "core/parallel_for.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_context.hpp"
+#include "graph/nn_descent/descent_steps_cuda.hpp"
+#include "graph/nn_descent/start_lists_cuda.hpp"
+#include "kernels/distance/inspect_rows_cuda.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kLooked = 1000;
+constexpr int64_t kTen = 10;
+constexpr double kCopyBytes = 4.23e12;
+
+double since(Clock::time_point start) { return 1e3 * std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// The true tenth distance of some rows.
+class Truth {
+ public:
+  Truth(const MatrixView& x, Metric metric, const Resources& resources)
+      : count_(std::min(kLooked, x.rows())), apart_(x.rows() / count_) {
+    const MatrixView some(x.data(), x.dtype(), {count_, x.cols(), apart_ * x.row_stride()}, x.space());
+    const Neighbors found = knn(some, x, {.k = kTen + 1, .metric = metric}, resources);
+    for (int64_t i = 0; i < count_; ++i) {
+      int64_t others = 0;
+      for (int64_t j = 0; j <= kTen && others < kTen; ++j) {
+        if (found.ids(i)[j] == i * apart_) continue;
+        const float distance = found.distances(i)[j];
+        if (++others == kTen) tenth_.push_back(ordered_key(larger_is_nearer(metric) ? -distance : distance));
+      }
+    }
+  }
+
+  double recall(const DeviceListsRef& lists) const {
+    std::vector<uint64_t> first(static_cast<size_t>(count_ * kTen));
+    const auto pitch = static_cast<size_t>(apart_ * lists.length * 8);
+    check(cudaMemcpy2D(first.data(), kTen * 8, lists.lists, pitch, kTen * 8, static_cast<size_t>(count_),
+                       cudaMemcpyDeviceToHost));
+    int64_t found = 0;
+    for (size_t i = 0; i < first.size(); ++i) {
+      found += first[i] != kPadding && ordered_of(first[i]) <= tenth_[i / kTen] ? 1 : 0;
+    }
+    return static_cast<double>(found) / static_cast<double>(count_ * kTen);
+  }
+
+ private:
+  int64_t count_;
+  int64_t apart_;
+  std::vector<uint32_t> tenth_;
+};
+
+int run(int argc, char** argv) {
+  const Options options(argc, argv, {"--rows", "--cols", "--data", "--length", "--samples", "--rounds", "--metric",
+                                     "--recall", "--out"});
+  const int64_t rows = options.number("--rows", 1'000'000);
+  const int64_t cols = options.number("--cols", 128);
+  const int64_t length = options.number("--length", 64);
+  const int64_t most = options.number("--rounds", 12);
+  const double wanted = static_cast<double>(options.number("--recall", 99)) / 100;
+  const std::string data = options.text("--data", "mixture");
+  const Metric metric = parse_metric(options.text("--metric", "l2"));
+  const DescentRules rules{.samples = options.number("--samples", 32), .inbox_slots = 32, .seed = 1};
+  const Table table(options.text("--out"));
+
+  ResourceOptions wish;
+  wish.device = Device::cuda(0);
+  const Resources resources(wish);
+  const auto context = std::make_shared<const DeviceContext>(0);
+  const DeviceArray values(static_cast<size_t>(rows * cols) * 4);
+  if (data == "manifold") {
+    manifold::OnDevice(cols).fill(1, 0, rows, values.as<float>());
+  } else {
+    mixture::OnDevice(cols).fill(1, 0, rows, values.as<float>());
+  }
+  const MatrixView x(values.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
+  const Truth truth(x, metric, resources);
+  const DeviceBuffer norms(8 * rows, "norms", context, resources);
+  PairKeyRows pairs{{x.data(), DType::f32, cols, rows}, cols, key_kind(metric)};
+  if (metric == Metric::cosine) {
+    auto* const inverse = reinterpret_cast<double*>(norms.data());
+    launch_inspect_rows(pairs.rows, cols, {nullptr, nullptr, inverse}, context->stream());
+    pairs.rows.inverse_norms = inverse;
+  }
+
+  char text[256];
+  std::snprintf(text, sizeof text, "NN-Descent, %s, %lld x %lld f32, %s, lists of %lld, samples %lld", data.c_str(),
+                static_cast<long long>(rows), static_cast<long long>(cols), std::string(name_of(metric)).c_str(),
+                static_cast<long long>(length), static_cast<long long>(rules.samples));
+  table.line(text);
+  table.line("       ms: sample      join     merge     floor   compared a row   entered a row   recall@10");
+  for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
+    const DeviceBuffer lists(8 * rows * length, "lists", context, resources);
+    const DeviceBuffer ends(8 * rows, "ends", context, resources);
+    const DeviceListsRef ref{reinterpret_cast<uint64_t*>(lists.data()), reinterpret_cast<uint64_t*>(ends.data()), rows,
+                             length};
+    context->synchronize();
+    const Clock::time_point start = Clock::now();
+    check(cudaMemsetAsync(lists.data(), 0xFF, static_cast<size_t>(lists.bytes()), context->stream()));
+    launch_list_ends(ref, context->stream());
+    add_random_rows_cuda(pairs, 0, 1, ref, context, resources);
+    double all = since(start);
+    const double begun = all;
+    const Clock::time_point made = Clock::now();
+    const auto steps = make_descent_steps_cuda(pairs, rules, ref.lists, length, context, resources);
+    context->synchronize();
+    const double prepared = since(made);
+    all += prepared;
+    if (turn == 1) {
+      std::snprintf(text, sizeof text, "start %.2f ms (floor %.2f), operands %.2f ms", begun,
+                    1e3 * static_cast<double>(rows * length * cols * 4) / kCopyBytes, prepared);
+      table.line(text);
+    }
+    ProgressMeter meter("descend", 1, resources);
+    for (int64_t round = 0; round < most; ++round) {
+      const Clock::time_point a = Clock::now();
+      steps->sample(round, meter);
+      const double sampled = since(a);
+      const Clock::time_point b = Clock::now();
+      const int64_t compared = steps->join(round, meter);
+      const double joined = since(b);
+      const Clock::time_point c = Clock::now();
+      const int64_t entered = steps->merge(meter);
+      const double merged = since(c);
+      all += sampled + joined + merged;
+      const double recall = truth.recall(ref);
+      const double floor = 1e3 * static_cast<double>(rows * 4 * rules.samples * cols * 2) / kCopyBytes;
+      if (turn == 1) {
+        std::snprintf(text, sizeof text, "%5lld  %11.2f %9.2f %9.2f %9.2f %16.1f %15.2f %11.4f",
+                      static_cast<long long>(round), sampled, joined, merged, floor,
+                      static_cast<double>(compared) / static_cast<double>(rows),
+                      static_cast<double>(entered) / static_cast<double>(rows), recall);
+        table.line(text);
+      }
+      if (recall >= wanted) break;
+    }
+    if (turn == 1) {
+      std::snprintf(text, sizeof text, "all %.2f ms, without the truth", all);
+      table.line(text);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,109 @@
+// Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the floor
+// of the matrix units, and the mean squared error.
+//
+//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--runs N] [--table FILE]
+//
+// Rows are the mixture of mixture.hpp. The floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of
+// the landed products.
+#include <kith/kith.hpp>
+
+#include "cuda_timing.hpp"
+#include "mixture_rows_cuda.hpp"
+#include "options.hpp"
+#include "quantize/additive/additive_encoding_cuda.hpp"
+#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/first_codebooks.hpp"
+#include "table.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr double kFlops = 645e12;
+
+double seconds_of(const auto& work) {
+  check(cudaDeviceSynchronize());
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  check(cudaDeviceSynchronize());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Bench {
+  const Table& table;
+  int64_t rows;
+  int64_t cols;
+  int runs;
+  const float* data;
+  Resources resources;
+
+  void encode(const std::vector<float>& words, int64_t m, int64_t rounds, SearchForm form, int64_t count) const {
+    AdditiveEncoding encoding;
+    LocalSearchParams params;
+    params.codebooks = m;
+    encoding.search = plan_of(params, rounds, 0);
+    encoding.form = form;
+    const Codebooks books{words.data(), m, 8, cols};
+    const MatrixView view(data, DType::f32, {count, cols, cols}, MemorySpace::cuda(0));
+    const DeviceArray codes(static_cast<size_t>(count * m));
+    const DeviceArray costs(static_cast<size_t>(count) * 4);
+    double best = 1e30;
+    for (int run = 0; run <= runs; ++run) {
+      const double took = seconds_of([&] {
+        encode_additive_cuda(books, encoding, view, codes.as<uint8_t>(), costs.as<float>(), 0, resources);
+      });
+      if (run > 0 || runs == 0) best = std::min(best, took);
+    }
+    std::vector<float> host(static_cast<size_t>(count));
+    check(cudaMemcpy(host.data(), costs.as<float>(), host.size() * 4, cudaMemcpyDeviceToHost));
+    double error = 0;
+    for (const float cost : host) error += static_cast<double>(cost);
+    const double steps = static_cast<double>(m * (rounds * params.sweeps + 1));
+    const double floor = steps * 2 * 256 * static_cast<double>(cols) / kFlops;
+    const double each = best / static_cast<double>(count);
+    char text[200];
+    std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
+                  static_cast<long long>(m), static_cast<long long>(rounds),
+                  form == SearchForm::direct ? "direct" : "automatic", static_cast<long long>(count), 1e6 * each,
+                  1e6 * floor, each / floor, error / static_cast<double>(count));
+    table.line(text);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--runs", "--table"});
+  const int64_t rows = options.number("--rows", 1'000'000);
+  const int64_t cols = options.number("--cols", 128);
+  const int64_t learn = options.number("--learn", 20'000);
+  if (cuda_devices().empty()) {
+    std::puts("no CUDA device");
+    return 1;
+  }
+  ResourceOptions given;
+  given.device = Device::cuda(0);
+  const Resources resources(given);
+  const mixture::OnDevice made(cols);
+  const DeviceArray data(static_cast<size_t>(rows * cols) * 4);
+  made.fill(1, 0, rows, data.as<float>());
+  std::vector<float> sample(static_cast<size_t>(learn * cols));
+  check(cudaMemcpy(sample.data(), data.as<float>(), sample.size() * 4, cudaMemcpyDeviceToHost));
+  const Table table(options.text("--table"));
+  const Bench bench{table, rows, cols, static_cast<int>(options.number("--runs", 2)), data.as<float>(), resources};
+  table.line("|   m | rounds | form      |      rows |  us / row  |   floor us |  ratio |        error |");
+  table.line("|-----|--------|-----------|-----------|------------|------------|--------|--------------|");
+  for (const int64_t m : {7, 15}) {
+    std::vector<float> words =
+        first_codebooks(AdditiveStart::residual, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
+    round_to_grid(words.data(), m, 8, cols);
+    for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
+    bench.encode(words, m, 16, SearchForm::direct, rows / 50);
+  }
+  return 0;
+}

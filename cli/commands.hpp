@@ -1,0 +1,113 @@
+// How a command offers its options, in the few kinds that the program has. The parser behind it stays in commands.cpp and
+// command_line.cpp. An option is offered only where it has an effect, so that none is silently ignored.
+#pragma once
+
+#include <kith/metric.hpp>
+
+#include "report.hpp"
+#include "run_options.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace kith::cli {
+
+using RunCommand = std::function<Report(const RunOptions&)>;
+
+// What all commands share, and what was offered so far. Options write where they were told to when the line is read, and
+// words are understood after the whole of it was.
+struct OfferedCommands {
+  struct Entry {
+    CLI::App* app = nullptr;
+    RunCommand run;
+    std::vector<std::function<void()>> understand;  // the words of this command
+    bool computes = false;                          // on a device
+  };
+  std::deque<Entry> commands;
+  std::deque<std::string> words;
+  RunOptions run;
+};
+
+// An option that was just offered.
+class OfferedOption {
+ public:
+  explicit OfferedOption(CLI::Option* option) : option_(option) {}
+
+  const OfferedOption& required() const;
+  // For a default that is nothing to show: it is said in the help's words, or there is none.
+  const OfferedOption& without_default() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+class OfferedCommand {
+ public:
+  OfferedCommand(OfferedCommands::Entry& entry, OfferedCommands& all) : entry_(&entry), all_(&all) {}
+
+  OfferedOption text(const char* name, std::string& value, const char* help, const char* kind);
+  OfferedOption file(const char* name, std::string& value, const char* help) { return text(name, value, help, "FILE"); }
+  OfferedOption files(const char* name, std::vector<std::string>& value, const char* help);
+
+  OfferedOption number(const char* name, int64_t& value, const char* help);
+  OfferedOption number(const char* name, std::optional<int64_t>& value, const char* help);
+  OfferedOption numbers(const char* name, std::vector<int64_t>& value, const char* help);  // with commas between
+  // Refuses what is negative.
+  OfferedOption count(const char* name, int64_t& value, const char* help, const char* kind = "N");
+  OfferedOption count(const char* name, uint64_t& value, const char* help);
+
+  OfferedOption real(const char* name, float& value, const char* help);
+  OfferedOption real(const char* name, double& value, const char* help);
+  OfferedOption real(const char* name, std::optional<double>& value, const char* help);
+
+  void flag(const char* name, bool& value, const char* help);
+  void no_flag(const char* name, bool& value, const char* help);  // sets it to false
+
+  // A word that `parse` understands: `value = parse(word)`. An empty default is not understood but left as it is.
+  template <typename Value, typename Parse>
+  OfferedOption word(const char* name, Value& value, Parse parse, const char* default_word, const char* help) {
+    return word_then(name, "NAME", default_word, help, [&value, parse](const std::string& word) { value = parse(word); });
+  }
+
+  // Options that mean the same everywhere.
+  void metric(Metric& value);
+  void check_finite(bool& value);
+  void filter(std::string& value);
+  void threads();
+  void memory_limit();
+  void output();       // --json and --quiet
+  void run_options();  // all that a command takes that computes on a device
+
+ private:
+  OfferedOption word_then(const char* name, const char* kind, const char* default_word, const char* help,
+                          std::function<void(const std::string&)> understand);
+  void device();
+  CLI::App& app() { return *entry_->app; }
+
+  OfferedCommands::Entry* entry_;
+  OfferedCommands* all_;
+};
+
+// The place where commands are offered: the program, or a command that has others below it.
+class Commands {
+ public:
+  Commands(CLI::App& app, OfferedCommands& all) : app_(&app), all_(&all) {}
+
+  OfferedCommand offer(const char* name, const char* help, RunCommand run);
+  Commands group(const char* name, const char* help);
+
+ private:
+  CLI::App* app_;
+  OfferedCommands* all_;
+};
+
+}  // namespace kith::cli

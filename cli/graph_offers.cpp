@@ -1,0 +1,151 @@
+// The commands under `kith graph` and their options.
+#include "graph_commands.hpp"
+
+#include <memory>
+
+namespace kith::cli {
+namespace {
+
+// A graph in files, and the metric, which is not in them.
+void offer_graph_paths(OfferedCommand& command, GraphPaths& paths) {
+  command.file("--ids", paths.ids, "The graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5").required();
+  command.file("--distances", paths.distances, "The graph's distances: .npy or .fbin (mapped), .fvecs or .hdf5")
+      .required();
+  command.metric(paths.metric);
+}
+
+void offer_graph_outputs(OfferedCommand& command, NeighborPaths& out) {
+  command.file("--out-ids", out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5").required();
+  command.file("--out-distances", out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5").required();
+}
+
+template <typename Params>
+void offer_recall_and_seed(OfferedCommand& command, Params& params) {
+  command.real("--recall", params.recall, "The share of the true neighbours to find; 1 is exact");
+  command.count("--seed", params.seed, "Seed of the random numbers");
+}
+
+template <typename Params>
+void offer_descent(OfferedCommand& command, Params& params) {
+  command.number("--samples", params.samples, "Of nn_descent: new and old neighbours that meet in a round, each");
+  command.number("--list-length", params.list_length, "Of nn_descent: neighbours in a working list, at least k");
+  command.number("--iterations", params.iterations, "Of nn_descent: maximum rounds");
+  command.real("--delta", params.delta, "Of nn_descent: end when at most this share of neighbours is new");
+}
+
+void offer_build(Commands& graph) {
+  const auto options = std::make_shared<GraphBuildOptions>();
+  KnnGraphParams& params = options->params;
+  OfferedCommand command = graph.offer("build", "Find the k nearest other rows of every row of a file",
+                                       [options](const RunOptions& run) { return run_graph_build(*options, run); });
+  command.file("--data", options->data, "Vectors, in any format").required();
+  offer_graph_outputs(command, options->out);
+  command.number("-k", params.k, "Neighbours per row");
+  command.word("--method", params.method, parse_graph_method, "auto",
+               "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");
+  offer_recall_and_seed(command, params);
+  command.number("--cells", params.cells, "Of cells: how many there are");
+  command.number("--probes", params.probes, "Of cells: with how many a row is compared at most");
+  command.word("--start", params.start, parse_graph_start, "", "Of nn_descent: random, cells or auto");
+  offer_descent(command, params);
+  command.word("--update", params.update, parse_graph_update, "", "Of nn_descent: selective or all");
+  command.metric(params.metric);
+  command.check_finite(params.check_finite);
+  command.run_options();
+}
+
+void offer_eval_graph(Commands& graph) {
+  const auto options = std::make_shared<GraphEvalOptions>();
+  OfferedCommand command = graph.offer("eval", "Measure a graph's recall on rows that are searched exactly",
+                                       [options](const RunOptions& run) { return run_graph_eval(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.file("--data", options->data, "The vectors that it was built of").required();
+  command.number("--rows", options->params.rows, "Rows to look at");
+  command.count("--seed", options->params.seed, "Seed by which they are drawn");
+  command.run_options();
+}
+
+void offer_info_graph(Commands& graph) {
+  const auto options = std::make_shared<GraphInfoOptions>();
+  OfferedCommand command = graph.offer("info", "Check a graph's files and show what they hold",
+                                       [options](const RunOptions& run) { return run_graph_info(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.threads();
+  command.memory_limit();
+  command.output();
+}
+
+void offer_path(Commands& graph) {
+  const auto options = std::make_shared<GraphPathOptions>();
+  OfferedCommand command =
+      graph.offer("path", "Find the path between two rows whose largest step is as small as it can be",
+                  [options](const RunOptions& run) { return run_graph_path(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.count("--from", options->from, "Where the path begins", "ROW").without_default();
+  command.count("--to", options->to, "Where it ends", "ROW").without_default();
+  command.word("--by", options->by, parse_path_by, "steps",
+               "Of all such paths: steps, one with the fewest; tree, the spanning tree's");
+  command.file("--out", options->out, "Where the path's rows go: a column of ids");
+  command.file("--pairs", options->pairs, "In place of one path the widths of many pairs: two columns of ids");
+  command.file("--out-widths", options->out_widths, "Where these widths go: a column of f32");
+  command.threads();
+  command.memory_limit();
+  command.output();
+}
+
+// What graphs made of graphs share.
+template <typename Options>
+void offer_merging(OfferedCommand& command, Options& options) {
+  offer_graph_outputs(command, options.out);
+  offer_recall_and_seed(command, options.params);
+  offer_descent(command, options.params);
+  command.no_flag("--no-check-finite", options.params.check_finite, "Do not look for NaN and infinities");
+  command.threads();
+  command.memory_limit();
+  command.output();
+}
+
+void offer_merge(Commands& graph) {
+  const auto options = std::make_shared<GraphMergeOptions>();
+  OfferedCommand command = graph.offer("merge", "Make the graph of several sets from the graph of each",
+                                       [options](const RunOptions& run) { return run_graph_merge(*options, run); });
+  command.files("--ids", options->ids, "The graphs' ids").required();
+  command.files("--distances", options->distances, "The graphs' distances, in the same order").required();
+  command.files("--data", options->data, "The vectors that they were built of, in the same order").required();
+  command.metric(options->metric);
+  offer_merging(command, *options);
+}
+
+void offer_extend(Commands& graph) {
+  const auto options = std::make_shared<GraphExtendOptions>();
+  OfferedCommand command = graph.offer("extend", "Add vectors to a graph",
+                                       [options](const RunOptions& run) { return run_graph_extend(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.file("--data", options->data, "The vectors that it was built of").required();
+  command.file("--new", options->fresh, "The vectors to add").required();
+  offer_merging(command, *options);
+}
+
+void offer_refine(Commands& graph) {
+  const auto options = std::make_shared<GraphRefineOptions>();
+  OfferedCommand command = graph.offer("refine", "Find more of the true neighbours of a graph's rows",
+                                       [options](const RunOptions& run) { return run_graph_refine(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.file("--data", options->data, "The vectors that it was built of").required();
+  offer_merging(command, *options);
+}
+
+}  // namespace
+
+void offer_graph(Commands& commands) {
+  Commands graph = commands.group("graph", "Build, join, measure and walk on a k-NN graph");
+  offer_build(graph);
+  offer_eval_graph(graph);
+  offer_info_graph(graph);
+  offer_path(graph);
+  offer_merge(graph);
+  offer_extend(graph);
+  offer_refine(graph);
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,119 @@
+// The commands under `kith index` and their options.
+#include "index_commands.hpp"
+
+#include <memory>
+#include <string>
+
+namespace kith::cli {
+namespace {
+
+void offer_index_path(OfferedCommand& command, std::string& path) {
+  command.file("--index", path, "File of an index: .kith, or any other name for FAISS's format").required();
+}
+
+void offer_index_output(OfferedCommand& command, std::string& path) {
+  command.file("--out", path, "Where the index goes: .kith, or any other name for FAISS's format").required();
+}
+
+void offer_index_rows(OfferedCommand& command, std::string& base, std::string& ids) {
+  command.file("--base", base, "Vectors to add, in any format; may be larger than memory").required();
+  command.file("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)").without_default();
+}
+
+void offer_build(Commands& index) {
+  const auto options = std::make_shared<IndexBuildOptions>();
+  OfferedCommand command = index.offer("build", "Make an index of the vectors of a file",
+                                       [options](const RunOptions& run) { return run_index_build(*options, run); });
+  offer_index_rows(command, options->base, options->ids);
+  command
+      .text("--factory", options->factory,
+            "What is kept of a vector, in FAISS's grammar: Flat, IVF1024,PQ16, OPQ16,IVF,PQ16,RFlat, ...", "NAME")
+      .required();
+  offer_index_output(command, options->out);
+  command.file("--train", options->train, "Vectors to train on (default: those of --base)").without_default();
+  command.count("--expected-rows", options->params.expected_rows,
+                "Vectors that the index will hold, for IVF without a number; 0: those of --base");
+  command.count("--seed", options->params.seed, "Seed of the random numbers of the training");
+  command.metric(options->params.metric);
+  command.check_finite(options->params.check_finite);
+  command.run_options();
+}
+
+void offer_add(Commands& index) {
+  const auto options = std::make_shared<IndexAddOptions>();
+  OfferedCommand command = index.offer("add", "Add the vectors of a file to an index",
+                                       [options](const RunOptions& run) { return run_index_add(*options, run); });
+  offer_index_path(command, options->index);
+  offer_index_rows(command, options->base, options->ids);
+  command.file("--out", options->out, "Where the index goes (default: it replaces --index)").without_default();
+  command.run_options();
+}
+
+void offer_search(Commands& index) {
+  const auto options = std::make_shared<IndexSearchOptions>();
+  OfferedCommand command = index.offer("search", "Find the k nearest vectors of an index for every query",
+                                       [options](const RunOptions& run) { return run_index_search(*options, run); });
+  offer_index_path(command, options->index);
+  command.file("--queries", options->queries, "Vectors to search for").required();
+  command.number("-k", options->params.k, "Neighbours per query");
+  command.number("--probes", options->params.probes,
+                 "Lists to look at; more find more; 0: the root of their number, at most 64");
+  command.number("--refine", options->params.refine,
+                 "With RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4");
+  command.file("--refine-from", options->refine_from,
+               "The original vectors, to compare candidates with again: row i is the vector with id i");
+  command.file("--filter", options->filter,
+               "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector in the "
+               "order of add, 0 for those left out (.u8bin, .npy)");
+  command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
+  command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
+  command.run_options();
+}
+
+void offer_inspect(Commands& index) {
+  const auto options = std::make_shared<IndexInspectOptions>();
+  OfferedCommand command = index.offer("inspect", "Show what an index holds: lists, how even they are, bytes",
+                                       [options](const RunOptions& run) { return run_index_inspect(*options, run); });
+  command.file("INDEX", options->index, "File of an index").required();
+  command.memory_limit();
+  command.output();
+}
+
+void offer_convert_index(Commands& index) {
+  const auto options = std::make_shared<IndexConvertOptions>();
+  OfferedCommand command =
+      index.offer("convert", "Write an index in another format: .kith, or any other name for FAISS's",
+                  [options](const RunOptions& run) { return run_index_convert(*options, run); });
+  command.file("IN", options->input, "File of an index").required();
+  command.file("OUT", options->output, "File to write").required();
+  command.memory_limit();
+  command.output();
+}
+
+void offer_merge(Commands& index) {
+  const auto options = std::make_shared<IndexMergeOptions>();
+  OfferedCommand command = index.offer("merge", "Put the vectors of another index, trained alike, into one",
+                                       [options](const RunOptions& run) { return run_index_merge(*options, run); });
+  command.file("INDEX", options->index, "File of an index").required();
+  command.file("OTHER", options->other, "File of the index whose vectors come behind").required();
+  offer_index_output(command, options->out);
+  command.flag("--shift-ids", options->params.shift_ids,
+               "Give the other's vectors ids behind those of the first; without it ids must differ");
+  command.memory_limit();
+  command.output();
+}
+
+}  // namespace
+
+void offer_index(Commands& commands) {
+  Commands index = commands.group(
+      "index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
+  offer_build(index);
+  offer_add(index);
+  offer_search(index);
+  offer_inspect(index);
+  offer_convert_index(index);
+  offer_merge(index);
+}
+
+}  // namespace kith::cli

@@ -1,0 +1,80 @@
+"""What quantizers and transforms share: they learn from vectors, once at a time, on a device."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, Generic, SupportsIndex, TypeVar, Union
+
+from kith import _kith
+from kith._arrays import VectorsLike, as_vectors
+from kith._files import path_bytes
+from kith._kith import CallOptions
+from kith._options import calling, check_device
+from kith._progress import Progress
+
+PathLike = Union[str, "os.PathLike[str]"]
+Compiled = TypeVar(
+    "Compiled",
+    _kith.ProductQuantizer,
+    _kith.ScalarQuantizer,
+    _kith.LocalSearchQuantizer,
+    _kith.ResidualQuantizer,
+    _kith.VectorTransform,
+)
+Self = TypeVar("Self", bound="Trainable[Any]")
+
+
+class Trainable(Generic[Compiled]):
+    """What learns from vectors."""
+
+    _compiled: Compiled
+
+    def __init__(self, device: str) -> None:
+        self._device = check_device(device)
+        self._training = threading.Lock()
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something to work with."""
+        return self._compiled.trained
+
+    def train(
+        self: Self,
+        x: VectorsLike | PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+    ) -> Self:
+        """Learn from `x`.
+
+        Parameters
+        ----------
+        x : array_like (rows, dimension), or path
+            Vectors like those that will come, or a file of them (see `read_vectors`).
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+
+        Returns
+        -------
+        This object.
+        """
+        with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            if isinstance(x, (str, os.PathLike)):
+                self._compiled.train_file(path_bytes(x), options)
+            else:
+                self._compiled.train(as_vectors(x, "x", options.stream)[0], options)
+        return self
+
+    def _calling(
+        self,
+        x: object,
+        threads: SupportsIndex,
+        memory_limit: SupportsIndex | None,
+        device_memory_limit: SupportsIndex | None,
+        progress: Progress,
+    ) -> AbstractContextManager[CallOptions]:
+        return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))

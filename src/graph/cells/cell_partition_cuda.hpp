@@ -1,0 +1,59 @@
+// A collection cut into k-means cells on a GPU (cell_partition.hpp): the same cells and the same probes as on the CPU.
+//
+// Probes are ranked as far as they are asked for, more of them when they are needed: nobody knows before how many will
+// be. Time: rows x cells products for each ranking, twice where a row looks for others with another vector than it is
+// found by. Memory: 4 (ranked probes + 1) bytes a row.
+#pragma once
+
+#include "cuda/device_buffer.hpp"
+#include "graph/cells/cell_params.hpp"
+#include "graph/cells/cell_space_cuda.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class CellPartitionCuda {
+ public:
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellParams& params, std::shared_ptr<const DeviceContext> context,
+                    const Resources& resources);
+
+  int64_t probes() const { return probes_; }
+  // Each row's own cell.
+  const uint32_t* own() const { return reinterpret_cast<const uint32_t*>(own_.data()); }
+  // Rows in each cell.
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+
+  // Ranks at least the first `probes` cells of every row, unless they are.
+  void rank(int64_t probes);
+  int64_t ranked() const { return ranked_; }
+  // rows x ranked(), the own cell first.
+  const uint32_t* ranks() const { return reinterpret_cast<const uint32_t*>(ranks_.data()); }
+
+ private:
+  void learn_centres(const CellParams& params);
+  void rank_all(int64_t probes);
+  void rank_near(int64_t probes);
+  void search(const MatrixView& queries, const MatrixView& centres, int64_t k) const;
+  void count_sizes();
+
+  const GraphRowsCuda& rows_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  const CellSpaceCuda space_;
+  const int64_t cells_;
+  const int64_t probes_;
+  int64_t ranked_ = 0;
+  MatrixView centres_;
+  DeviceBuffer centre_memory_;
+  DeviceBuffer made_;       // rows as cells see them, a batch
+  DeviceBuffer found_ids_;  // what a search of a batch finds
+  DeviceBuffer found_distances_;
+  DeviceBuffer own_;
+  DeviceBuffer ranks_;
+  std::vector<int64_t> sizes_;
+};
+
+}  // namespace kith

@@ -1,0 +1,52 @@
+// Rows and cells on a GPU: ranks from what a search found, where rows lie cell by cell, and the rows that probe each cell.
+//
+// Rows of a cell, and those that probe it, come in no order: what is made of them does not depend on one.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr uint32_t kNoPlace = 0xFFFFFFFFu;  // of no row
+
+struct RanksTask {
+  const int64_t* found = nullptr;     // count x stride: cells, nearest first
+  int64_t stride = 0;
+  int64_t count = 0;                  // rows
+  const uint32_t* numbers = nullptr;  // of the cells found; null: as they are
+  const uint32_t* list = nullptr;     // the rows; null: first, first + 1, ...
+  int64_t first = 0;
+  uint32_t* own = nullptr;    // each row's cell
+  bool sets_own = false;      // it is the first found
+  uint32_t* ranks = nullptr;  // rows x probes, the own cell first; null: only own cells are wanted
+  int64_t probes = 0;
+};
+void launch_put_ranks(const RanksTask& task, cudaStream_t stream);
+
+// Adds up how many rows name each cell in columns [first, end) of rows x stride cells.
+struct CellColumns {
+  const uint32_t* cells = nullptr;
+  int64_t stride = 1;
+  int64_t rows = 0;
+  int64_t first = 0;
+  int64_t end = 1;
+};
+void launch_count_cells(const CellColumns& columns, uint32_t* counts, cudaStream_t stream);
+
+// Every row to the next free place of its cell. `next`, one for each cell, holds the first and is raised.
+// `places`: the row at each place, kNoPlace before. `row_places`: each row's place.
+void launch_put_places(const CellColumns& columns, uint32_t* next, uint32_t* places, uint32_t* row_places,
+                       cudaStream_t stream);
+// Every row's place to the next free slot of each cell that it names. `slots` hold kNoPlace before.
+void launch_put_slots(const CellColumns& columns, const uint32_t* row_places, uint32_t* next, uint32_t* slots,
+                      cudaStream_t stream);
+
+// Rows of an f32 matrix on the device, one after the other.
+void launch_gather_centres(const MatrixView& centres, const uint32_t* list, int64_t count, float* out,
+                           cudaStream_t stream);
+
+}  // namespace kith

@@ -1,0 +1,369 @@
+// Waves on a GPU.
+//
+// Rows lie cell by cell as operands of the matrix units. The rows that probe a cell in a wave are sorted by cell and
+// gathered, tile after tile, and multiplied with the rows of their cell; pairs that may matter to either row get
+// canonical keys and are offered to both (cell_offers_cuda.hpp). The own cell comes first, with limits from the least
+// values of its parts; then lists are full, and their last neighbours are the limits.
+//
+// Nothing depends on order, so that pieces of a wave are enqueued without waiting. Where a piece found more pairs than
+// there is room for, it is done again in halves, with the limits that lists have by then. Where products say nothing,
+// all pairs get keys.
+#include "graph/cells/cell_steps_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/memory_budget.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_info.hpp"
+#include "graph/cells/cell_items.hpp"
+#include "graph/cells/cell_limits_cuda.hpp"
+#include "graph/cells/cell_offers_cuda.hpp"
+#include "graph/cells/cell_operands_cuda.hpp"
+#include "graph/cells/cell_partition_cuda.hpp"
+#include "graph/cells/cell_ranks_cuda.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
+#include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kItemTiles = 32;   // of rows, at most
+
+class CellStepsCuda final : public CellSteps {
+ public:
+  CellStepsCuda(const GraphRowsCuda& rows, const CellParams& params, const DeviceWorkingLists& lists,
+                std::shared_ptr<const DeviceContext> context, const Resources& resources)
+      : rows_(rows),
+        lists_(lists),
+        context_(std::move(context)),
+        resources_(resources),
+        cells_(rows, params, context_, resources_),
+        engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
+    cells_.rank(first_ranked(cells_.probes()));
+    layout_.emplace(cells_.sizes());
+    place_rows();
+    make_operands(params);
+    const CellSpaceProblem problem{lists.rows, lists.length, operands_.chunks, layout_->cells()};
+    space_ = plan_cell_space(problem, std::min(resources.device_memory()->available(), idle_bytes()) / 2);
+    memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
+    KITH_CUDA_CHECK(cudaMemsetAsync(at<std::byte>(space_.inbox_counts), 0, static_cast<size_t>(4 * lists.rows), stream()));
+  }
+
+  int64_t probes() const override { return cells_.probes(); }
+
+  int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    if (end > cells_.ranked()) cells_.rank(next_ranked(end, cells_.probes()));
+    own_ = first == 0;
+    int64_t pairs = 0;
+    // A part of the wave at a time, where its slots would take too much memory.
+    const int64_t at_once = std::max<int64_t>(space_.slots / (lists_.rows + layout_->cells() * kQueryTile), 1);
+    for (int64_t at = first; at < end; at += at_once) pairs += part(at, std::min(at + at_once, end), meter);
+    return pairs;
+  }
+
+ private:
+  template <typename T>
+  T* at(int64_t place) const {
+    return reinterpret_cast<T*>(memory_.data() + place);
+  }
+  // What the device has free, for Kith.
+  int64_t idle_bytes() const {
+    return cuda_device(context_->device()).memory_free + idle_pool_bytes(context_->device());
+  }
+  cudaStream_t stream() const { return context_->stream(); }
+  void zero(void* values, int64_t bytes) const {
+    KITH_CUDA_CHECK(cudaMemsetAsync(values, 0, static_cast<size_t>(bytes), stream()));
+  }
+  const uint32_t* row_places() const { return reinterpret_cast<const uint32_t*>(row_place_memory_.data()); }
+
+  // Every row to its place, cell by cell.
+  void place_rows() {
+    const int64_t places = layout_->places();
+    place_memory_ = DeviceBuffer(4 * places, "the rows of each cell", context_, resources_);
+    row_place_memory_ = DeviceBuffer(4 * lists_.rows, "the rows of each cell", context_, resources_);
+    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    const DeviceBuffer next(4 * cells, "the cells", context_, resources_);
+    std::vector<uint32_t> first(static_cast<size_t>(cells));
+    for (size_t cell = 0; cell < first.size(); ++cell) {
+      first[cell] = static_cast<uint32_t>(layout_->first_tiles[cell] * kOperandTile);
+    }
+    context_->copy(next.data(), first.data(), 4 * cells);
+    KITH_CUDA_CHECK(cudaMemsetAsync(place_memory_.data(), 0xFF, static_cast<size_t>(4 * places), stream()));
+    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, reinterpret_cast<uint32_t*>(next.data()),
+                      reinterpret_cast<uint32_t*>(place_memory_.data()),
+                      reinterpret_cast<uint32_t*>(row_place_memory_.data()), stream());
+    context_->synchronize();  // `first` is on its way
+  }
+
+  void make_operands(const CellParams& params) {
+    const int64_t places = layout_->places();
+    operands_.kind = key_kind(params.metric);
+    operands_.dtype = rows_.rows().dtype;
+    operands_.type = operand_type(operands_.kind, operands_.dtype, operands_.dtype, rows_.cols());
+    operands_.cols = rows_.cols();
+    operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
+    operands_.places = places;
+    const CellOperandSpace space(operands_.cols, operands_.chunks, places);
+    operand_memory_ = DeviceBuffer(space.bytes, "the cells' operands", context_, resources_);
+    const auto part = [&](int64_t place) { return operand_memory_.data() + place; };
+    operands_.place_rows = reinterpret_cast<const uint32_t*>(place_memory_.data());
+    operands_.operands = part(space.operands);
+    operands_.terms = part(space.terms);
+    operands_.pair_terms = part(space.pair_terms);
+    operands_.own = part(space.own);
+    operands_.norms = reinterpret_cast<float*>(part(space.norms));
+    operands_.limits = part(space.limits);
+    operands_.facts = reinterpret_cast<BaseFacts*>(part(space.facts));
+
+    const DeviceBuffer list(4 * places, "the cells' rows", context_, resources_);
+    auto* const numbers = reinterpret_cast<uint32_t*>(list.data());
+    launch_operand_list(operands_.place_rows, places, numbers, stream());
+    OperandTask task;
+    task.rows = rows_.rows();
+    task.rows.list = numbers;
+    task.rows.count = places;
+    DeviceBuffer norms;
+    if (task.rows.inverse_norms != nullptr) {
+      norms = DeviceBuffer(8 * places, "the cells' norms", context_, resources_);
+      auto* const gathered = reinterpret_cast<double*>(norms.data());
+      launch_gather_norms(rows_.rows().inverse_norms, numbers, places, gathered, stream());
+      task.rows.inverse_norms = gathered;
+    }
+    task.cols = operands_.cols;
+    task.kind = operands_.kind;
+    task.type = operands_.type;
+    task.centre = reinterpret_cast<float*>(part(space.centre));
+    task.base_facts = operands_.facts;
+    task.operands = operands_.operands;
+    zero(operands_.facts, sizeof(BaseFacts));
+    launch_sample(task, stream());
+    launch_base_operands(task, {.terms = operands_.terms, .first_bad = nullptr}, stream());
+    launch_finish_operands(operands_, stream());
+    BaseFacts facts;
+    context_->copy(&facts, operands_.facts, sizeof facts);
+    context_->synchronize();
+    const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
+    by_products_ = facts.unsure == 0 && operands_.cols <= most;
+  }
+
+  // Some probes of every row.
+  int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
+    const WaveTiles wave = collect(first, end);
+    launch_cell_limits(operands_, lists_, !own_, stream());
+    zero(at<uint32_t>(space_.spilled_count), 4);
+    const int64_t most = own_ ? space_.own_tiles : space_.tiles;
+    std::vector<WavePiece> again;
+    std::vector<WavePiece> under_way;
+    for (int64_t tile = 0; tile < wave.count(); tile += most) {
+      under_way.push_back({tile, std::min(tile + most, wave.count())});
+      run(wave, under_way.back(), static_cast<int64_t>(under_way.size()) - 1, own_);
+      if (static_cast<int64_t>(under_way.size()) < kCellPiecesAhead) continue;
+      settle(under_way, again);
+      meter.poll();
+    }
+    settle(under_way, again);
+    meter.add(lists_.rows * (end - first));
+    meter.poll();
+    while (!again.empty()) {  // with the limits that lists have now
+      const WavePiece piece = again.back();
+      again.pop_back();
+      launch_cell_limits(operands_, lists_, true, stream());
+      under_way.push_back(piece);
+      run(wave, piece, 0, false);
+      std::vector<WavePiece> failed;
+      settle(under_way, failed);
+      meter.poll();
+      if (failed.empty()) continue;
+      const WaveHalves halves = halves_of(*layout_, wave, piece);
+      again.push_back(halves.first);
+      if (halves.second.tiles() > 0) again.push_back(halves.second);
+    }
+    return wave.pairs;
+  }
+
+  // Sorts the rows by the cells that they probe.
+  WaveTiles collect(int64_t first, int64_t end) {
+    const CellColumns columns{cells_.ranks(), cells_.ranked(), lists_.rows, first, end};
+    const auto cells = static_cast<int64_t>(cells_.sizes().size());
+    auto* const next = at<uint32_t>(space_.next);
+    zero(next, 4 * cells);
+    launch_count_cells(columns, next, stream());
+    std::vector<uint32_t> probing(static_cast<size_t>(cells));
+    context_->copy(probing.data(), next, 4 * cells);
+    context_->synchronize();
+    WaveTiles wave(*layout_, probing);
+    if (wave.slots() > slot_count_) {
+      slot_memory_ = DeviceBuffer();  // the old one goes before the new one comes
+      slot_memory_ = DeviceBuffer(4 * wave.slots(), "the rows that probe each cell", context_, resources_);
+      slot_count_ = wave.slots();
+    }
+    context_->copy(next, wave.first_slots.data(), 4 * cells);
+    KITH_CUDA_CHECK(cudaMemsetAsync(slot_memory_.data(), 0xFF, static_cast<size_t>(4 * wave.slots()), stream()));
+    launch_put_slots(columns, row_places(), next, reinterpret_cast<uint32_t*>(slot_memory_.data()), stream());
+    return wave;
+  }
+
+  // Enqueues a piece; `number` is that of its counters. `measures`: its rows have no limits yet.
+  void run(const WaveTiles& wave, const WavePiece& piece, int64_t number, bool measures) {
+    const auto* const slots = reinterpret_cast<const uint32_t*>(slot_memory_.data()) + piece.first_tile * kQueryTile;
+    const int64_t count = piece.tiles() * kQueryTile;
+    auto* const found = at<uint32_t>(space_.pair_counts) + number;
+    zero(found, 4);
+    if (by_products_) {
+      multiply(wave, piece, slots, count, found, measures);
+    } else {
+      list_all(wave, piece, slots, found);
+    }
+    PairKeysTask keys;
+    keys.kind = operands_.kind;
+    keys.rows = rows_.rows();
+    keys.cols = operands_.cols;
+    keys.pairs = at<uint64_t>(space_.pairs);
+    keys.count = found;
+    keys.capacity = static_cast<uint32_t>(space_.pair_capacity);
+    keys.slots = slots;
+    keys.place_rows = operands_.place_rows;
+    keys.to_rows = !own_;
+    keys.lists = lists_;
+    keys.inboxes = inboxes(0);
+    launch_pair_keys(keys, stream());
+    launch_merge_inboxes(lists_, keys.inboxes, stream());
+    context_->copy(at<uint32_t>(space_.spill_counts) + number, at<uint32_t>(space_.spilled_count), 4);
+  }
+
+  void multiply(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, int64_t count, uint32_t* found,
+                bool measures) {
+    auto* const queries = at<std::byte>(space_.queries);
+    launch_gather_queries(operands_, slots, count, queries, stream());
+    ProductOperands product;
+    product.type = operands_.type;
+    product.queries = queries;
+    product.base = operands_.operands;
+    product.query_count = count;
+    product.row_count = operands_.places;
+    product.chunks = operands_.chunks;
+    product.last_steps = last_chunk_steps(operands_.cols, operand_value_bytes(operands_.type));
+    const CellParts parts = cell_parts(lists_.length);
+    if (measures && parts.tiles > 0) {
+      auto* const values = at<float>(space_.parts);
+      KITH_CUDA_CHECK(cudaMemsetAsync(values, 0x7F, static_cast<size_t>(4 * count * parts.stride()), stream()));
+      WavePiece some = piece;
+      some.end_row_tile = parts.tiles;
+      product.terms = operands_.terms;
+      launch_product<ProductParts>(engine_, product, upload(items_of(*layout_, wave, some, parts.tiles)),
+                                   {values, parts.rows_per_part, parts.stride()}, stream());
+      launch_limits_of_parts(operands_, slots, count, values, parts.stride(), lists_.length + 1, stream());
+    }
+    void* const limits = at<std::byte>(space_.slot_limits);
+    launch_slot_limits(operands_, slots, count, limits, stream());
+    product.terms = operands_.pair_terms;
+    launch_product<ProductPairs>(
+        engine_, product, upload(items_of(*layout_, wave, piece, kItemTiles)),
+        {limits, at<uint64_t>(space_.pairs), found, static_cast<uint32_t>(space_.pair_capacity)}, stream());
+  }
+
+  // Items to the device; their memory on the host stays until the next wait.
+  ProductSchedule upload(std::vector<ProductItem> items) {
+    const auto count = static_cast<int64_t>(items.size());
+    item_memory_.emplace_back(count * static_cast<int64_t>(sizeof(ProductItem)), "products", context_, resources_);
+    context_->copy(item_memory_.back().data(), items.data(), item_memory_.back().bytes());
+    host_items_.push_back(std::move(items));
+    return schedule_items(reinterpret_cast<const ProductItem*>(item_memory_.back().data()), static_cast<int>(count));
+  }
+
+  void list_all(const WaveTiles& wave, const WavePiece& piece, const uint32_t* slots, uint32_t* found) const {
+    for (const ProductItem& item : items_of(*layout_, wave, piece, kItemTiles)) {
+      AllPairsTask task;
+      task.slots = slots + int64_t{item.query_tile} * kQueryTile;
+      task.first_slot = int64_t{item.query_tile} * kQueryTile;
+      task.slot_count = kQueryTile;
+      task.place_rows = operands_.place_rows;
+      task.first_place = int64_t{item.first_tile} * kOperandTile;
+      task.place_count = int64_t{item.end_tile - item.first_tile} * kOperandTile;
+      task.pairs = at<uint64_t>(space_.pairs);
+      task.count = found;
+      task.capacity = static_cast<uint32_t>(space_.pair_capacity);
+      launch_all_pairs(task, stream());
+    }
+  }
+
+  CellInboxes inboxes(int turn) const {
+    CellInboxes boxes;
+    boxes.entries = at<uint64_t>(space_.inboxes);
+    boxes.counts = at<uint32_t>(space_.inbox_counts);
+    boxes.slots = space_.inbox_slots;
+    boxes.spilled = at<SpilledOffer>(space_.spilled[turn]);
+    boxes.spilled_count = at<uint32_t>(space_.spilled_count);
+    boxes.capacity = static_cast<uint32_t>(space_.spill_capacity);
+    return boxes;
+  }
+
+  // Waits for the pieces that are under way, brings in what was spilled, and names those that lost something.
+  void settle(std::vector<WavePiece>& under_way, std::vector<WavePiece>& again) {
+    if (under_way.empty()) return;
+    uint32_t found[kCellPiecesAhead];
+    uint32_t spilled[kCellPiecesAhead];
+    const auto count = static_cast<int64_t>(under_way.size());
+    context_->copy(found, at<uint32_t>(space_.pair_counts), 4 * count);
+    context_->copy(spilled, at<uint32_t>(space_.spill_counts), 4 * count);
+    context_->synchronize();
+    for (int64_t i = 0; i < count; ++i) {
+      if (found[i] > space_.pair_capacity || spilled[i] > space_.spill_capacity) {
+        again.push_back(under_way[static_cast<size_t>(i)]);
+      }
+    }
+    under_way.clear();
+    item_memory_.clear();
+    host_items_.clear();
+    int turn = 0;
+    for (int64_t waiting = std::min<int64_t>(spilled[count - 1], space_.spill_capacity); waiting > 0;) {
+      zero(at<uint32_t>(space_.spilled_count), 4);
+      const CellInboxes boxes = inboxes(1 - turn);
+      launch_offer_again(lists_, at<SpilledOffer>(space_.spilled[turn]), waiting, boxes, stream());
+      launch_merge_inboxes(lists_, boxes, stream());
+      uint32_t left = 0;
+      context_->copy(&left, boxes.spilled_count, 4);
+      context_->synchronize();
+      waiting = left;  // no more than there were
+      turn = 1 - turn;
+    }
+    zero(at<uint32_t>(space_.spilled_count), 4);
+  }
+
+  const GraphRowsCuda& rows_;
+  const DeviceWorkingLists lists_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  CellPartitionCuda cells_;
+  const ProductEngine engine_;
+  std::optional<CellLayout> layout_;
+  CellSpacePlan space_;
+  DeviceBuffer place_memory_;      // the row at each place
+  DeviceBuffer row_place_memory_;  // the place of each row
+  DeviceBuffer operand_memory_;
+  DeviceBuffer memory_;
+  DeviceBuffer slot_memory_;
+  int64_t slot_count_ = 0;
+  CellOperands operands_;
+  bool by_products_ = true;
+  bool own_ = true;  // the wave is that of the own cells
+  std::vector<DeviceBuffer> item_memory_;
+  std::vector<std::vector<ProductItem>> host_items_;
+};
+
+}  // namespace
+
+std::unique_ptr<CellSteps> make_cell_steps_cuda(const GraphRowsCuda& rows, const CellParams& params,
+                                                const DeviceWorkingLists& lists,
+                                                std::shared_ptr<const DeviceContext> context,
+                                                const Resources& resources) {
+  return std::make_unique<CellStepsCuda>(rows, params, lists, std::move(context), resources);
+}
+
+}  // namespace kith

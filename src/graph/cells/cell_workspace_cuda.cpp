@@ -1,0 +1,62 @@
+#include "graph/cells/cell_workspace_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostPairs = int64_t{1} << 26;
+constexpr int64_t kFewestPairs = int64_t{1} << 16;  // a tile of slots with a tile of rows has half as many
+constexpr int64_t kPairsPerRow = 16;
+constexpr int64_t kPairsPerSlot = 16;
+constexpr int64_t kQueryBytes = int64_t{512} << 20;
+constexpr int64_t kPartBytes = int64_t{256} << 20;
+constexpr int64_t kMostSlots = int64_t{1} << 28;
+constexpr int64_t kSpillBytes = 16;
+constexpr int kMostShift = 12;
+
+int64_t inbox_slots(int64_t length) {
+  constexpr int64_t kMost = 256;
+  int64_t slots = 32;
+  while (slots < kMost && slots < length + length / 4) slots *= 2;
+  return slots;
+}
+
+}  // namespace
+
+CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift) {
+  struct Open : CellSpacePlan {
+    using WorkspaceLayout::take;
+  };
+  Open plan;
+  plan.pair_capacity = std::max(std::clamp(kPairsPerRow * problem.rows, 4 * kFewestPairs, kMostPairs) >> shift, kFewestPairs);
+  plan.spill_capacity = std::max(plan.pair_capacity / 8, 2 * kFewestPairs);
+  plan.inbox_slots = inbox_slots(problem.length);
+  const int64_t tile_bytes = kQueryTile * problem.chunks * kChunkBytes;
+  plan.tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, plan.pair_capacity / (kPairsPerSlot * kQueryTile));
+  const int64_t part_bytes = kQueryTile * cell_parts(problem.length).stride() * 4;
+  plan.own_tiles = part_bytes == 0 ? plan.tiles : std::clamp<int64_t>((kPartBytes >> shift) / part_bytes, 1, plan.tiles);
+  plan.slots = std::max(kMostSlots >> shift, problem.rows);
+
+  plan.inboxes = plan.take(problem.rows * plan.inbox_slots, 8);
+  plan.inbox_counts = plan.take(problem.rows, 4);
+  plan.pairs = plan.take(plan.pair_capacity, 8);
+  for (int64_t& spilled : plan.spilled) spilled = plan.take(plan.spill_capacity, kSpillBytes);
+  plan.spilled_count = plan.take(1, 4);
+  plan.pair_counts = plan.take(kCellPiecesAhead, 4);
+  plan.spill_counts = plan.take(kCellPiecesAhead, 4);
+  plan.queries = plan.take(plan.tiles, tile_bytes);
+  plan.parts = plan.take(plan.own_tiles, part_bytes);
+  plan.slot_limits = plan.take(plan.tiles * kQueryTile, 8);
+  plan.next = plan.take(problem.cells, 4);
+  return plan;
+}
+
+CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available) {
+  for (int shift = 0;; ++shift) {
+    const CellSpacePlan plan = lay_out_cell_space(problem, shift);
+    if (plan.bytes <= available || shift == kMostShift) return plan;
+  }
+}
+
+}  // namespace kith

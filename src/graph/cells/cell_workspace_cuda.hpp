@@ -1,0 +1,75 @@
+// What waves on a GPU keep beside the rows and their lists, and how it lies in memory. Pure, so that any machine can plan.
+//
+// Some of it follows from the rows: operands, an inbox of some offers for each. The rest is for pieces of a wave, which
+// are as small as memory wants: results do not depend on them.
+#pragma once
+
+#include "cuda/workspace_layout.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_layout.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Of the first cells that are ranked for each row, and how many where these do not suffice: twice what is needed.
+constexpr int64_t first_ranked(int64_t probes) { return probes < 20 ? probes : 20; }
+constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
+
+// Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
+// number of parts well. None for long lists: there all is looked at.
+struct CellParts {
+  int64_t tiles = 0;  // of a cell, the first so many
+  int rows_per_part = 8;
+
+  constexpr int64_t stride() const { return tiles * (kOperandTile / rows_per_part); }
+};
+constexpr CellParts cell_parts(int64_t length) {
+  if (length < 32) return {8, 8};
+  return length < 512 ? CellParts{16, 2} : CellParts{};
+}
+
+// Operands in the order of cells.
+struct CellOperandSpace : WorkspaceLayout {
+  int64_t operands, terms, pair_terms, own, norms, limits, facts, centre;
+
+  CellOperandSpace(int64_t cols, int64_t chunks, int64_t places) {
+    const int64_t padded = operand_tiles(places) * kOperandTile;
+    operands = take(operand_bytes(places, chunks), 1);
+    terms = take(padded, 4);
+    pair_terms = take(padded, 8);
+    own = take(padded, 4);
+    norms = take(padded, 4);
+    limits = take(padded, 4);
+    facts = take(1, sizeof(BaseFacts));
+    centre = take(cols, 4);
+  }
+};
+
+inline constexpr int64_t kCellPiecesAhead = 8;  // pieces that are enqueued before anybody waits
+
+struct CellSpacePlan : WorkspaceLayout {
+  int64_t pair_capacity = 0;
+  int64_t spill_capacity = 0;
+  int64_t inbox_slots = 0;
+  int64_t tiles = 0;      // of slots, in a piece
+  int64_t own_tiles = 0;  // the same in the wave of the own cells
+  int64_t slots = 0;      // of a wave, about
+
+  int64_t inboxes, inbox_counts, pairs, spilled[2], spilled_count, pair_counts, spill_counts, queries, parts,
+      slot_limits, next;
+};
+
+struct CellSpaceProblem {
+  int64_t rows = 0;
+  int64_t length = 0;  // of lists
+  int64_t chunks = 0;  // of an operand
+  int64_t cells = 0;
+};
+
+// With pieces made smaller by `shift` halvings.
+CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift);
+// The largest pieces that fit, or the smallest there are.
+CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
+
+}  // namespace kith

@@ -1,0 +1,11 @@
+// Stands in for graphs built on a GPU in a build without CUDA.
+#include "core/dispatch.hpp"
+#include "graph/graph_backend_cuda.hpp"
+
+namespace kith {
+
+std::unique_ptr<GraphBackend> make_graph_backend_cuda(int, const MatrixView&, const GraphRows&, const Resources&) {
+  throw_no_cuda();
+}
+
+}  // namespace kith

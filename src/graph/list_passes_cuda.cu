@@ -1,0 +1,106 @@
+#include "graph/list_passes_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/result_exit.hpp"
+#include "cuda/error.hpp"
+#include "graph/working_lists.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ uint64_t changed(uint64_t neighbor, Flags flags) {
+  if (flags == Flags::set) return neighbor | kOldFlag;
+  return flags == Flags::clear ? without_flag(neighbor) : neighbor;
+}
+
+// A thread for each row; the block's rows are added by a fixed tree.
+__global__ void __launch_bounds__(kSurveyRows)
+    survey_kernel(DeviceWorkingLists lists, int64_t k, ResultExit exit, Flags flags, ListSurvey* parts) {
+  __shared__ double phi[kSurveyRows];
+  __shared__ int updates[kSurveyRows];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kSurveyRows + threadIdx.x;
+  double sum = 0;
+  int count = 0;
+  if (row < lists.rows) {
+    uint64_t* const list = lists.entries + row * lists.length;
+    for (int64_t j = 0; j < lists.length; ++j) {
+      const uint64_t neighbor = list[j];
+      if (neighbor == kPadding) break;
+      if (j < k) sum += exit.distance(neighbor);
+      count += is_old(neighbor) ? 0 : 1;
+      const uint64_t next = changed(neighbor, flags);
+      if (next != neighbor) list[j] = next;
+    }
+  }
+  phi[threadIdx.x] = sum;
+  updates[threadIdx.x] = count;
+  for (int apart = kSurveyRows / 2; apart > 0; apart /= 2) {
+    __syncthreads();
+    if (threadIdx.x < apart) {
+      phi[threadIdx.x] += phi[threadIdx.x + apart];
+      updates[threadIdx.x] += updates[threadIdx.x + apart];
+    }
+  }
+  if (threadIdx.x == 0) parts[blockIdx.x] = {phi[0], updates[0]};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(DeviceWorkingLists lists, const uint32_t* rows, int64_t count, uint64_t* out) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at >= count * lists.length) return;
+  out[at] = lists.entries[static_cast<int64_t>(rows[at / lists.length]) * lists.length + at % lists.length];
+}
+
+__global__ void __launch_bounds__(kThreads) resize_kernel(DeviceWorkingLists lists, DeviceWorkingLists to) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at >= to.rows * to.length) return;
+  const int64_t j = at % to.length;
+  to.entries[at] = j < lists.length ? lists.entries[at / to.length * lists.length + j] : kPadding;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    write_kernel(DeviceWorkingLists lists, ResultExit exit, int64_t first, NeighborsView out) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at >= out.queries * out.k) return;
+  const int64_t j = at % out.k;
+  const uint64_t stored = j < lists.length ? lists.entries[(first + at / out.k) * lists.length + j] : kPadding;
+  const uint64_t neighbor = stored == kPadding ? kPadding : without_flag(stored);
+  out.ids[at] = exit.id(neighbor);
+  out.distances[at] = exit.distance(neighbor);
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
+
+}  // namespace
+
+void launch_survey_lists(const DeviceWorkingLists& lists, int64_t k, Metric metric, Flags flags, ListSurvey* parts,
+                         cudaStream_t stream) {
+  if (lists.rows == 0) return;
+  survey_kernel<<<static_cast<unsigned>(survey_parts(lists.rows)), kSurveyRows, 0, stream>>>(
+      lists, k, ResultExit(metric), flags, parts);
+  KITH_CUDA_CHECK_LAUNCH("survey_kernel");
+}
+
+void launch_gather_lists(const DeviceWorkingLists& lists, const uint32_t* rows, int64_t count, uint64_t* out,
+                         cudaStream_t stream) {
+  if (count * lists.length == 0) return;
+  gather_kernel<<<blocks_for(count * lists.length), kThreads, 0, stream>>>(lists, rows, count, out);
+  KITH_CUDA_CHECK_LAUNCH("gather_kernel");
+}
+
+void launch_resize_lists(const DeviceWorkingLists& lists, const DeviceWorkingLists& to, cudaStream_t stream) {
+  if (to.rows * to.length == 0) return;
+  resize_kernel<<<blocks_for(to.rows * to.length), kThreads, 0, stream>>>(lists, to);
+  KITH_CUDA_CHECK_LAUNCH("resize_kernel");
+}
+
+void launch_write_lists(const DeviceWorkingLists& lists, Metric metric, int64_t first, const NeighborsView& out,
+                        cudaStream_t stream) {
+  if (out.queries * out.k == 0) return;
+  write_kernel<<<blocks_for(out.queries * out.k), kThreads, 0, stream>>>(lists, ResultExit(metric), first, out);
+  KITH_CUDA_CHECK_LAUNCH("write_kernel");
+}
+
+}  // namespace kith

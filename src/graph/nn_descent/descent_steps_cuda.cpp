@@ -1,0 +1,138 @@
+#include "graph/nn_descent/descent_steps_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "cuda/device_buffer.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/nn_descent/join_operands_cuda.hpp"
+#include "graph/nn_descent/join_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
+
+// Where all that a round works on lies in one block of memory.
+struct DescentLayout : WorkspaceLayout {
+  DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
+      : forward(take(rows, 8 * rules.samples)),
+        reverse(take(rows, 8 * rules.samples)),
+        inbox(take(rows, 8 * rules.inbox_slots)),
+        ends(take(rows, 8)),
+        known(take(KnownRows::bytes_for(rows, list_length), 1)),
+        counters(take(2 * kCounters, 8)) {}
+
+  int64_t forward, reverse, inbox, ends, known, counters;
+};
+
+void check_rules(const DescentRules& rules, int64_t list_length) {
+  if (list_length > kLongestDeviceList) {
+    throw Unsupported(fmt::format("lists of {} neighbours; nn_descent on a GPU has up to {}: use device cpu, or the method "
+                                  "exact",
+                                  list_length, kLongestDeviceList));
+  }
+  if (rules.samples > kMostDeviceSamples) {
+    throw Unsupported(fmt::format("samples = {}; nn_descent on a GPU takes up to {}: use device cpu, or fewer",
+                                  rules.samples, kMostDeviceSamples));
+  }
+}
+
+class DescentStepsCuda final : public DescentSteps {
+ public:
+  DescentStepsCuda(const PairKeyRows& rows, const DescentRules& rules, uint64_t* lists, int64_t list_length,
+                   std::shared_ptr<const DeviceContext> context, const Resources& resources)
+      : rules_(rules),
+        context_(std::move(context)),
+        operands_(rows, context_, resources),
+        layout_(rows.rows.count, list_length, rules),
+        memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
+        lists_{lists, at<uint64_t>(layout_.ends), rows.rows.count, list_length} {
+    task_.rows = rows;
+    task_.operands = operands_.get();
+    task_.lists = lists_;
+    task_.known = {at<uint32_t>(layout_.known), KnownRows::bits_for(list_length)};
+    task_.samples = {at<uint32_t>(layout_.forward), at<uint32_t>(layout_.reverse), rules.samples};
+    task_.inbox = at<uint64_t>(layout_.inbox);
+    task_.slots = rules.inbox_slots;
+    task_.boundary = rules.boundary;
+    task_.all_pairs = rules.all_pairs;
+    task_.order = rules.order;
+    task_.pairs = at<unsigned long long>(layout_.counters);
+    launch_list_ends(lists_, stream());
+    clear(task_.inbox, 8 * rules.inbox_slots * lists_.rows);
+  }
+
+  void sample(int64_t round, ProgressMeter& meter) override {
+    clear(task_.samples.reverse, 8 * rules_.samples * lists_.rows);
+    launch_sample_lists(lists_, task_.samples, round_salt(rules_.seed, round), stream());
+    launch_know_rows(lists_, task_.known, stream());
+    advance(2 * lists_.rows, meter);
+  }
+
+  int64_t join(int64_t round, ProgressMeter& meter) override {
+    KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounters * 8, stream()));
+    task_.salt = round_salt(rules_.seed, round);
+    for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
+      task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
+      launch_join(task_, stream());
+      advance(task_.count, meter);
+    }
+    return read_count(task_.pairs, *context_);
+  }
+
+  int64_t merge(ProgressMeter& meter) override {
+    unsigned long long* const entered = task_.pairs + kCounters;
+    KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounters * 8, stream()));
+    launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, entered, stream());
+    clear(task_.inbox, 8 * rules_.inbox_slots * lists_.rows);
+    advance(lists_.rows, meter);
+    return read_count(entered, *context_);
+  }
+
+ private:
+  cudaStream_t stream() const { return context_->stream(); }
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(memory_.data() + offset);
+  }
+  // Nobody, or padding.
+  void clear(void* from, int64_t bytes) const {
+    KITH_CUDA_CHECK(cudaMemsetAsync(from, 0xFF, static_cast<size_t>(bytes), stream()));
+  }
+  void advance(int64_t rows, ProgressMeter& meter) const {
+    context_->synchronize();
+    meter.add(rows);
+    meter.poll();
+  }
+
+  const DescentRules rules_;
+  std::shared_ptr<const DeviceContext> context_;
+  JoinOperandsCuda operands_;
+  DescentLayout layout_;
+  DeviceBuffer memory_;
+  DeviceListsRef lists_;
+  JoinTask task_;
+};
+
+}  // namespace
+
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
+                                                      uint64_t* lists, int64_t list_length,
+                                                      std::shared_ptr<const DeviceContext> context,
+                                                      const Resources& resources) {
+  check_rules(rules, list_length);
+  return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources);
+}
+
+int64_t descent_steps_bytes_cuda(int64_t rows, int64_t cols, KeyKind kind, int64_t list_length,
+                                 const DescentRules& rules) {
+  return DescentLayout(rows, list_length, rules).bytes + JoinOperandsCuda::bytes_for(rows, cols, kind);
+}
+
+}  // namespace kith

@@ -1,0 +1,28 @@
+// The rounds of NN-Descent on a GPU: rows, lists, samples and offers stay there. The lists are the CPU's, byte for byte.
+//
+// Memory on the device beside the rows and lists: 16 p + 8 slots bytes a row, 8 for its list's end, 8 to 16 for each
+// place of a list, and for metrics that are products 2 bytes a value, rounded up to 128, and 16 a row.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "graph/nn_descent/descent_steps.hpp"
+#include "graph/pairs/pair_key_rows.hpp"
+#include "graph/working_lists_cuda.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+// What is given must outlive it; work is enqueued on the context's stream. The rules' order lies on the device. Unsupported
+// where there are more samples or longer lists than a block has room for.
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
+                                                      uint64_t* lists, int64_t list_length,
+                                                      std::shared_ptr<const DeviceContext> context,
+                                                      const Resources& resources);
+// What they take at most, while they are made.
+int64_t descent_steps_bytes_cuda(int64_t rows, int64_t cols, KeyKind kind, int64_t list_length,
+                                 const DescentRules& rules);
+
+}  // namespace kith

@@ -1,0 +1,387 @@
+#include "graph/nn_descent/join_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/join_operands_cuda.hpp"
+#include "graph/nn_descent/join_product_cuda.hpp"
+#include "graph/nn_descent/join_rules.hpp"
+#include "graph/nn_descent/join_sets_cuda.hpp"
+#include "graph/pairs/pair_key_cuda.hpp"
+
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = kJoinThreads;
+constexpr int kGroups = kThreads / kRowThreads;  // of threads that compute a key together
+constexpr int kLeftRoom = 1024;                  // pairs that products may leave; more, and all keys are computed
+constexpr int kBlocksPerProcessor = 4;
+
+// A pair that may be the nearest of the sample whose slot it is.
+struct LeftPair {
+  uint16_t slot;
+  uint16_t other;
+  float value;
+};
+
+// A block's memory. A slot is where the nearest of a sample is looked for, 2 p of each kind: the nearest NEW one of a NEW
+// one, its nearest OLD one, the nearest NEW one of an OLD one.
+struct JoinMemory {
+  std::byte* operands;
+  JoinFacts* facts;   // of the samples, 4 p, as all up to the factors
+  uint64_t* ends;     // of their lists
+  uint32_t* ids;
+  float* terms;
+  float* factors;
+  uint64_t* nearest;  // of the slots, 6 p, as all up to the hits
+  uint32_t* least;    // ordered values
+  float* limits;
+  uint32_t* hits;     // pairs left
+  LeftPair* left;     // kLeftRoom
+
+  static int64_t bytes(int64_t p, int64_t operand_bytes) {
+    return operand_bytes + 4 * p * static_cast<int64_t>(sizeof(JoinFacts) + 8 + 3 * 4) + 6 * p * (8 + 3 * 4) +
+           kLeftRoom * static_cast<int64_t>(sizeof(LeftPair));
+  }
+  __device__ JoinMemory(std::byte* memory, int operand_bytes, int p) : operands(memory) {
+    memory += operand_bytes;
+    const auto take = [&](auto*& to, int count) {
+      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(memory);
+      memory += count * static_cast<int>(sizeof(*to));
+    };
+    take(facts, 4 * p);
+    take(ends, 4 * p);
+    take(nearest, 6 * p);
+    take(left, kLeftRoom);
+    take(ids, 4 * p);
+    take(terms, 4 * p);
+    take(factors, 4 * p);
+    take(least, 6 * p);
+    take(limits, 6 * p);
+    take(hits, 6 * p);
+  }
+};
+
+// One block's join.
+struct Join {
+  const JoinTask& task;
+  const JoinMemory& memory;
+  int p;
+  JoinCounts counts;
+  int first_column;  // of the samples that NEW ones meet: all, or in a merge OLD ones
+
+  __device__ int new_slot(int row, int column) const { return column < counts.fresh ? row : 2 * p + row; }
+  __device__ int old_slot(int column) const { return 4 * p + column - counts.fresh; }
+  // The sample whose slot it is; none where it is counts.all.
+  __device__ int sample_of(int slot) const {
+    if (slot < 4 * p) {
+      const int sample = slot < 2 * p ? slot : slot - 2 * p;
+      return sample < counts.fresh ? sample : counts.all;
+    }
+    return counts.fresh + slot - 4 * p < counts.all ? counts.fresh + slot - 4 * p : counts.all;
+  }
+
+  // The least values of a tile's rows and columns.
+  __device__ void note_least(const JoinProducts& products, int first_row, int first_col) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    float of_column[2][2] = {{HUGE_VALF, HUGE_VALF}, {HUGE_VALF, HUGE_VALF}};
+    KITH_UNROLL
+    for (int m = 0; m < kJoinRows / 16; ++m) {
+      KITH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int row = first_row + product_row(m, 2 * half);
+        if (first_row + m * 16 >= counts.fresh) break;
+        float fresh = HUGE_VALF;
+        float old = HUGE_VALF;
+        const bool there = row < counts.fresh;
+        const float term = there ? memory.terms[row] : 0.0f;
+        const float factor = there ? memory.factors[row] : 0.0f;
+        KITH_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          KITH_UNROLL
+          for (int side = 0; side < 2; ++side) {
+            const int column = first_col + product_column(n, side);
+            if (!there || column >= counts.all || column == row) continue;
+            const float product = products[m][n][2 * half + side];
+            const float value = fmaf(-product, memory.factors[column], memory.terms[column]);
+            if (column < counts.fresh) {
+              fresh = fminf(fresh, value);
+            } else {
+              old = fminf(old, value);
+              of_column[n][side] = fminf(of_column[n][side], fmaf(-product, factor, term));
+            }
+          }
+        }
+        KITH_UNROLL
+        for (int apart = 1; apart < 4; apart *= 2) {
+          fresh = fminf(fresh, __shfl_xor_sync(0xFFFFFFFFu, fresh, apart));
+          old = fminf(old, __shfl_xor_sync(0xFFFFFFFFu, old, apart));
+        }
+        if (lane % 4 != 0 || !there) continue;
+        if (fresh < HUGE_VALF) atomicMin(memory.least + row, ordered_key(fresh));
+        if (old < HUGE_VALF) atomicMin(memory.least + 2 * p + row, ordered_key(old));
+      }
+    }
+    KITH_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      KITH_UNROLL
+      for (int side = 0; side < 2; ++side) {
+        float least = of_column[n][side];
+        KITH_UNROLL
+        for (int apart = 4; apart < 32; apart *= 2) least = fminf(least, __shfl_xor_sync(0xFFFFFFFFu, least, apart));
+        const int column = first_col + product_column(n, side);
+        if (lane < 4 && least < HUGE_VALF) atomicMin(memory.least + old_slot(column), ordered_key(least));
+      }
+    }
+  }
+
+  // Values up to which a pair may be the nearest of a slot, and enter its list.
+  __device__ void set_limits(const OperandFacts& others) const {
+    for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
+      const int sample = sample_of(slot);
+      if (sample == counts.all) continue;
+      const JoinFacts& facts = memory.facts[sample];
+      float limit = HUGE_VALF;
+      if (facts.scale > 0) {
+        const JoinWindow window = join_window(task.rows.kind, task.rows.cols, facts, others);
+        limit = key_limit(window, key_of_ordered(ordered_of(memory.ends[sample])));
+        if (!task.all_pairs && memory.least[slot] != kNanKey) {
+          limit = fminf(limit, nearest_limit(window, key_of_ordered(memory.least[slot])));
+        }
+      }
+      memory.limits[slot] = limit;
+    }
+  }
+
+  __device__ void leave_pair(int slot, int other, float value, int* count) const {
+    if (value > memory.limits[slot]) return;  // a value that is no number stays
+    const int place = atomicAdd(count, 1);
+    if (place >= kLeftRoom) return;
+    memory.left[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(other), value};
+    atomicAdd(memory.hits + slot, 1u);
+  }
+
+  __device__ void leave_pairs(const JoinProducts& products, int first_row, int first_col, int* count) const {
+    KITH_UNROLL
+    for (int m = 0; m < kJoinRows / 16; ++m) {
+      if (first_row + m * 16 >= counts.fresh) break;
+      KITH_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        KITH_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int row = first_row + product_row(m, i);
+          const int column = first_col + product_column(n, i);
+          if (row >= counts.fresh || column >= counts.all || column == row) continue;
+          const float product = products[m][n][i];
+          leave_pair(new_slot(row, column), column, fmaf(-product, memory.factors[column], memory.terms[column]), count);
+          if (column < counts.fresh) continue;
+          leave_pair(old_slot(column), row, fmaf(-product, memory.factors[row], memory.terms[row]), count);
+        }
+      }
+    }
+  }
+
+  __device__ bool in_list(uint32_t row, uint64_t neighbor) const {
+    const uint64_t* const list = task.lists.lists + row * task.lists.length;
+    int64_t low = 0;
+    int64_t high = task.lists.length;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (without_flag(list[middle]) < neighbor) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low < task.lists.length && without_flag(list[low]) == neighbor;
+  }
+
+  __device__ uint64_t* inbox_place(uint32_t row, uint32_t other) const {
+    return task.inbox + row * task.slots + inbox_slot(task.salt, other, task.slots);
+  }
+
+  // Whether an offer would change nothing, before its key is known.
+  __device__ bool in_vain(int sample, int other, float value, bool sure, const OperandFacts& others) const {
+    const uint32_t row = memory.ids[sample];
+    const uint32_t neighbor = memory.ids[other];
+    if (is_known(task.known, row, neighbor) == Known::yes) return true;
+    if (!sure) return false;
+    const float below = key_below(join_window(task.rows.kind, task.rows.cols, memory.facts[sample], others), value);
+    return ordered_key(below) > ordered_of(__ldcg(inbox_place(row, neighbor)));
+  }
+
+  __device__ void offer(int sample, uint64_t neighbor) const {
+    if (neighbor >= memory.ends[sample]) return;
+    const uint32_t row = memory.ids[sample];
+    const Known known = is_known(task.known, row, row_of(neighbor));
+    if (known == Known::yes || (known == Known::unsure && in_list(row, neighbor))) return;
+    uint64_t* const place = inbox_place(row, row_of(neighbor));
+    if (neighbor < __ldcg(place)) {
+      atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(neighbor));
+    }
+  }
+
+  // A key has been computed: what the sample is offered, or may be.
+  __device__ void take(int slot, int sample, float key, int other) const {
+    const uint64_t neighbor = pack_neighbor(ordered_key(key), memory.ids[other]);
+    if (task.all_pairs) return offer(sample, neighbor);
+    atomicMin(reinterpret_cast<unsigned long long*>(memory.nearest + slot), static_cast<unsigned long long>(neighbor));
+  }
+
+  __device__ void keys_of_left(int count, const OperandFacts& others) const {
+    const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
+    for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kGroups) {
+      const LeftPair pair = memory.left[i];
+      const int sample = sample_of(pair.slot);
+      // One thread looks, since what it looks at changes meanwhile.
+      int needless = 0;
+      if (thread == 0 && (task.all_pairs || memory.hits[pair.slot] == 1)) {
+        needless = in_vain(sample, pair.other, pair.value, memory.limits[pair.slot] < HUGE_VALF, others) ? 1 : 0;
+      }
+      if (__shfl_sync(row_threads(), needless, 0, kRowThreads) != 0) continue;
+      const float key = pair_key(task.rows, memory.ids[sample], memory.ids[pair.other]);
+      if (thread == 0) take(pair.slot, sample, key, pair.other);
+    }
+  }
+
+  __device__ void keys_of_all() const {
+    const int width = counts.all - first_column;
+    for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < counts.fresh * width; i += kGroups) {
+      const int row = i / width;
+      const int column = first_column + i % width;
+      if (column < counts.fresh && column <= row) continue;
+      const float key = pair_key(task.rows, memory.ids[row], memory.ids[column]);
+      if (threadIdx.x % kRowThreads != 0) continue;
+      take(new_slot(row, column), row, key, column);
+      take(column < counts.fresh ? column : old_slot(column), column, key, row);
+    }
+  }
+
+  __device__ void offer_nearest() const {
+    for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
+      if (memory.nearest[slot] != kPadding) offer(sample_of(slot), memory.nearest[slot]);
+    }
+  }
+};
+
+template <bool kProducts>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(JoinTask task, int operand_bytes) {
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ int left;
+  __shared__ uint32_t largest[2];  // the bits of the norm and the residual, which are not negative
+  const auto p = static_cast<int>(task.samples.samples);
+  const JoinMemory memory(shared, operand_bytes, p);
+  const int64_t place = task.first + blockIdx.x;
+  const int64_t row = task.order == nullptr ? place : task.order[place];
+  if (threadIdx.x == 0) {
+    left = 0;
+    largest[0] = largest[1] = 0;
+  }
+  const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
+                                                      reinterpret_cast<uint32_t*>(memory.operands), memory.ids);
+  const bool across = task.boundary > 0;
+  const int old = counts.all - counts.fresh;
+  if (counts.fresh == 0 || (old == 0 && (across || counts.fresh == 1))) return;
+  if (threadIdx.x == 0) {
+    const int among = across ? 0 : counts.fresh * (counts.fresh - 1) / 2;
+    atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(among + counts.fresh * old));
+  }
+  const Join join{task, memory, p, counts, across ? counts.fresh : 0};
+  for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
+    memory.nearest[slot] = kPadding;
+    memory.least[slot] = kNanKey;
+    memory.hits[slot] = 0;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < counts.all; i += kThreads) {
+    const uint32_t id = memory.ids[i];
+    memory.ends[i] = task.lists.ends[id];
+    if constexpr (kProducts) {
+      const JoinFacts facts = task.operands.facts[id];
+      const bool sure = facts.scale > 0;
+      const float factor = sure ? join_factor(task.rows.kind, facts) : 1.0f;
+      memory.facts[i] = facts;
+      memory.factors[i] = factor;
+      memory.terms[i] = sure ? join_term(task.rows.kind, facts) : NAN;
+      if (sure) {
+        atomicMax(largest, __float_as_uint(facts.norm * factor));
+        atomicMax(largest + 1, __float_as_uint(facts.residual * factor));
+      }
+    }
+  }
+  __syncthreads();
+  if constexpr (kProducts) {
+    const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
+    const bool one_tile = counts.fresh <= kJoinRows && counts.all - join.first_column <= kJoinColumns;
+    JoinProducts products;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
+        for (int first_col = join.first_column; first_col < counts.all; first_col += kJoinColumns) {
+          if (pass == 0 || !one_tile) {
+            const JoinTile tile{memory.ids + first_row, memory.ids + first_col,
+                                min(counts.fresh - first_row, kJoinRows), min(counts.all - first_col, kJoinColumns),
+                                first_row == 0 && first_col == 0};
+            multiply_tile(task.operands, task.rows.cols, tile, ptx::shared_address(memory.operands), products);
+          }
+          if (pass == 0) {
+            join.note_least(products, first_row, first_col);
+          } else {
+            join.leave_pairs(products, first_row, first_col, &left);
+          }
+        }
+      }
+      __syncthreads();
+      if (pass == 1) break;
+      join.set_limits(others);
+      __syncthreads();
+    }
+    if (left <= kLeftRoom) {
+      join.keys_of_left(left, others);
+    } else {
+      join.keys_of_all();
+    }
+  } else {
+    join.keys_of_all();
+  }
+  __syncthreads();
+  join.offer_nearest();
+}
+
+__global__ void __launch_bounds__(kThreads)
+    facts_kernel(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const QueryFacts facts = from[i];
+  const bool sure = facts.unsure == 0 && scale_is_sure(kind, facts.scale);
+  to[i] = {static_cast<float>(facts.squared_norm), facts.operand.norm, facts.operand.residual, sure ? facts.scale : 0.0f};
+}
+
+template <bool kProducts>
+void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
+  const auto kernel = join_kernel<kProducts>;
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+  kernel<<<static_cast<unsigned>(task.count), kThreads,
+           static_cast<size_t>(JoinMemory::bytes(task.samples.samples, operand_bytes)), stream>>>(
+      task, static_cast<int>(operand_bytes));
+  KITH_CUDA_CHECK_LAUNCH("join_kernel");
+}
+
+}  // namespace
+
+void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream) {
+  if (count == 0) return;
+  facts_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kThreads})), kThreads, 0, stream>>>(kind, from, count, to);
+  KITH_CUDA_CHECK_LAUNCH("facts_kernel");
+}
+
+void launch_join(const JoinTask& task, cudaStream_t stream) {
+  if (task.count == 0) return;
+  const int64_t p = task.samples.samples;
+  if (task.operands.halves == nullptr) return launch<false>(task, round_up(16 * p, int64_t{128}), stream);
+  const bool rows_apart = task.boundary > 0 || 4 * p > kJoinColumns;
+  launch<true>(task, (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes, stream);
+}
+
+}  // namespace kith

@@ -1,0 +1,37 @@
+// The operands of all rows for the products of joins, with what is known of each, made once.
+//
+// Memory: 2 bytes a value, rounded up to 128, and 16 a row; 40 more for each of kFactRows rows while they are made.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "cuda/device_buffer.hpp"
+#include "graph/nn_descent/join_cuda.hpp"
+#include "kernels/matrix/operand_facts.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+inline constexpr int64_t kFactRows = int64_t{1} << 20;  // whole tiles
+
+class JoinOperandsCuda {
+ public:
+  // Nothing where the metric is no product, or has too many columns for one.
+  JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context, const Resources& resources);
+  static bool are_of_use(KeyKind kind, int64_t cols);
+  static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind);
+
+  JoinOperands get() const { return operands_; }
+
+ private:
+  DeviceBuffer halves_;
+  DeviceBuffer facts_;
+  JoinOperands operands_;
+};
+
+// From the facts of so many rows. Enqueues.
+void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream);
+
+}  // namespace kith

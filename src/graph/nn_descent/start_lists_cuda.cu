@@ -1,0 +1,152 @@
+// Rows to be offered to each list are written down, a batch of lists at a time, then their keys, then these are merged
+// in. Bound by the reads of the rows that are named.
+#include "graph/nn_descent/start_lists_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/join_rules.hpp"
+#include "graph/pairs/pair_key_cuda.hpp"
+#include "kernels/select/device_warp_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int64_t kBatchRows = int64_t{1} << 18;
+
+// A warp draws the rows of a list, as start_lists.cpp does one by one: all numbers at once, then those that were there
+// before become the largest possible.
+__global__ void __launch_bounds__(kThreads)
+    draw_kernel(DeviceListsRef lists, CounterRng rng, int64_t boundary, int64_t first, int64_t count, uint32_t* named) {
+  extern __shared__ uint32_t memory[];
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
+  if (place >= count) return;
+  uint32_t* const drawn = memory + threadIdx.x / 32 * lists.length;
+  const int64_t row = first + place;
+  const bool before = row < boundary;
+  const int64_t others = boundary == 0 ? lists.rows - 1 : before ? lists.rows - boundary : boundary;
+  int64_t room = 0;
+  for (int64_t start = 0; start < lists.length; start += 32) {
+    const int64_t j = start + lane_index();
+    const bool empty = j < lists.length && lists.lists[row * lists.length + j] == kPadding;
+    room += __popc(__ballot_sync(kAllLanes, empty));
+  }
+  const int64_t draws = room < others ? room : others;
+  const auto number = static_cast<uint32_t>(row);
+  for (int64_t draw = lane_index(); draw < draws; draw += 32) {
+    drawn[draw] = start_draw(rng, number, draw, static_cast<uint32_t>(others - draws + draw + 1));
+  }
+  __syncwarp();
+  for (int64_t draw = 1; draw < draws; ++draw) {
+    const uint32_t mine = drawn[draw];
+    bool there = false;
+    for (int64_t i = lane_index(); i < draw; i += 32) there = there || drawn[i] == mine;
+    if (__any_sync(kAllLanes, there) && lane_index() == 0) drawn[draw] = static_cast<uint32_t>(others - draws + draw);
+    __syncwarp();
+  }
+  for (int64_t i = lane_index(); i < lists.length; i += 32) {
+    uint32_t other = kNobody;
+    if (i < draws) {
+      other = boundary == 0 ? other_row(number, drawn[i]) : before ? drawn[i] + static_cast<uint32_t>(boundary) : drawn[i];
+    }
+    named[place * lists.length + i] = other;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    neighbors_kernel(const int64_t* ids, int64_t k, int64_t most, int64_t count, int64_t first, uint32_t* named) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count * most) return;
+  const int64_t id = ids[i / most * k + i % most];
+  named[i] = id < 0 ? kNobody : static_cast<uint32_t>(first + id);
+}
+
+// Four threads for each.
+__global__ void __launch_bounds__(kThreads)
+    key_kernel(PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
+  if (i >= count * places) return;
+  const uint32_t other = named[i];
+  if (other == kNobody) {
+    if (threadIdx.x % kRowThreads == 0) offers[i] = kPadding;
+    return;
+  }
+  const float key = pair_key(rows, static_cast<uint32_t>(first + i / places), other);
+  if (threadIdx.x % kRowThreads == 0) offers[i] = pack_neighbor(ordered_key(key), other);
+}
+
+// name(first, count, named) writes down what is offered to lists first, first + 1, ...
+template <typename Name>
+void offer_named(const PairKeyRows& rows, const DeviceListsRef& lists, int64_t first, int64_t count, int64_t places,
+                 int64_t extra_bytes, const std::shared_ptr<const DeviceContext>& context, const Resources& resources,
+                 const Name& name) {
+  if (count * places == 0) return;
+  const int64_t batch =
+      std::clamp<int64_t>(kStartBytes / (12 * places + extra_bytes), 1, std::min(count, kBatchRows));
+  const DeviceBuffer named(batch * places * 4, "rows to begin with", context, resources);
+  const DeviceBuffer offers(batch * places * 8, "rows to begin with", context, resources);
+  auto* const numbers = reinterpret_cast<uint32_t*>(named.data());
+  auto* const keys = reinterpret_cast<uint64_t*>(offers.data());
+  ProgressMeter meter("start", count, resources);
+  for (int64_t done = 0; done < count; done += batch) {
+    const int64_t some = std::min(batch, count - done);
+    name(first + done, some, numbers);
+    const int64_t threads = some * places * kRowThreads;
+    key_kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, context->stream()>>>(
+        rows, numbers, places, first + done, some, keys);
+    KITH_CUDA_CHECK_LAUNCH("key_kernel");
+    launch_merge_offers(lists, {keys, places, first + done, some}, nullptr, context->stream());
+    context->synchronize();
+    meter.add(some);
+    meter.poll();
+  }
+}
+
+}  // namespace
+
+void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t seed, const DeviceListsRef& lists,
+                          const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
+  const CounterRng rng(seed, kStartStream);
+  const int64_t warps = std::clamp<int64_t>((48 << 10) / (4 * lists.length), 1, kWarps);
+  allow_all_shared_memory(reinterpret_cast<const void*>(&draw_kernel));
+  offer_named(rows, lists, 0, lists.rows, lists.length, 0, context, resources,
+              [&](int64_t first, int64_t count, uint32_t* named) {
+                draw_kernel<<<static_cast<unsigned>(divide_up(count, warps)), static_cast<unsigned>(32 * warps),
+                              static_cast<size_t>(warps * 4 * lists.length), context->stream()>>>(
+                    lists, rng, boundary, first, count, named);
+                KITH_CUDA_CHECK_LAUNCH("draw_kernel");
+              });
+}
+
+void add_graph_cuda(const PairKeyRows& rows, const KnnGraph& graph, int64_t first, int64_t most,
+                    const DeviceListsRef& lists, const std::shared_ptr<const DeviceContext>& context,
+                    const Resources& resources) {
+  const int64_t k = graph.k();
+  const int64_t places = std::min(most, k);
+  const bool there = !graph.space().host_readable();
+  const int64_t ids_bytes = there ? 0 : 8 * k;
+  const int64_t batch = std::clamp<int64_t>(kStartBytes / (12 * std::max<int64_t>(places, 1) + ids_bytes), 1,
+                                            std::min(std::max<int64_t>(graph.rows(), 1), kBatchRows));
+  const DeviceBuffer ids(batch * ids_bytes, "a graph's neighbours", context, resources);
+  offer_named(rows, lists, first, graph.rows(), places, ids_bytes, context, resources,
+              [&](int64_t row, int64_t count, uint32_t* named) {
+                const int64_t* from = graph.ids(row - first);
+                if (!there) {
+                  context->copy(ids.data(), from, count * k * 8);
+                  from = reinterpret_cast<const int64_t*>(ids.data());
+                }
+                const int64_t threads = divide_up(count * places, int64_t{kThreads});
+                neighbors_kernel<<<static_cast<unsigned>(threads), kThreads, 0, context->stream()>>>(
+                    from, k, places, count, first, named);
+                KITH_CUDA_CHECK_LAUNCH("neighbors_kernel");
+              });
+}
+
+}  // namespace kith

@@ -1,0 +1,17 @@
+// A collection on a GPU whose rows are compared pair by pair (pair_key_cuda.hpp), as kernels get it.
+#pragma once
+
+#include "kernels/distance/canonical.hpp"
+#include "kernels/distance/device_rows.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+struct PairKeyRows {
+  DeviceRowsView rows;  // all of them, with inverse norms for cosine
+  int64_t cols = 0;
+  KeyKind kind = KeyKind::l2;
+};
+
+}  // namespace kith

@@ -1,0 +1,168 @@
+#include "graph/working_lists_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+#include "kernels/select/device_warp_cuda.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int64_t kBlockBytes = int64_t{64} << 10;  // of shared memory, where more than one warp fits
+
+// Those before `bare` in a sorted list of neighbours with flags.
+__device__ int rank_of(const uint64_t* list, int length, uint64_t bare) {
+  int low = 0;
+  int high = length;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (without_flag(list[middle]) < bare) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// A warp sorts entries in its memory by what they are without flags; `room` is a power of two, past `count` is padding.
+__device__ void sort_offers(uint64_t* entries, int room) {
+  for (int size = 2; size <= room; size *= 2) {
+    for (int apart = size / 2; apart > 0; apart /= 2) {
+      __syncwarp();
+      for (int i = lane_index(); i < room / 2; i += 32) {
+        const int low = i / apart * 2 * apart + i % apart;
+        const int high = low + apart;
+        const bool rises = (low & size) == 0;
+        const uint64_t a = entries[low];
+        const uint64_t b = entries[high];
+        if ((without_flag(a) > without_flag(b)) == rises) {
+          entries[low] = b;
+          entries[high] = a;
+        }
+      }
+    }
+  }
+  __syncwarp();
+}
+
+// Leaves the entries for which keep(entry, i) holds, in their order; returns how many. All lanes call it.
+template <typename Keep>
+__device__ int compact(uint64_t* entries, int count, const Keep& keep) {
+  int kept = 0;
+  for (int first = 0; first < count; first += 32) {
+    const int i = first + lane_index();
+    const uint64_t entry = i < count ? entries[i] : kPadding;
+    const bool stays = i < count && keep(entry, i);
+    const unsigned lanes = __ballot_sync(kAllLanes, stays);
+    if (stays) entries[kept + __popc(lanes & ((1u << lane_index()) - 1))] = entry;
+    kept += __popc(lanes);
+    __syncwarp();
+  }
+  return kept;
+}
+
+// A warp for each row. `room`: a power of two, not below the places.
+__global__ void __launch_bounds__(kThreads)
+    merge_offers_kernel(DeviceListsRef lists, ListOffers offers, int room, unsigned long long* entered) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * warps + warp;
+  if (place >= offers.rows) return;
+  const int64_t row = offers.first + place;
+  const int length = static_cast<int>(lists.length);
+  uint64_t* const list = memory + warp * (lists.length + room);
+  uint64_t* const fresh = list + length;
+  const uint64_t end = lists.ends[row];
+  int count = 0;
+  for (int64_t first = 0; first < offers.places; first += 32) {
+    const int64_t i = first + lane_index();
+    const uint64_t offer = i < offers.places ? offers.offers[place * offers.places + i] : kPadding;
+    const bool stays = offer != kPadding && without_flag(offer) < end;
+    const unsigned lanes = __ballot_sync(kAllLanes, stays);
+    if (stays) fresh[count + __popc(lanes & ((1u << lane_index()) - 1))] = offer;
+    count += __popc(lanes);
+  }
+  if (count == 0) return;
+  int used = 1;
+  while (used < count) used *= 2;
+  for (int i = count + lane_index(); i < used; i += 32) fresh[i] = kPadding;
+  uint64_t* const stored = lists.lists + row * lists.length;
+  for (int i = lane_index(); i < length; i += 32) list[i] = stored[i];
+  sort_offers(fresh, used);
+  // Nobody twice. An entry before the one that is looked at may have been moved over only by itself.
+  count = compact(fresh, count, [&](uint64_t entry, int i) {
+    const uint64_t bare = without_flag(entry);
+    if (i > 0 && without_flag(fresh[i - 1]) == bare) return false;
+    const int rank = rank_of(list, length, bare);
+    return rank == length || without_flag(list[rank]) != bare;
+  });
+  int stayed = 0;
+  for (int i = lane_index(); i < count; i += 32) {
+    const int to = i + rank_of(list, length, without_flag(fresh[i]));
+    if (to >= length) continue;
+    stored[to] = fresh[i];
+    if (to == length - 1) lists.ends[row] = without_flag(fresh[i]);
+    ++stayed;
+  }
+  for (int i = lane_index(); i < length; i += 32) {
+    if (list[i] == kPadding) break;
+    const int to = i + rank_of(fresh, count, without_flag(list[i]));
+    if (to == i || to >= length) continue;
+    stored[to] = list[i];
+    if (to == length - 1) lists.ends[row] = without_flag(list[i]);
+  }
+  if (entered == nullptr) return;
+  stayed = __reduce_add_sync(kAllLanes, stayed);
+  if (lane_index() == 0 && stayed > 0) atomicAdd(entered + row % kCounters, static_cast<unsigned long long>(stayed));
+}
+
+__global__ void __launch_bounds__(kThreads) ends_kernel(DeviceListsRef lists) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row < lists.rows) lists.ends[row] = without_flag(lists.lists[(row + 1) * lists.length - 1]);
+}
+
+}  // namespace
+
+int64_t read_count(const unsigned long long* counters, const DeviceContext& context) {
+  unsigned long long values[kCounters];
+  context.copy(values, counters, sizeof values);
+  context.synchronize();
+  return static_cast<int64_t>(std::accumulate(values, values + kCounters, 0ull));
+}
+
+void launch_list_ends(const DeviceListsRef& lists, cudaStream_t stream) {
+  if (lists.rows == 0) return;
+  ends_kernel<<<static_cast<unsigned>(divide_up(lists.rows, int64_t{kThreads})), kThreads, 0, stream>>>(lists);
+  KITH_CUDA_CHECK_LAUNCH("ends_kernel");
+}
+
+void launch_merge_offers(const DeviceListsRef& lists, const ListOffers& offers, unsigned long long* entered,
+                         cudaStream_t stream) {
+  if (offers.rows * offers.places == 0) return;
+  if (lists.length > kLongestDeviceList || offers.places > kMostOfferPlaces) {
+    throw InvalidArgument("lists of " + std::to_string(lists.length) + " neighbours, " + std::to_string(offers.places) +
+                          " offers to each; on a GPU they have up to " + std::to_string(kLongestDeviceList) + " and " +
+                          std::to_string(kMostOfferPlaces));
+  }
+  int room = 1;
+  while (room < offers.places) room *= 2;
+  const int64_t warp_bytes = 8 * (lists.length + room);
+  const int64_t warps = std::clamp<int64_t>(kBlockBytes / warp_bytes, 1, kWarps);
+  allow_all_shared_memory(reinterpret_cast<const void*>(&merge_offers_kernel));
+  merge_offers_kernel<<<static_cast<unsigned>(divide_up(offers.rows, warps)), static_cast<unsigned>(32 * warps),
+                        static_cast<size_t>(warps * warp_bytes), stream>>>(lists, offers, room, entered);
+  KITH_CUDA_CHECK_LAUNCH("merge_offers_kernel");
+}
+
+}  // namespace kith

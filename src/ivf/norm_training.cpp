@@ -1,0 +1,58 @@
+#include "ivf/norm_training.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/additive/norm_levels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kith {
+
+void check_norm_metric(CodeNorm norm, Metric metric) {
+  if (norm != CodeNorm::none || metric == Metric::inner_product) return;
+  throw InvalidArgument(fmt::format(
+      "codes without norms (_Nnone) by {}; they serve inner_product alone: take another suffix (_Ncqint8, _Nqint8, "
+      "_Nfloat), or none, which goes by the decoded vectors",
+      name_of(metric)));
+}
+
+std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
+                                        const int32_t* lists, const MatrixView& centres, const Resources& resources) {
+  constexpr int64_t kPieceRows = 1 << 12;
+  CodeFormat format = codec->format();
+  format.norm = norm;
+  std::vector<float> values = codec->values();
+  if (format.has_levels()) {
+    const Resources on_cpu = resources.with_device(Device::cpu()).with_progress({});
+    const int64_t count = rows.rows();
+    const int64_t piece = std::min(count, kPieceRows);
+    const int64_t bytes = codec->format().bytes();
+    const HostArray<float> norms(count, "norms", resources);
+    const HostArray<uint8_t> codes(piece * bytes, "codes", resources);
+    rows.open(piece, on_cpu);
+    ProgressMeter meter("norms", count, resources);
+    for (int64_t first = 0; first < count; first += piece) {
+      const MatrixView some = rows.fetch(first, std::min(piece, count - first));
+      codec->encode(some, codes.data(), on_cpu);
+      for (int64_t i = 0; i < some.rows(); ++i) {
+        const float* const centre =
+            lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
+        decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
+      }
+      meter.add(some.rows());
+      meter.poll();
+    }
+    meter.finish();
+    const std::vector<float> trained = train_norm_values(norm, {norms.begin(), norms.end()});
+    values.insert(values.end(), trained.begin(), trained.end());
+  }
+  return Codec::from_parts(format, std::move(values), resources);
+}
+
+}  // namespace kith

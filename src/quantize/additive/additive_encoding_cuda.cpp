@@ -1,0 +1,87 @@
+#include "quantize/additive/additive_encoding_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/pinned_bytes.hpp"
+#include "cuda/row_upload.hpp"
+#include "exact/prepared_base_cuda.hpp"
+#include "quantize/additive/icm_search_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBatchBytes = int64_t{1} << 30;
+constexpr int64_t kLaunchSteps = 1 << 14;  // of a row; a search can be cancelled after so many
+
+// Batches of much the same size, of whole tiles.
+int64_t batch_rows(int64_t rows, int64_t row_bytes, int64_t fixed_bytes, int64_t good, const Resources& resources) {
+  const int64_t bytes = std::min(kBatchBytes, resources.device_memory()->available() / 2) - fixed_bytes;
+  const int64_t most = std::clamp<int64_t>(bytes / row_bytes, 1, good);
+  const int64_t even = divide_up(rows, divide_up(rows, most));
+  return std::min(round_up(even, std::min<int64_t>(kProductTileRows, most)), most);
+}
+
+}  // namespace
+
+void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows,
+                          uint8_t* codes, float* costs, int device, const Resources& resources) {
+  if (rows.rows() == 0) return;
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
+  const IcmSearch search(books, encoding, context, resources);
+  const bool rows_there = rows.space().kind == MemoryKind::cuda;
+  const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
+  constexpr int64_t kMany = 4096;
+  const int64_t fixed = search.workspace_bytes(0);
+  const int64_t each = (search.workspace_bytes(kMany) - fixed) / kMany + 1 + (rows_there ? 0 : row_bytes) +
+                       books.books + static_cast<int64_t>(sizeof(float));
+  const int64_t batch = batch_rows(rows.rows(), each, fixed, search.good_batch(), resources);
+  const DeviceBuffer workspace(search.workspace_bytes(batch), "a batch of rows", context, resources);
+  const DeviceBuffer brought(rows_there ? 0 : batch * row_bytes, "a batch of rows", context, resources);
+  const DeviceBuffer made(batch * books.books, "a batch of codes", context, resources);
+  const DeviceBuffer paid(costs == nullptr ? 0 : batch * static_cast<int64_t>(sizeof(float)), "a batch of codes",
+                          context, resources);
+  auto* const batch_codes = reinterpret_cast<uint8_t*>(made.data());
+  auto* const batch_costs = costs == nullptr ? nullptr : reinterpret_cast<float*>(paid.data());
+  const bool pinned = !rows_there && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
+                      resources.host_memory()->available() > 2 * kPinnedBytes;
+  RowUpload upload(pinned, resources, rows_there ? 0 : row_bytes);
+  const LocalSearchPlan& plan = encoding.search;
+  const int64_t some_rounds = std::max<int64_t>(kLaunchSteps / (plan.sweeps * books.books), 1);
+  ProgressMeter meter("encode", rows.rows(), resources);
+  for (int64_t first = 0; first < rows.rows(); first += batch) {
+    const int64_t count = std::min(batch, rows.rows() - first);
+    MatrixView some = rows.slice(first, count);
+    if (!rows_there) {
+      upload.copy(some, brought.data(), context->stream(), meter);
+      some = {brought.data(), rows.dtype(), {count, rows.cols(), rows.cols()}, MemorySpace::cuda(device)};
+    }
+    if (encoding.start == CodeStart::given) {
+      context->copy(batch_codes, codes + first * books.books, count * books.books);
+    }
+    search.prepare(device_rows(some), encoding.first_row + first, workspace.data(), context->stream());
+    int64_t done = 0;
+    do {
+      const int64_t rounds = std::min(some_rounds, plan.rounds - done);
+      search.search(count, plan.from_round + done, rounds, done == 0, batch_codes, batch_costs, workspace.data(),
+                    context->stream());
+      done += rounds;
+      if (done < plan.rounds) {
+        context->synchronize();
+        meter.poll();
+      }
+    } while (done < plan.rounds);
+    context->copy(codes + first * books.books, batch_codes, count * books.books);
+    if (costs != nullptr) context->copy(costs + first, batch_costs, count * static_cast<int64_t>(sizeof(float)));
+    context->synchronize();
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+}  // namespace kith

@@ -1,0 +1,123 @@
+#include "quantize/additive/codebook_update_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "quantize/additive/cholesky_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr unsigned kFullWarp = 0xFFFFFFFFu;
+
+__device__ int64_t word_of(const CodedRows& coded, int64_t row, int64_t book) {
+  return (book << coded.bits) + coded.codes[row * coded.books + book];
+}
+
+// How often codewords occur together, on and below the diagonal: whole numbers, so that any order will do.
+__global__ void __launch_bounds__(kThreads) count_pairs_kernel(CodedRows coded, int64_t words, double* counts) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= coded.count) return;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  for (int64_t k = 0; k < coded.books; ++k) {
+    const int64_t at = word_of(coded, row, k) * words;
+    for (int64_t l = lane; l <= k; l += 32) atomicAdd(counts + at + word_of(coded, row, l), 1.0);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) add_diagonal_kernel(int64_t words, double lambda, double* counts) {
+  const int64_t w = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (w < words) counts[w * words + w] += lambda;
+}
+
+// The sum of the rows that have a codeword, for up to kThreads columns: the block looks through the codes, and a thread
+// adds up a column in the order of the rows. Sums are rows of the system: cols x words.
+__global__ void __launch_bounds__(kThreads) sum_rows_kernel(CodedRows coded, int64_t words, double* sums) {
+  __shared__ uint32_t found[kThreads];
+  __shared__ int warp_counts[kWarps];
+  const int64_t w = blockIdx.x;
+  const int64_t book = w >> coded.bits;
+  const auto code = static_cast<uint8_t>(w & ((int64_t{1} << coded.bits) - 1));
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto warp = static_cast<int>(threadIdx.x / 32);
+  double sum = 0;
+  for (int64_t first = 0; first < coded.count; first += kThreads) {
+    const int64_t row = first + threadIdx.x;
+    const bool has = row < coded.count && coded.codes[row * coded.books + book] == code;
+    const unsigned having = __ballot_sync(kFullWarp, has);
+    if (lane == 0) warp_counts[warp] = __popc(having);
+    __syncthreads();
+    int before = 0;
+    int all = 0;
+    for (int i = 0; i < kWarps; ++i) {
+      before += i < warp ? warp_counts[i] : 0;
+      all += warp_counts[i];
+    }
+    if (has) found[before + __popc(having & ((1u << lane) - 1))] = static_cast<uint32_t>(row);
+    __syncthreads();
+    if (column < coded.cols) {
+#pragma unroll 4
+      for (int i = 0; i < all; ++i) sum += static_cast<double>(coded.rows[int64_t{found[i]} * coded.cols + column]);
+    }
+    // The next round's counts are written before all have left this loop, its list only after the next barrier.
+  }
+  if (column < coded.cols) sums[column * words + w] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    read_codebooks_kernel(const double* sums, int64_t words, int64_t cols, float* codebooks) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < words * cols) codebooks[i] = static_cast<float>(sums[i % cols * words + i / cols]);
+}
+
+__global__ void __launch_bounds__(kThreads) sum_kernel(const float* values, int64_t count, double* sum) {
+  __shared__ double sums[kThreads];
+  double mine = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) mine += static_cast<double>(values[i]);
+  sums[threadIdx.x] = mine;
+  __syncthreads();
+  for (int apart = kThreads / 2; apart > 0; apart /= 2) {
+    if (static_cast<int>(threadIdx.x) < apart) sums[threadIdx.x] += sums[threadIdx.x + apart];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *sum = sums[0];
+}
+
+unsigned blocks_for(int64_t count, int64_t each) { return static_cast<unsigned>(divide_up(count, each)); }
+
+}  // namespace
+
+int64_t codebook_update_bytes_cuda(const CodedRows& coded) {
+  const int64_t words = coded.books << coded.bits;
+  return words * (words + coded.cols) * static_cast<int64_t>(sizeof(double));
+}
+
+void launch_update_codebooks(const CodedRows& coded, double lambda, std::byte* workspace, float* codebooks,
+                             cudaStream_t stream) {
+  const int64_t words = coded.books << coded.bits;
+  auto* const counts = reinterpret_cast<double*>(workspace);
+  double* const sums = counts + words * words;
+  KITH_CUDA_CHECK(cudaMemsetAsync(counts, 0, static_cast<size_t>(words * words) * sizeof(double), stream));
+  count_pairs_kernel<<<blocks_for(coded.count, kWarps), kThreads, 0, stream>>>(coded, words, counts);
+  KITH_CUDA_CHECK_LAUNCH("count_pairs_kernel");
+  add_diagonal_kernel<<<blocks_for(words, kThreads), kThreads, 0, stream>>>(words, lambda, counts);
+  KITH_CUDA_CHECK_LAUNCH("add_diagonal_kernel");
+  const dim3 grid(static_cast<unsigned>(words), blocks_for(coded.cols, kThreads));
+  sum_rows_kernel<<<grid, kThreads, 0, stream>>>(coded, words, sums);
+  KITH_CUDA_CHECK_LAUNCH("sum_rows_kernel");
+  launch_solve_positive_definite({counts, words, coded.cols}, lambda, stream);
+  read_codebooks_kernel<<<blocks_for(words * coded.cols, kThreads), kThreads, 0, stream>>>(sums, words, coded.cols,
+                                                                                          codebooks);
+  KITH_CUDA_CHECK_LAUNCH("read_codebooks_kernel");
+}
+
+void launch_sum(const float* values, int64_t count, double* sum, cudaStream_t stream) {
+  sum_kernel<<<1, kThreads, 0, stream>>>(values, count, sum);
+  KITH_CUDA_CHECK_LAUNCH("sum_kernel");
+}
+
+}  // namespace kith

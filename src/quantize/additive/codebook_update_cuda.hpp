@@ -1,0 +1,24 @@
+// The best codebooks for given codes (codebook_update.hpp) on a GPU. Counts are exact, sums in the order of the rows, and
+// the system is solved in one order: the same bits on every run.
+//
+// Memory there: 8 bytes for each pair of codewords, and 8 for each value of the codebooks.
+#pragma once
+
+#include "quantize/additive/codebook_update.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace kith {
+
+int64_t codebook_update_bytes_cuda(const CodedRows& coded);
+
+// Enqueues. Everything on the device; `workspace`: codebook_update_bytes_cuda. `codebooks`: books x 2^bits x cols.
+void launch_update_codebooks(const CodedRows& coded, double lambda, std::byte* workspace, float* codebooks,
+                             cudaStream_t stream);
+
+// The sum of `count` values, in one order, to `*sum`.
+void launch_sum(const float* values, int64_t count, double* sum, cudaStream_t stream);
+
+}  // namespace kith

@@ -1,0 +1,117 @@
+// What the kernels that search for codes work with: plain data in device memory.
+//
+// Two kernels do whole searches of rows, start, rounds and all, and give the same codes as the CPU (icm_engine.hpp):
+//
+//   direct    exact costs of all codewords in float64: any row, any number of columns, any GPU
+//   products  residuals times the book in halves on Hopper's matrix units, and exact costs of what these cannot rule
+//             out: rows on the grid, up to kProductMostCols columns (icm_wgmma_cuda.cu)
+//
+// The second moves and scales: a codeword less the mean of its book, a row less all means, both times a power of two
+// such that values are multiples of 2^-9 below 2^15. Differences of such are exact in f32, halves of them are never
+// subnormal, and residuals are what they were.
+#pragma once
+
+#include "quantize/additive/code_draws.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kProductWords = 256;       // of a book, the last ones perhaps of no use
+inline constexpr int64_t kProductMostCols = 128;
+inline constexpr int64_t kProductMostBooks = 64;  // codes of a block's rows lie in shared memory
+inline constexpr int kProductChunkCols = 64;
+inline constexpr int kProductChunkBytes = kProductWords * 2 * kProductChunkCols;
+inline constexpr int kProductTileRows = 128;  // that a block searches for
+
+constexpr int product_chunks(int64_t cols) { return cols <= kProductChunkCols ? 1 : 2; }
+constexpr int64_t product_cols(int64_t cols) { return int64_t{product_chunks(cols)} * kProductChunkCols; }
+
+// How far a row's value may lie behind the best one and its codeword still be the nearest: constant + norm (linear +
+// norm quadratic), where the norm is that of the rounded row plus `rounding`.
+struct BookWindow {
+  float rounding = 0;
+  float constant = 0;
+  float linear = 0;
+  float quadratic = 0;
+};
+
+struct IcmBooks {
+  int64_t books = 0;
+  int bits = 8;
+  int64_t cols = 0;
+  // As they are, on the grid.
+  const float* words = nullptr;    // books x words x cols
+  const float* columns = nullptr;  // books x cols x words
+  const float* means = nullptr;    // books x cols
+  // Moved and scaled; null where products are of no use.
+  const float* centred = nullptr;          // books x kProductWords x product_cols
+  const std::byte* tiles = nullptr;        // the same as halves, chunks of a book one after the other
+  const float* terms = nullptr;            // books x kProductWords: - |c|^2 / 2, far below for what is never the first
+  const BookWindow* windows = nullptr;     // books
+  const float* centre = nullptr;           // product_cols: all means
+  float scale = 1;                         // of values
+  double unscale = 1;                      // of their squares, back
+};
+
+struct IcmRows {
+  int64_t count = 0;
+  float* values = nullptr;     // count x cols: on the grid where they fit there
+  float* centred = nullptr;    // count x product_cols, where there are products
+  uint8_t* fits = nullptr;     // 1: of the products
+  int64_t* numbers = nullptr;  // for their draws
+  uint8_t* codes = nullptr;    // count x books
+  float* costs = nullptr;      // count, or null
+};
+
+enum class IcmStart : uint8_t { given, random, greedy };
+
+// A step of a round: which book, and when in the round its last step was; 0: never. Step i is at time i + 2.
+struct IcmStep {
+  int book = 0;
+  int before = 0;
+};
+
+struct IcmRun {
+  IcmStart start = IcmStart::given;
+  Perturbation perturbation;
+  int64_t first_round = 0;
+  int rounds = 0;
+  int steps = 0;                      // of a round
+  const IcmStep* schedule = nullptr;  // of the first round
+  int schedule_stride = 0;            // to the next one's; 0: all are alike
+};
+
+// Rows that the direct search takes: all, or those listed, `*count` of them.
+struct IcmList {
+  uint32_t* rows = nullptr;
+  uint32_t* count = nullptr;
+};
+
+// How rows are prepared.
+struct IcmGrid {
+  double shift = 0;  // codeword_grid.hpp
+  double most = 0;
+  int64_t first_number = 0;
+  bool by_content = false;
+};
+
+// All enqueue.
+
+// Rows, given as f32 in rows.values, to what the searches take: values, centred, fits and numbers are written. Rows
+// that do not fit are listed, where there is a list.
+void launch_prepare_icm_rows(const IcmBooks& books, const IcmGrid& grid, const IcmRows& rows, const IcmList& list,
+                             cudaStream_t stream);
+
+void launch_icm_direct(const IcmBooks& books, const IcmRows& rows, const IcmList& list, const IcmRun& run,
+                       double* scratch, int blocks, cudaStream_t stream);
+// What a block of it wants of `scratch`, in doubles: nothing where shared memory will do.
+int64_t icm_direct_scratch(int64_t cols);
+int64_t icm_direct_rows();  // of a block
+
+void launch_icm_products(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, cudaStream_t stream);
+
+}  // namespace kith

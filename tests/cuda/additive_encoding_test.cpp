@@ -1,0 +1,259 @@
+// Codes by local search on a GPU against the CPU, byte for byte: by products and directly, from every start, for data
+// that is hard for either.
+#include "quantize/additive/additive_encoding_cuda.hpp"
+
+#include "cuda/device_data.hpp"
+#include "quantize/additive/codeword_grid.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+using reference::stored_as;
+
+class CudaAdditiveSmall : public OnCuda {};
+class CudaAdditive : public OnCuda {};
+
+struct Case {
+  Matrix<float> words;
+  Codebooks books;
+  Matrix<float> rows;
+};
+
+// Codewords like the rows, scaled down so that sums of them come near rows.
+Case make_case(Shape shape, int64_t books, int bits, int64_t cols, int64_t rows, double scale = 1) {
+  Case made{make_floats(shape, books << bits, cols, 1), {}, make_floats(shape, rows, cols, 2)};
+  for (float& value : made.words.values) {
+    value = static_cast<float>(static_cast<double>(value) * scale / static_cast<double>(books));
+  }
+  for (float& value : made.rows.values) value = static_cast<float>(static_cast<double>(value) * scale);
+  made.books = {made.words.row(0), books, bits, cols};
+  return made;
+}
+
+AdditiveEncoding encoding_of(CodeStart start, int64_t rounds, SearchForm form = SearchForm::automatic) {
+  AdditiveEncoding encoding;
+  encoding.form = form;
+  encoding.start = start;
+  encoding.search.rounds = rounds;
+  encoding.search.perturbed = 2;
+  encoding.search.seed = 7;
+  return encoding;
+}
+
+struct Encoded {
+  std::vector<uint8_t> codes;
+  std::vector<float> costs;
+};
+
+Encoded room_for(const Case& given) {
+  Encoded out;
+  out.costs.resize(static_cast<size_t>(given.rows.rows), -1.0f);
+  for (int64_t i = 0; i < given.rows.rows * given.books.books; ++i) {
+    out.codes.push_back(static_cast<uint8_t>(i * 37 % given.books.words()));
+  }
+  return out;
+}
+
+Encoded on_the_cpu(const Case& given, AdditiveEncoding encoding) {
+  encoding.form = SearchForm::automatic;
+  Encoded out = room_for(given);
+  encode_additive(given.books, encoding, given.rows.view(), out.codes.data(), out.costs.data(), on_cpu());
+  return out;
+}
+
+Encoded on_the_gpu(const Case& given, const AdditiveEncoding& encoding, const Resources& resources = on_cuda()) {
+  Encoded out = room_for(given);
+  encode_additive_cuda(given.books, encoding, given.rows.view(), out.codes.data(), out.costs.data(), 0, resources);
+  return out;
+}
+
+void expect_equal(const Encoded& found, const Encoded& expected, int64_t books) {
+  for (size_t i = 0; i < expected.codes.size(); ++i) {
+    ASSERT_EQ(int{found.codes[i]}, int{expected.codes[i]})
+        << "row " << i / static_cast<size_t>(books) << ", book " << i % static_cast<size_t>(books);
+  }
+  for (size_t i = 0; i < expected.costs.size(); ++i) {
+    if (expected.costs[i] != expected.costs[i]) continue;
+    ASSERT_EQ(found.costs[i], expected.costs[i]) << "cost of row " << i;
+  }
+}
+
+void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
+  SCOPED_TRACE(testing::Message() << given.rows.rows << " x " << given.rows.cols << ", " << given.books.books
+                                  << " books of " << given.books.words() << ", start "
+                                  << static_cast<int>(encoding.start));
+  const Encoded expected = on_the_cpu(given, encoding);
+  expect_equal(on_the_gpu(given, encoding), expected, given.books.books);
+  AdditiveEncoding direct = encoding;
+  direct.form = SearchForm::direct;
+  SCOPED_TRACE("direct");
+  expect_equal(on_the_gpu(given, direct), expected, given.books.books);
+}
+
+TEST_F(CudaAdditiveSmall, EveryStart) {
+  const Case given = make_case(Shape::gaussian, 4, 8, 32, 70);
+  for (const CodeStart start : {CodeStart::given, CodeStart::random, CodeStart::greedy}) {
+    for (const int64_t rounds : {0, 1, 3}) {
+      SCOPED_TRACE(rounds);
+      expect_parity(given, encoding_of(start, rounds));
+    }
+  }
+}
+
+TEST_F(CudaAdditiveSmall, RowsAroundTilesAndColumnsAroundSteps) {
+  for (const int64_t rows : {1, 7, 63, 65, 127, 128, 129, 300}) {
+    expect_parity(make_case(Shape::gaussian, 3, 8, 20, rows), encoding_of(CodeStart::greedy, 2));
+  }
+  for (const int64_t cols : {1, 2, 15, 16, 17, 63, 64, 65, 100, 127, 128, 129}) {
+    expect_parity(make_case(Shape::gaussian, 3, 8, cols, 33), encoding_of(CodeStart::random, 2));
+  }
+}
+
+TEST_F(CudaAdditiveSmall, FewBitsAndManyBooks) {
+  for (int bits = 1; bits <= 8; ++bits) {
+    expect_parity(make_case(Shape::gaussian, 4, bits, 24, 40), encoding_of(CodeStart::greedy, 3));
+  }
+  for (const int64_t books : {1, 2, 15, 64, 65, 128}) {
+    AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+    encoding.search.perturbed = 1;
+    expect_parity(make_case(Shape::gaussian, books, 4, 24, 20), encoding);
+  }
+}
+
+TEST_F(CudaAdditiveSmall, HardData) {
+  for (const Shape shape : reference::kAllShapes) {
+    SCOPED_TRACE(name_of(shape));
+    expect_parity(make_case(shape, 4, 6, 19, 140), encoding_of(CodeStart::greedy, 2));
+    expect_parity(make_case(shape, 3, 8, 80, 65), encoding_of(CodeStart::random, 2));
+  }
+}
+
+TEST_F(CudaAdditiveSmall, LargeAndSmallValues) {
+  for (const double scale : {1e6, 1e-6, 1e12, 1e-13, 1e17, 1e-25, 1e30, 1e-35}) {
+    SCOPED_TRACE(scale);
+    expect_parity(make_case(Shape::gaussian, 4, 8, 40, 70, scale), encoding_of(CodeStart::greedy, 2));
+  }
+}
+
+TEST_F(CudaAdditiveSmall, EqualAndUnusedCodewords) {
+  Case given = make_case(Shape::gaussian, 4, 8, 48, 150);
+  for (int64_t k = 0; k < 4; ++k) {
+    for (int64_t j = 64; j < 256; ++j) {
+      float* const word = given.words.row(k * 256 + j);
+      // A quarter of them twice, half of them zero.
+      if (j < 128) std::copy_n(given.words.row(k * 256 + j - 64), 48, word);
+      if (j >= 128) std::fill_n(word, 48, 0.0f);
+    }
+  }
+  expect_parity(given, encoding_of(CodeStart::greedy, 3));
+  std::fill(given.words.values.begin(), given.words.values.end(), 0.0f);
+  expect_parity(given, encoding_of(CodeStart::random, 2));
+}
+
+// Whole numbers: differences of costs are often zero.
+TEST_F(CudaAdditiveSmall, Ties) {
+  Case given = make_case(Shape::gaussian, 5, 8, 16, 260);
+  for (float& value : given.words.values) value = std::nearbyint(5 * value);
+  for (float& value : given.rows.values) value = std::nearbyint(2 * value);
+  expect_parity(given, encoding_of(CodeStart::greedy, 4));
+  expect_parity(given, encoding_of(CodeStart::given, 4));
+}
+
+TEST_F(CudaAdditiveSmall, RowsBeyondTheGrid) {
+  Case given = make_case(Shape::gaussian, 4, 7, 30, 200);
+  for (int64_t i = 0; i < given.rows.rows; i += 3) {
+    for (int64_t c = 0; c < 30; ++c) given.rows.row(i)[c] *= i % 2 == 0 ? 1e4f : 3e15f;
+  }
+  given.rows.row(5)[3] = std::numeric_limits<float>::quiet_NaN();
+  given.rows.row(50)[0] = std::numeric_limits<float>::infinity();
+  expect_parity(given, encoding_of(CodeStart::greedy, 2));
+  expect_parity(given, encoding_of(CodeStart::random, 2));
+}
+
+TEST_F(CudaAdditiveSmall, OrdersNumbersAndRounds) {
+  const Case given = make_case(Shape::gaussian, 6, 8, 32, 90);
+  AdditiveEncoding encoding = encoding_of(CodeStart::random, 4);
+  encoding.search.random_order = true;
+  encoding.search.sweeps = 2;
+  expect_parity(given, encoding);
+  encoding.first_row = int64_t{1} << 40;
+  encoding.search.from_round = 100;
+  expect_parity(given, encoding);
+  encoding.by_content = true;
+  expect_parity(given, encoding);
+}
+
+TEST_F(CudaAdditiveSmall, RoundsContinue) {
+  const Case given = make_case(Shape::gaussian, 5, 8, 32, 90);
+  const Encoded whole = on_the_gpu(given, encoding_of(CodeStart::greedy, 6));
+  Encoded split = on_the_gpu(given, encoding_of(CodeStart::greedy, 2));
+  AdditiveEncoding rest = encoding_of(CodeStart::given, 4);
+  rest.search.from_round = 2;
+  encode_additive_cuda(given.books, rest, given.rows.view(), split.codes.data(), split.costs.data(), 0, on_cuda());
+  expect_equal(split, whole, 5);
+}
+
+TEST_F(CudaAdditiveSmall, DtypesStridesAndDeviceMemory) {
+  const Case given = make_case(Shape::gaussian, 4, 8, 24, 100);
+  const AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+  const auto check = [&](const MatrixView& rows) {
+    std::vector<uint8_t> expected(400);
+    encode_additive(given.books, encoding, rows, expected.data(), nullptr, on_cpu());
+    std::vector<uint8_t> found(400);
+    encode_additive_cuda(given.books, encoding, rows, found.data(), nullptr, 0, on_cuda());
+    EXPECT_EQ(found, expected);
+    const DeviceMatrix there(rows);
+    const DeviceArray codes(400);
+    encode_additive_cuda(given.books, encoding, there.view(), static_cast<uint8_t*>(codes.data()), nullptr, 0,
+                         on_cuda());
+    codes.read(found.data());
+    EXPECT_EQ(found, expected);
+  };
+  check(stored_as<Half>(given.rows).view());
+  check(stored_as<BFloat16>(given.rows).view());
+  check(stored_as<uint8_t>(given.rows).view());
+  check(stored_as<int8_t>(given.rows).view());
+  check(MatrixView(given.rows.row(0), DType::f32, {100, 24, 24}));
+  Matrix<float> wide(100, 31);
+  for (int64_t i = 0; i < 100; ++i) std::copy_n(given.rows.row(i), 24, wide.row(i));
+  check(MatrixView(wide.row(0), DType::f32, {100, 24, 31}));
+}
+
+TEST_F(CudaAdditive, ManyColumns) {
+  expect_parity(make_case(Shape::gaussian, 3, 8, 960, 20), encoding_of(CodeStart::greedy, 1));
+  expect_parity(make_case(Shape::gaussian, 2, 3, 3000, 20), encoding_of(CodeStart::random, 1));
+}
+
+TEST_F(CudaAdditive, AsInUse) {
+  AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 8);
+  encoding.search.perturbed = 4;
+  Case given = make_case(Shape::gaussian, 7, 8, 128, 1000);
+  expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), 7);
+  encoding.search.perturbed = 2;
+  given = make_case(Shape::far_mean, 15, 8, 128, 500);
+  expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), 15);
+}
+
+TEST_F(CudaAdditive, SmallLimits) {
+  const Case given = make_case(Shape::gaussian, 4, 8, 64, 2000);
+  const AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+  const Encoded expected = on_the_cpu(given, encoding);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = int64_t{2} << 20;
+  expect_equal(on_the_gpu(given, encoding, Resources(options)), expected, 4);
+  options.device_memory_limit = 1000;
+  EXPECT_THROW(on_the_gpu(given, encoding, Resources(options)), OutOfMemory);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,142 @@
+// Graphs by cells on the GPU against the CPU: the same bytes, round by round.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+#include "graph/same_graph.hpp"
+#include "reference/data.hpp"
+
+#include <kith/knn_graph.hpp>
+
+#include <string>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+class CudaCellsSmall : public OnCuda {};
+class CudaCells : public OnCuda {};
+
+KnnGraphParams by_cells(int64_t k, Metric metric, int64_t cells, int64_t probes) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = GraphMethod::cells;
+  params.cells = cells;
+  params.probes = probes;
+  params.recall = 0.9999;
+  params.seed = 3;
+  return params;
+}
+
+void expect_same_rounds(const GraphReport& expected, const GraphReport& found) {
+  EXPECT_EQ(expected.reached, found.reached);
+  ASSERT_TRUE(expected.recall && found.recall);
+  EXPECT_EQ(expected.recall->recall, found.recall->recall);
+  EXPECT_EQ(expected.recall->recall_at_10, found.recall->recall_at_10);
+  ASSERT_EQ(expected.rounds.size(), found.rounds.size());
+  for (size_t i = 0; i < found.rounds.size(); ++i) {
+    EXPECT_EQ(expected.rounds[i].recall, found.rounds[i].recall) << "round " << i;
+    EXPECT_EQ(expected.rounds[i].updates, found.rounds[i].updates) << "round " << i;
+    EXPECT_EQ(expected.rounds[i].comparisons, found.rounds[i].comparisons) << "round " << i;
+    EXPECT_NEAR(expected.rounds[i].phi, found.rounds[i].phi, 1e-9 * std::abs(expected.rounds[i].phi)) << "round " << i;
+  }
+}
+
+void expect_cells_parity(const MatrixView& x, const KnnGraphParams& params, const Resources& cuda = on_cuda()) {
+  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
+                                  << ", " << name_of(params.metric));
+  const KnnGraph expected = knn_graph(x, params, on_cpu());
+  const KnnGraph found = knn_graph(x, params, cuda);
+  expect_same_bytes(expected, found);
+  expect_same_rounds(expected.report(), found.report());
+}
+
+TEST_F(CudaCellsSmall, SameAsOnTheCpu) {
+  for (const Shape shape : reference::kAllShapes) {
+    SCOPED_TRACE(::testing::Message() << shape);
+    const auto x = make_floats(shape, 700, 19, 3);
+    for (const Metric metric : kAllMetrics) expect_cells_parity(x.view(), by_cells(5, metric, 12, 5));
+  }
+}
+
+TEST_F(CudaCellsSmall, EveryDtype) {
+  for (const DType dtype : kAllDtypes) {
+    for (const Metric metric : kAllMetrics) {
+      expect_cells_parity(Stored(dtype, 900, 33, 5, dtype != DType::u8).view(), by_cells(7, metric, 9, 4));
+    }
+  }
+}
+
+TEST_F(CudaCellsSmall, RowsAndResultsOnTheDevice) {
+  const auto x = make_floats(Shape::near_duplicates, 600, 12, 4);
+  const KnnGraphParams params = by_cells(6, Metric::l2, 10, 4);
+  const KnnGraph expected = knn_graph(x.view(), params, on_cpu());
+  const DeviceMatrix device(x.view());
+  expect_same_bytes(expected, knn_graph(device.view(), params, Resources()));
+  for (const MatrixView& rows : {device.view(), x.view()}) {
+    const DeviceResult result(600, 6);
+    knn_graph(rows, result.view, params, on_cuda());
+    expect_same_bytes(expected, result.on_host());
+  }
+}
+
+TEST_F(CudaCellsSmall, RefuseNan) {
+  auto x = make_floats(Shape::gaussian, 300, 5, 4);
+  x.row(123)[2] = std::nanf("");
+  const auto text = text_thrown<InvalidArgument>([&] { knn_graph(x.view(), by_cells(3, Metric::l2, 4, 2), on_cuda()); });
+  EXPECT_NE(text.find("123"), std::string::npos) << text;
+}
+
+TEST_F(CudaCells, ShapesAroundTiles) {
+  for (const int64_t rows : {255, 256, 257, 1025}) {
+    for (const int64_t cols : {1, 3, 64, 65, 130}) {
+      expect_cells_parity(make_floats(Shape::gaussian, rows, cols, 7).view(), by_cells(10, Metric::l2, 2, 2));
+    }
+  }
+  expect_cells_parity(make_floats(Shape::gaussian, 500, 2048, 7).view(), by_cells(10, Metric::cosine, 4, 2));
+  expect_cells_parity(make_floats(Shape::gaussian, 300, 8001, 7).view(), by_cells(3, Metric::l2, 3, 2));
+}
+
+TEST_F(CudaCells, OneHugeCellAndEmptyOnes) {
+  auto x = make_floats(Shape::gaussian, 4500, 8, 5);
+  for (int64_t i = 0; i < 4400; ++i) std::fill_n(x.row(i), 8, 1.0f);
+  expect_cells_parity(x.view(), by_cells(4, Metric::l2, 20, 2));
+  expect_cells_parity(make_floats(Shape::all_equal, 5000, 6, 5).view(), by_cells(9, Metric::cosine, 7, 3));
+}
+
+TEST_F(CudaCells, AnyNumberOfNeighbors) {
+  const auto x = make_floats(Shape::gaussian, 5000, 24, 9);
+  for (const int64_t k : {1, 31, 32, 33, 100, 300, 1000}) expect_cells_parity(x.view(), by_cells(k, Metric::l2, 4, 3));
+  expect_cells_parity(make_floats(Shape::near_duplicates, 5000, 24, 9).view(), by_cells(64, Metric::inner_product, 6, 3));
+}
+
+TEST_F(CudaCells, DefaultsAndManyRows) {
+  const auto x = make_floats(Shape::gaussian, 60000, 16, 9);
+  for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+    KnnGraphParams params;
+    params.metric = metric;
+    params.method = GraphMethod::cells;
+    params.recall = 0.95;
+    expect_cells_parity(x.view(), params);
+  }
+}
+
+TEST_F(CudaCells, UnderALimit) {
+  const auto x = make_floats(Shape::near_duplicates, 20000, 32, 9);
+  const KnnGraphParams params = by_cells(10, Metric::l2, 40, 6);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = int64_t{64} << 20;
+  expect_cells_parity(x.view(), params, Resources(options));
+}
+
+TEST_F(CudaCells, StopsWhenAskedTo) {
+  const auto x = make_floats(Shape::gaussian, 20000, 32, 9);
+  ResourceOptions options = cuda_options();
+  int asked = 0;
+  options.interrupted = [&] { return ++asked > 3; };
+  EXPECT_THROW(knn_graph(x.view(), by_cells(10, Metric::l2, 40, 30), Resources(options)), Cancelled);
+}
+
+}  // namespace
+}  // namespace kith

@@ -1,0 +1,213 @@
+// Indexes of additive codes with norms: a search goes by |q|^2 - 2 q x + norm of what the codes and norms say, and files,
+// removal, filters, ranges and limits change nothing of it.
+#include "index/index_access.hpp"
+#include "index/index_check.hpp"
+#include "io/temporary_directory.hpp"
+#include "core/ordered_key.hpp"
+#include "kernels/codes/code_norm.hpp"
+#include "quantize/additive/norm_levels.hpp"
+#include "reference/data.hpp"
+
+#include <kith/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+constexpr int64_t kRows = 500;
+constexpr int64_t kCols = 12;
+
+// The norms that an index holds, by row.
+std::vector<float> held_norms(const Index& index) {
+  const IndexParts parts = IndexAccess::parts(index, on_cpu());
+  const ListParts& lists = *parts.lists;
+  const CodeFormat& format = lists.codec.format;
+  const std::vector<float> levels = norm_levels(format, lists.codec.values);
+  CodecView codec;
+  codec.format = format;
+  codec.levels = levels.data();
+  std::vector<float> norms(static_cast<size_t>(parts.rows));
+  for (int64_t i = 0; i < parts.rows; ++i) {
+    norms[lists.rows[i]] = code_norm(codec, lists.codes.data() + i * format.bytes());
+  }
+  return norms;
+}
+
+// By the definition, one pair at a time: keys and rows, sorted.
+std::vector<uint64_t> plain_search(const Index& index, const MatrixView& queries, int64_t query) {
+  const std::vector<float> vectors = reconstructed(index, numbers(index.size()));
+  const std::vector<float> norms = held_norms(index);
+  const KeyKind kind = key_kind(index.params().metric);
+  const auto* const q = reinterpret_cast<const float*>(queries.row(query));
+  std::vector<uint64_t> found;
+  for (int64_t row = 0; row < index.size(); ++row) {
+    double lanes[kCanonicalLanes] = {};
+    for (int64_t c = 0; c < kCols; ++c) {
+      double& lane = lanes[c % kCanonicalLanes];
+      lane = std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * kCols + c)]), lane);
+    }
+    const float key = norm_key(kind, canonical_squared_norm(q, kCols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);
+    found.push_back(pack_neighbor(ordered_key(key), static_cast<uint32_t>(row)));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+class NormsOfCodes : public ::testing::TestWithParam<std::tuple<const char*, const char*, Metric>> {
+ protected:
+  Index make(Shape shape = Shape::gaussian) const {
+    const auto training = make_floats(shape, kRows, kCols, 1);
+    Index index(std::string(std::get<0>(GetParam())) + std::get<1>(GetParam()), {.metric = std::get<2>(GetParam())});
+    index.train(training.view(), on_cpu());
+    index.add(training.view(), Ownership::copy, on_cpu());
+    return index;
+  }
+};
+
+TEST_P(NormsOfCodes, ASearchGoesByTheDefinition) {
+  for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal}) {
+    const Index index = make(shape);
+    const auto queries = make_floats(shape, 9, kCols, 2);
+    for (const int64_t count : {int64_t{1}, int64_t{9}}) {  // few queries and many may be searched in other ways
+      const Neighbors found = index.search(queries.view().slice(0, count), {.k = 20, .probes = kAll}, on_cpu());
+      for (int64_t q = 0; q < count; ++q) {
+        const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
+        for (int64_t i = 0; i < 20; ++i) {
+          const uint64_t entry = expected[static_cast<size_t>(i)];
+          ASSERT_EQ(found.ids(q)[i], row_of(entry)) << index.factory() << ", query " << q << ", place " << i;
+          ASSERT_EQ(found.distances(q)[i], key_of_ordered(ordered_of(entry))) << index.factory();
+        }
+      }
+    }
+  }
+}
+
+// Norms are those of the vectors that are held: f32 exactly, levels nearly.
+TEST_P(NormsOfCodes, NormsAreOfTheHeldVectors) {
+  const Index index = make();
+  const std::vector<float> vectors = reconstructed(index, numbers(index.size()));
+  const std::vector<float> norms = held_norms(index);
+  const auto [least, most] = std::minmax_element(norms.begin(), norms.end());
+  for (int64_t row = 0; row < index.size(); ++row) {
+    const auto exact = static_cast<float>(canonical_squared_norm(vectors.data() + row * kCols, kCols));
+    const float apart = std::abs(norms[static_cast<size_t>(row)] - exact);
+    const bool whole = std::string(std::get<1>(GetParam())) == "_Nfloat";
+    EXPECT_LE(apart, whole ? 0.0f : (*most - *least) / 100) << row;
+  }
+}
+
+TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
+  Index index = make();
+  const auto queries = make_floats(Shape::gaussian, 7, kCols, 2);
+  const Neighbors all = index.search(queries.view(), {.k = kRows, .probes = kAll}, on_cpu());
+  std::vector<uint8_t> mask(kRows);
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
+  const Neighbors kept =
+      index.search(queries.view(), {.k = 6, .filter = RowFilter::mask(mask.data(), kRows), .probes = kAll}, on_cpu());
+  for (int64_t q = 0; q < 7; ++q) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < kRows && at < 6; ++i) {
+      if (all.ids(q)[i] % 3 != 0) continue;
+      EXPECT_EQ(kept.ids(q)[at], all.ids(q)[i]);
+      EXPECT_EQ(kept.distances(q)[at++], all.distances(q)[i]);
+    }
+    const float radius = all.distances(q)[40];
+    const RangeNeighbors range =
+        index.range_search(queries.view().slice(q, 1), {.radius = radius, .probes = kAll}, on_cpu());
+    ASSERT_GE(range.size(), 41);
+    EXPECT_EQ(range.ids()[40], all.ids(q)[40]);
+    EXPECT_EQ(range.distances()[range.size() - 1], radius);
+  }
+  const std::vector<int64_t> gone = {3, 77, 499};
+  index.remove(view(gone), on_cpu());
+  const kith::testing::TemporaryDirectory directory;
+  const std::string path = directory.path("saved.kith");
+  index.save(path, on_cpu());
+  Index loaded = Index::load(path, on_cpu());
+  EXPECT_EQ(loaded.factory(), index.factory());
+  expect_same(loaded.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()),
+              index.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()));
+  const auto more = make_floats(Shape::gaussian, 9, kCols, 5);
+  index.add(more.view(), Ownership::copy, on_cpu());
+  loaded.add(more.view(), Ownership::copy, on_cpu());
+  expect_same(loaded.search(queries.view(), {.k = 400, .probes = kAll}, on_cpu()),
+              index.search(queries.view(), {.k = 400, .probes = kAll}, on_cpu(kNoLimit, 1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,
+                         ::testing::Combine(::testing::Values("LSQ3x5", "IVF6,LSQ2x4", "RQ3x4", "IVF6,RQ2x3"),
+                                            ::testing::Values("_Ncqint8", "_Nqint8", "_Nfloat"),
+                                            ::testing::Values(Metric::l2, Metric::sqeuclidean)));
+
+TEST(IndexNorms, ProductsAndCosineGoByTheDecodedVectors) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  const auto queries = make_floats(Shape::gaussian, 9, kCols, 2);
+  for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
+    for (const char* const norm : {"_Ncqint8", "_Nqint8", "_Nfloat", "_Nnone"}) {
+      if (metric == Metric::cosine && std::string(norm) == "_Nnone") continue;
+      Index plain("IVF6,LSQ2x4", {.metric = metric});
+      Index index(std::string("IVF6,LSQ2x4") + norm, {.metric = metric});
+      for (Index* const one : {&plain, &index}) {
+        one->train(base.view(), on_cpu());
+        one->add(base.view(), Ownership::copy, on_cpu());
+      }
+      expect_same(index.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()),
+                  plain.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()));
+    }
+  }
+}
+
+TEST(IndexNorms, CodesAreLongerByTheNorm) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  for (const auto& [factory, bytes] :
+       {std::pair("LSQ2x4", 1), std::pair("LSQ2x4_Nqint8", 2), std::pair("LSQ2x4_Nfloat", 5)}) {
+    Index index(factory, {.metric = Metric::sqeuclidean});
+    index.train(base.view(), on_cpu());
+    EXPECT_EQ(index.info().code_bytes, bytes) << factory;
+  }
+}
+
+std::string refused(const std::string& factory, Metric metric) {
+  try {
+    const Index index(factory, {.metric = metric});
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(IndexNorms, WhatIsRefused) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refused("LSQ8x8_Nnone", Metric::l2), HasSubstr("inner_product alone"));
+  EXPECT_THAT(refused("LSQ8x8_Nnone", Metric::cosine), HasSubstr("inner_product alone"));
+  EXPECT_EQ(refused("LSQ8x8_Nnone", Metric::inner_product), "");
+  EXPECT_THAT(refused("LSQ8x8_Nqint4", Metric::l2), HasSubstr("_Ncqint8"));
+  EXPECT_THAT(refused("LSQ8x8_Nqint8x", Metric::l2), HasSubstr("_Ncqint8"));
+  EXPECT_THAT(refused("PQ8_Nqint8", Metric::l2), HasSubstr("unknown part"));
+  EXPECT_THAT(refused("IVF4,PQ4,Refine(LSQ8x8_Nfloat)", Metric::l2), HasSubstr("leave out '_Nfloat'"));
+}
+
+TEST(IndexNorms, IndexesWithOtherNormsAreNotMerged) {
+  const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
+  Index a("LSQ2x4_Nqint8", {.metric = Metric::l2});
+  Index b("LSQ2x4_Ncqint8", {.metric = Metric::l2});
+  for (Index* const index : {&a, &b}) {
+    index->train(base.view(), on_cpu());
+    index->add(base.view(), Ownership::copy, on_cpu());
+  }
+  EXPECT_THROW(a.merge(b, {}, on_cpu()), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace kith
