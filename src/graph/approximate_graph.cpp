@@ -30,6 +30,7 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
   wish.k = params.k;
   wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
   wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.likely = likely_probes(problem_of(x, params), wish.cells);
   wish.recall = params.recall;
   wish.seed = params.seed;
   return wish;
