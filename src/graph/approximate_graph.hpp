@@ -21,9 +21,6 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
 // A device memory limit that would do for it on a GPU.
 int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
 
-// That rows can be compared, naming the first that cannot.
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources);
-
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
 // A warning where the recall that was wanted is not reached.

@@ -60,9 +60,6 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
   return resolve_device(request, resources);
 }
 
-// Whether there are steps of that method for a GPU.
-bool runs_on_gpu(GraphMethod method) { return method != GraphMethod::nn_descent; }
-
 struct SettledGraph {
   KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
   Device device;
@@ -76,17 +73,8 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
     return settled;
   }
   const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
-  const bool on_host = x.space().host_readable() && out.space.host_readable();
   if (params.method != GraphMethod::automatic) {
-    if (runs_on_gpu(params.method)) {
-      settled.device = device_of(x, out, problem, params.method, resources);
-    } else if (resources.device().kind == DeviceKind::cuda || !on_host) {
-      throw Unsupported(fmt::format("the method {} runs on the CPU: give rows in host memory and device cpu or auto, or "
-                                    "use method exact or cells",
-                                    name_of(params.method)));
-    } else {
-      settled.device = Device::cpu();
-    }
+    settled.device = device_of(x, out, problem, params.method, resources);
     return settled;
   }
   settled.device = device_of(x, out, problem, params.method, resources);

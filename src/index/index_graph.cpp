@@ -1,82 +1,128 @@
 #include <kith/index_graph.hpp>
 
 #include <kith/error.hpp>
+#include <kith/matrix_buffer.hpp>
 
+#include "cluster/row_sample.hpp"
+#include "core/host_array.hpp"
+#include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
-#include "exact/knn_checks.hpp"
+#include "graph/control_rows.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/graph_access.hpp"
+#include "graph/pairs/pair_keys.hpp"
+#include "index/index_access.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
 
-constexpr int64_t kBatch = 65536;
+// Rows searched at a time: their k + 1 results lie beside the graph.
+constexpr int64_t kBatchEntries = int64_t{1} << 20;
+constexpr int64_t kLargestBatch = 65536;
 
-// The neighbours of row `row` without the row itself: the first k of the k + 1 that were found, or of the others.
-void put_others(const Neighbors& found, int64_t query, int64_t row, int64_t rows, float farthest,
-                const NeighborsView& out) {
-  int64_t at = 0;
-  for (int64_t j = 0; j < found.k() && at < out.k; ++j) {
-    const int64_t id = found.ids(query)[j];
-    if (id >= rows) {
-      throw InvalidArgument(fmt::format("the index found the id {}, and there are {} rows: give the vectors that it holds, "
-                                        "the one with the id i as row i",
-                                        id, rows));
+void check_rows(const Index& index, const MatrixView& x) {
+  if (index.size() != x.rows()) {
+    throw InvalidArgument(fmt::format("{} vectors and an index of {}; give those that the index holds, row i that with "
+                                      "id i",
+                                      x.rows(), index.size()));
+  }
+  if (!IndexAccess::ids_are_rows(index)) {
+    throw InvalidArgument(
+        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index without ids, from "
+        "which nothing was removed");
+  }
+}
+
+// Without the row itself, or without the last where codes have put others before it.
+void leave_out_self(const Neighbors& found, int64_t first, const NeighborsView& out) {
+  for (int64_t i = 0; i < found.queries(); ++i) {
+    const int64_t row = first + i;
+    int64_t* const ids = out.ids + row * out.k;
+    float* const distances = out.distances + row * out.k;
+    int64_t taken = 0;
+    for (int64_t j = 0; j <= out.k && taken < out.k; ++j) {
+      if (found.ids(i)[j] == row) continue;
+      ids[taken] = found.ids(i)[j];
+      distances[taken] = found.distances(i)[j];
+      ++taken;
     }
-    if (id == row || id < 0) continue;
-    out.ids[row * out.k + at] = id;
-    out.distances[row * out.k + at] = found.distances(query)[j];
-    ++at;
   }
-  for (; at < out.k; ++at) {
-    out.ids[row * out.k + at] = -1;
-    out.distances[row * out.k + at] = farthest;
+}
+
+// The lists of the control rows by the vectors' own distances, whatever the index tells of them.
+GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric metric, uint64_t seed,
+                      const Resources& resources) {
+  const ControlRows control(x, metric, graph.k, seed, resources);
+  const auto count = static_cast<int64_t>(control.rows().size());
+  HostArray<uint64_t> lists(count * graph.k, "the control rows' neighbours", resources);
+  std::fill_n(lists.data(), lists.size(), kPadding);
+  MatrixBuffer vectors(x.dtype(), graph.k + 1, x.cols(), "a control row and its neighbours", resources);
+  ViewSource source(x);
+  std::vector<uint32_t> places(static_cast<size_t>(graph.k));
+  std::iota(places.begin(), places.end(), 1u);
+  std::vector<float> keys(places.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t row = control.rows()[static_cast<size_t>(i)];
+    std::vector<uint32_t> rows{row};
+    const int64_t* const ids = graph.ids + row * graph.k;
+    for (int64_t j = 0; j < graph.k && ids[j] >= 0; ++j) rows.push_back(static_cast<uint32_t>(ids[j]));
+    const auto found = static_cast<int64_t>(rows.size()) - 1;
+    gather(source, rows, vectors.mutable_view().slice(0, found + 1), resources);
+    PairKeys(vectors.view(), key_kind(metric)).of(0, places.data(), found, keys.data());
+    uint64_t* const list = lists.data() + i * graph.k;
+    for (int64_t j = 0; j < found; ++j) {
+      list[j] = pack_neighbor(ordered_key(keys[static_cast<size_t>(j)]), rows[static_cast<size_t>(j + 1)]);
+    }
+    std::sort(list, list + found);
   }
+  const RecallEstimate estimate = control.measure(lists.data(), graph.k);
+  return {estimate.recall, estimate.recall_at_10, estimate.error, count};
 }
 
 }  // namespace
 
-KnnGraph knn_graph(const Index& index, const MatrixView& x, const SearchParams& params, const Resources& resources) {
-  check_graph_size(x.rows(), params.k);
-  if (x.rows() != index.size()) {
-    throw InvalidArgument(fmt::format("{} rows, and the index holds {}: give the vectors that it holds", x.rows(),
-                                      index.size()));
-  }
+void IndexGraphParams::validate() const {
+  if (k < 1) throw InvalidArgument(fmt::format("k = {}; it must be at least 1", k));
+}
+
+KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& given) {
   const auto start = std::chrono::steady_clock::now();
-  const PeakMemory memory(resources);
-  const Metric metric = index.params().metric;
-  const float farthest = larger_is_nearer(metric) ? -std::numeric_limits<float>::infinity()
-                                                  : std::numeric_limits<float>::infinity();
-  Neighbors neighbors(x.rows(), params.k, memory.resources());
-  SearchParams wish = params;
-  wish.k = params.k + 1;
-  const Resources quiet = memory.resources().with_progress({});
-  ProgressMeter meter("search", x.rows(), memory.resources());
-  for (int64_t first = 0; first < x.rows(); first += kBatch) {
-    const int64_t count = std::min(kBatch, x.rows() - first);
-    const Neighbors found = index.search(x.slice(first, count), wish, quiet);
-    for (int64_t i = 0; i < count; ++i) put_others(found, i, first + i, x.rows(), farthest, neighbors.view());
+  params.validate();
+  const Index still = index.to(index.runs_on(), given);  // of this version, whatever is added meanwhile
+  check_graph_size(x.rows(), params.k);
+  check_rows(still, x);
+  const PeakMemory memory(given);
+  const Resources& resources = memory.resources();
+  Neighbors neighbors(x.rows(), params.k, resources);
+  const SearchParams search{.k = params.k + 1, .probes = params.probes, .refine = params.refine};
+  const Resources quiet = resources.with_progress({});
+  const int64_t batch = std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch);
+  ProgressMeter meter("search", x.rows(), resources);
+  for (int64_t first = 0; first < x.rows(); first += batch) {
+    const int64_t count = std::min(batch, x.rows() - first);
+    const Neighbors found = still.search(x.slice(first, count), search, quiet);
+    leave_out_self(found, first, neighbors.view());
     meter.add(count);
     meter.poll();
   }
   meter.finish();
   GraphReport report;
   report.method = "index";
-  report.parameters.push_back({"index", index.factory()});
-  if (params.probes > 0) report.parameters.push_back({"probes", params.probes});
-  if (params.refine > 0) report.parameters.push_back({"refine", params.refine});
+  report.parameters = {{"factory", still.factory()}, {"probes", params.probes}, {"refine", params.refine}};
+  if (x.rows() > 0) report.recall = recall_of(neighbors.view(), x, still.params().metric, params.seed, quiet);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.peak_host_bytes = memory.host_bytes();
   report.peak_device_bytes = memory.device_bytes();
-  return GraphAccess::make(std::move(neighbors), metric, std::move(report));
+  return GraphAccess::make(std::move(neighbors), still.params().metric, std::move(report));
 }
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 #include "ivf/list_labels_cuda.hpp"
 #include "ivf/merge_found_cuda.hpp"
 #include "reference/data.hpp"
+#include "rows/kept_rows.hpp"
 
 #include "core/ordered_key.hpp"
 
@@ -100,7 +101,20 @@ TEST_F(CudaListSegmentsSmall, CodedAndMergedAsOnTheHost) {
         at += count;
       }
       expect_same(*download_segment(*merge_on_device(parts, on_cuda()), on_cpu()), *expected);
-      expect_same(*download_segment(*upload_segment(0, *expected, on_cuda()), on_cpu()), *expected);
+      const SegmentThere there = upload_segment(0, *expected, on_cuda());
+      expect_same(*download_segment(*there, on_cpu()), *expected);
+      for (const int64_t one_in : {2, 7, 1900}) {  // of the rows goes, or the other way round
+        for (const bool goes : {false, true}) {
+          std::vector<uint8_t> mask(2005);
+          for (int64_t row = 0; row < 2005; ++row) {
+            mask[static_cast<size_t>(row)] = (row * 2654435761 % 4294967296 / 1000 % one_in == 0) != goes;
+          }
+          KeptRows kept(RowFilter::mask(mask.data(), 2005), 2005, on_cpu());
+          kept.bits(on_cpu());
+          expect_same(*download_segment(*without_on_device(*there, kept, 2005, on_cuda()), on_cpu()),
+                      *without(*expected, kept, on_cpu()));
+        }
+      }
     }
   }
 }
