@@ -8,11 +8,11 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
 #include "cuda/row_upload.hpp"
-#include "ivf/code_norms_cuda.hpp"
 #include "ivf/gpu_model_cuda.hpp"
 #include "ivf/list_labels_cuda.hpp"
 #include "ivf/residuals_cuda.hpp"
 #include "ivf/sort_lists_cuda.hpp"
+#include "quantize/additive/code_norms_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -107,9 +107,9 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
       launch_residuals(residual, context->stream());
       codec.encode({residual.residuals, DType::f32, cols, count}, coded + first * code_bytes, scratch.data(),
                    reinterpret_cast<uint64_t*>(lost.data()), context->stream());
-      if (codec.format().has_norm()) {
-        launch_code_norms({codec.view(), residual.centres, lists + first, coded + first * code_bytes, count},
-                          context->stream());
+      if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
+        launch_write_code_norms(codec.view(), coded + first * code_bytes, count,
+                                {there->centres()->data(), lists + first}, context->stream());
       }
       if (model.codec->format().kind == CodeKind::stored) {
         uint64_t unheld = kNothingLost;

@@ -2,8 +2,9 @@
 
 #include <kith/error.hpp>
 
+#include "cuda/resolve_device.hpp"
 #include "ivf/code_rows_cuda.hpp"
-#include "quantize/coding_device.hpp"
+#include "quantize/codec_tables.hpp"
 
 #include <fmt/format.h>
 
@@ -47,8 +48,8 @@ namespace {
 Device coding_device(const IvfModel& model, const MatrixView& rows, const Resources& resources) {
   const CodeFormat& format = model.codec->format();
   const auto count = static_cast<double>(rows.rows());
-  const auto compared = static_cast<double>((model.has_centres() ? model.lists() : 0) +
-                                            (format.kind == CodeKind::product ? format.codewords() : 0));
+  const double compared =
+      static_cast<double>(model.has_centres() ? model.lists() : 0) + compared_codewords(format);
   DeviceRequest request;
   request.job = "the coding of vectors";
   request.spaces = {rows.space()};
@@ -56,7 +57,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_coding_device(model.codec->format(), request, resources);
+  return resolve_device(request, resources);
 }
 
 // As many rows at a time as the device has room for.
@@ -123,6 +124,19 @@ SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Res
     }
   }
   return merged;
+}
+
+SharedSegment without(const SegmentCopies& segment, const KeptRows& kept, int64_t rows, const Resources& resources) {
+  if (!segment.space().host_readable()) {
+    const int device = segment.space().device;
+    try {
+      const SegmentThere there = segment.on_device(device, resources);
+      return std::make_shared<SegmentCopies>(without_on_device(*there, kept, rows, resources), resources);
+    } catch (const OutOfMemory& error) {
+      resources.log(LogLevel::info, fmt::format("the lists come to the host: {}", error.what()));
+    }
+  }
+  return std::make_shared<SegmentCopies>(without(*segment.on_host(resources), kept, resources));
 }
 
 }  // namespace kith

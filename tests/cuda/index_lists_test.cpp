@@ -134,6 +134,35 @@ TEST_F(CudaIndexListsSmall, TrainedAndFilledOnTheDeviceItHoldsTheSameVectors) {
   }
 }
 
+TEST_F(CudaIndexListsSmall, RowsAreRemovedWhereTheyLie) {
+  const auto base = make_floats(Shape::gaussian, 3000, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, 30, 16, 2);
+  const DeviceMatrix there(base.view());
+  std::vector<int64_t> gone;
+  for (int64_t id = 0; id < 3000; id += 1 + id % 3) gone.push_back(id);
+  for (const char* const factory : {"IVF10,PQ4", "IVF10,Flat", "SQ8", "RR,IVF10,PQ4,RFlat"}) {
+    Index on_host(factory);
+    on_host.train(base.view(), on_cpu());
+    Index index = on_host.to(Device::cuda(0));
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 2000}, {2000, 1000}}) {
+      on_host.add(base.view().slice(first, count), Ownership::copy, on_cpu());
+      index.add(there.view().slice(first, count), Ownership::copy, on_cuda());
+    }
+    const auto count = static_cast<int64_t>(gone.size());
+    EXPECT_EQ(index.remove({gone.data(), count, {}}, on_cuda()), count);
+    on_host.remove({gone.data(), count, {}}, on_cpu());
+    EXPECT_EQ(index.device(), Device::cuda(0)) << factory;
+    for (const int64_t probes : {2, 10}) {
+      expect_same(index.search(queries.view(), {.k = 9, .probes = probes}, on_cuda()),
+                  on_host.search(queries.view(), {.k = 9, .probes = probes}, on_cpu()), factory);
+    }
+    index.add(there.view().slice(0, 500), Ownership::copy, on_cuda());
+    on_host.add(base.view().slice(0, 500), Ownership::copy, on_cpu());
+    expect_same(index.search(queries.view(), {.k = 9, .probes = 3}, on_cuda()),
+                on_host.search(queries.view(), {.k = 9, .probes = 3}, on_cpu()), factory);
+  }
+}
+
 TEST_F(CudaIndexListsSmall, BytesInLists) {
   const auto base = make_bytes(1500, 32, 1);
   const auto queries = make_bytes(33, 32, 2);

@@ -2,13 +2,14 @@
 #include "cuda/device_data.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/parity.hpp"
-#include "ivf/code_norms_cuda.hpp"
 #include "ivf/code_rows_cuda.hpp"
 #include "ivf/list_assignment.hpp"
 #include "ivf/list_labels_cuda.hpp"
 #include "ivf/merge_found_cuda.hpp"
 #include "quantize/additive/code_norms.hpp"
+#include "quantize/additive/code_norms_cuda.hpp"
 #include "reference/data.hpp"
+#include "rows/kept_rows.hpp"
 
 #include "core/ordered_key.hpp"
 
@@ -102,7 +103,20 @@ TEST_F(CudaListSegmentsSmall, CodedAndMergedAsOnTheHost) {
         at += count;
       }
       expect_same(*download_segment(*merge_on_device(parts, on_cuda()), on_cpu()), *expected);
-      expect_same(*download_segment(*upload_segment(0, *expected, on_cuda()), on_cpu()), *expected);
+      const SegmentThere there = upload_segment(0, *expected, on_cuda());
+      expect_same(*download_segment(*there, on_cpu()), *expected);
+      for (const int64_t one_in : {2, 7, 1900}) {  // of the rows goes, or the other way round
+        for (const bool goes : {false, true}) {
+          std::vector<uint8_t> mask(2005);
+          for (int64_t row = 0; row < 2005; ++row) {
+            mask[static_cast<size_t>(row)] = (row * 2654435761 % 4294967296 / 1000 % one_in == 0) != goes;
+          }
+          KeptRows kept(RowFilter::mask(mask.data(), 2005), 2005, on_cpu());
+          kept.bits(on_cpu());
+          expect_same(*download_segment(*without_on_device(*there, kept, 2005, on_cuda()), on_cpu()),
+                      *without(*expected, kept, on_cpu()));
+        }
+      }
     }
   }
 }
@@ -171,14 +185,14 @@ TEST_F(CudaListSegmentsSmall, NormsOfCodesAreTheCpus) {
         const DeviceArray device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
         const DeviceArray device_lists(lists.data(), lists.size() * 4);
         const DeviceArray device_codes(codes.data(), codes.size());
-        CodeNormsTask task;
-        task.codec = {format, nullptr, nullptr, static_cast<const float*>(device_words.data()),
-                      static_cast<const float*>(device_levels.data())};
-        task.centres = residual ? static_cast<const float*>(device_centres.data()) : nullptr;
-        task.lists = static_cast<const int32_t*>(device_lists.data());
-        task.codes = static_cast<uint8_t*>(device_codes.data());
-        task.count = 500;
-        launch_code_norms(task, nullptr);
+        const CodecView there{format, nullptr, nullptr, static_cast<const float*>(device_words.data()),
+                              static_cast<const float*>(device_levels.data())};
+        CodeCentres of_lists;
+        if (residual) {
+          of_lists = {static_cast<const float*>(device_centres.data()),
+                      static_cast<const int32_t*>(device_lists.data())};
+        }
+        launch_write_code_norms(there, static_cast<uint8_t*>(device_codes.data()), 500, of_lists, nullptr);
         KITH_CUDA_CHECK(cudaDeviceSynchronize());
         device_codes.read(codes.data());
         EXPECT_EQ(codes, expected) << cols << " columns, " << bits << " bits, residual " << residual;
