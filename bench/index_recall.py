@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Recall of compressed indexes beside FAISS's for the same string, and a drawing of recall over time for all kinds.
 
-    index_recall.py --data DIR [--sets sift1m,glove100] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
+    index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
     index_recall.py --draw [--picture docs/images/recall_over_time.png]
 
 DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
-glove100 cosine, as inner products of rows of length 1); the truth is Kith's exact search of them. For each string and number
+glove100 cosine, as inner products of rows of length 1); the truth is Kith's exact search of them. manifold and mixture are
+made here, of 128 columns: 30 tanh(z W / 5) V of 24 numbers z, which partitions find hard, and 2,000 clusters. For each string and number
 of probes: 1-recall@1/10/100 of FAISS, of Kith with FAISS's trained file, and of Kith's own training from the same rows, and
 the processor time of a query in batches. --write keeps the numbers in bench/results/cpu/, from which --draw draws.
 """
@@ -30,6 +31,7 @@ STRINGS = {
     "sift1m": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4"),
     "glove100": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ20", "OPQ20,IVF256,PQ20", "IVF256,PQ50x4"),
 }
+STRINGS["manifold"] = STRINGS["mixture"] = ("IVF256,Flat", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4")
 TRAINED_ON = 20_000
 
 
@@ -43,8 +45,30 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def manifold(rows: int, seed: int) -> np.ndarray:
+    fixed = np.random.default_rng(1)
+    first, second = fixed.standard_normal((24, 128)), fixed.standard_normal((128, 128)) / 11
+    z = np.random.default_rng(seed).standard_normal((rows, 24))
+    return (30 * np.tanh(z @ first / 5) @ second).astype(np.float32)
+
+
+def mixture(rows: int, seed: int) -> np.ndarray:
+    fixed = np.random.default_rng(2)
+    centres, factors = 40 * np.abs(fixed.standard_normal((2000, 128))), 6 * fixed.standard_normal((16, 128))
+    drawn = np.random.default_rng(seed)
+    points = centres[drawn.integers(2000, size=rows)] + 3 * drawn.standard_normal((rows, 128))
+    points += drawn.standard_normal((rows, 16)) @ factors
+    return np.clip(np.round(points), 0, 255).astype(np.float32)
+
+
+MADE = {"manifold": manifold, "mixture": mixture}
+
+
 def load(data: Path, name: str, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Rows, training rows and queries as f32, and the metric."""
+    if name in MADE:
+        make = MADE[name]
+        return make(rows, 3), make(TRAINED_ON, 4), make(queries, 5), "sqeuclidean"
     if name == "sift1m":
         base, learn, asked = (read_bin(data / f"sift1m_{part}.u8bin", np.uint8) for part in ("base", "learn", "query"))
         return (*(part.astype(np.float32) for part in (base[:rows], learn[:TRAINED_ON], asked[:queries])), "sqeuclidean")
@@ -106,9 +130,11 @@ def draw(picture: Path) -> None:
 
     with open(results_path(NAME), encoding="utf-8") as file:
         kept = json.load(file)
-    sets = sorted({result["set"] for result in kept["results"]}, reverse=True)
-    figure, panes = plt.subplots(1, len(sets), figsize=(5.2 * len(sets), 3.9), squeeze=False)
-    for pane, name in zip(panes[0], sets, strict=True):
+    sets = list(dict.fromkeys(result["set"] for result in kept["results"]))
+    across = min(2, len(sets))
+    down = (len(sets) + across - 1) // across
+    figure, panes = plt.subplots(down, across, figsize=(5.2 * across, 3.9 * down), squeeze=False)
+    for pane, name in zip(panes.flat, sets, strict=False):
         of_set = [result for result in kept["results"] if result["set"] == name]
         for number, string in enumerate(dict.fromkeys(result["string"] for result in of_set)):
             line = [result for result in of_set if result["string"] == string]
@@ -139,7 +165,7 @@ def draw(picture: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--sets", default="sift1m,glove100")
+    parser.add_argument("--sets", default="sift1m,glove100,manifold,mixture")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)

@@ -72,7 +72,7 @@ Segment kept_or_built(const std::string& path, const IvfModel& model, const std:
     auto rows = read_array<uint32_t>(file);
     std::fclose(file);
     return std::make_shared<ListSegment>(std::move(offsets), std::move(codes), std::move(rows),
-                                         model.codec->format().bytes());
+                                         model.codec->format().bytes(), resources);
   }
   const Segment segment = build_segment(model, read_vectors(base).view(), 0, resources);
   if (std::FILE* const file = path.empty() ? nullptr : std::fopen(path.c_str(), "wb")) {

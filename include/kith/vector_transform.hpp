@@ -82,4 +82,10 @@ class KITH_EXPORT VectorTransform {
   std::unique_ptr<State> state_;
 };
 
+// A trained transform in a .kith file, with its parameters (docs/file-formats.md), and one from such a file. InvalidState
+// for a transform that is not trained; CorruptFile and IoError name the file.
+KITH_EXPORT void save_transform(const VectorTransform& transform, const std::string& path,
+                                const Resources& resources = Resources());
+KITH_EXPORT VectorTransform load_transform(const std::string& path, const Resources& resources = Resources());
+
 }  // namespace kith

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +12,15 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Array, VectorsLike, as_vectors
 from kith._device_arrays import fill_on_device
+from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._options import flag, text, whole_number
 from kith._progress import Progress
-from kith._trainable import Trainable
+from kith._trainable import PathLike, Trainable
 
 Floats = npt.NDArray[np.float32]
+SomeTransform = TypeVar("SomeTransform", bound="Transform")
 
 _LINEAR = 0  # the first kind of a step
 
@@ -47,7 +50,7 @@ class Transform(Trainable[_kith.VectorTransform]):
     device.
 
     Vectors are taken as `kith.knn` takes them; those of float64 and wide integers are rounded to float32. A transform can
-    be pickled and copied, trained or not.
+    be pickled and copied, trained or not, and saved once it is trained.
 
     Examples
     --------
@@ -58,6 +61,8 @@ class Transform(Trainable[_kith.VectorTransform]):
     >>> y.shape, bool(np.allclose((y**2).sum(1), 1))
     ((100, 16), True)
     """
+
+    _kind = ""  # what the steps of such a transform begin with
 
     def __init__(
         self,
@@ -144,6 +149,25 @@ class Transform(Trainable[_kith.VectorTransform]):
             return fill_on_device(x, wanted, rows.device, options.stream, partial(step, rows, options))
         return library_of(x).from_host(step(rows, options, None), x)
 
+    def save(self, path: PathLike) -> None:
+        """Write the trained transform to `path`, a .kith file, under a temporary name first."""
+        self._compiled.save(path_bytes(path))
+
+    @classmethod
+    def load(cls: type[SomeTransform], path: PathLike, device: str = "auto") -> SomeTransform:
+        """A transform that `save` has written, as it was trained.
+
+        ``kith.Transform.load`` takes any of them, ``kith.PCA.load`` and the like those of their kind.
+        """
+        compiled, steps, seed, check_finite = _kith.load_transform(path_bytes(path))
+        if not steps.startswith(cls._kind) or (cls._kind and "," in steps):
+            raise ValueError(f"{os.fsdecode(path)!r} holds the transform {steps!r}: load it with kith.Transform.load")
+        transform = cls.__new__(cls)
+        transform._parameters = steps, seed, check_finite
+        transform._set_up(device)
+        transform._compiled = compiled
+        return transform
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and what was trained."""
         trained = self._compiled.steps() if self.trained else None
@@ -178,6 +202,8 @@ class PCA(Transform):
     True
     """
 
+    _kind = "PCA"
+
     def __init__(self, columns: SupportsIndex, **parameters: Any) -> None:
         super().__init__(f"PCA{whole_number(columns, 'columns')}", **parameters)
 
@@ -205,6 +231,8 @@ class OPQ(Transform):
         As in `Transform`.
     """
 
+    _kind = "OPQ"
+
     def __init__(self, parts: SupportsIndex, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         name = f"OPQ{whole_number(parts, 'parts')}"
         super().__init__(name if columns is None else f"{name}_{whole_number(columns, 'columns')}", **parameters)
@@ -225,6 +253,8 @@ class RandomRotation(Transform):
     seed, device, check_finite
         As in `Transform`.
     """
+
+    _kind = "RR"
 
     def __init__(self, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         super().__init__("RR" if columns is None else f"RR{whole_number(columns, 'columns')}", **parameters)

@@ -94,6 +94,19 @@ void set_steps(VectorTransform& self, const std::vector<GivenStep>& given) {
   self.set_steps(std::move(made));
 }
 
+void save(const VectorTransform& self, const nb::bytes& path) {
+  Call call;
+  call.run([&] { save_transform(self, {path.c_str(), path.size()}, call.resources()); });
+}
+
+std::tuple<nb::object, std::string, uint64_t, bool> load(const nb::bytes& path) {
+  Call call;
+  std::optional<VectorTransform> loaded;
+  call.run([&] { loaded = load_transform({path.c_str(), path.size()}, call.resources()); });
+  const VectorTransformParams params = loaded->params();
+  return {nb::cast(std::move(*loaded)), params.steps, params.seed, params.check_finite};
+}
+
 }  // namespace
 
 void bind_transforms(nb::module_& module) {
@@ -112,9 +125,13 @@ void bind_transforms(nb::module_& module) {
       .def("steps", &steps, nb::sig("def steps(self) -> list[" KITH_PY_STEP "]"))
       .def("set_steps", &set_steps, nb::arg("steps"),
            nb::sig("def set_steps(self, steps: list[" KITH_PY_STEP "]) -> None"))
+      .def("save", &save, nb::arg("path"), nb::sig("def save(self, path: bytes) -> None"))
       .def_prop_ro("trained", &VectorTransform::trained)
       .def_prop_ro("columns_in", &VectorTransform::in)
       .def_prop_ro("columns_out", &VectorTransform::out);
+  module.def("load_transform", &load, nb::arg("path"),
+             nb::sig("def load_transform(path: bytes) -> tuple[VectorTransform, str, int, bool]"),
+             "The transform, its steps, seed and check_finite.");
 }
 
 }  // namespace kith::python

@@ -2,14 +2,13 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/cpu_target.hpp"
-#include "core/dispatch.hpp"
 #include "exact/search_limit.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/cells/cells.hpp"
-#include "graph/graph_backend_cpu.hpp"
-#include "graph/graph_backend_cuda.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
-#include "rows/finite_check.hpp"
+#include "graph/with_graph_backend.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +28,7 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
   wish.k = params.k;
   wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
   wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.likely = likely_probes(problem_of(x, params), wish.cells);
   wish.recall = params.recall;
   wish.seed = params.seed;
   return wish;
@@ -65,15 +65,42 @@ GraphStart start_of(const KnnGraphParams& params) {
   return start == GraphStart::automatic ? default_start(params.metric) : start;
 }
 
-BuildOutcome build_cells(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, bool gives_up,
+void put_descent(const DescentWish& wish, GraphStart start, int64_t length, const KnnGraphParams& params,
+                 GraphReport& report) {
+  report.parameters.push_back({"start", std::string(name_of(start))});
+  report.parameters.push_back({"samples", wish.rules.samples});
+  report.parameters.push_back({"list_length", length});
+  report.parameters.push_back({"iterations", wish.iterations});
+  report.parameters.push_back({"delta", wish.delta});
+  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+}
+
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
+BuildOutcome descend(GraphBackend& backend, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
+                     const Resources& resources) {
+  backend.resize_lists(length);
+  BuildOutcome outcome = run_descent(backend, wish, resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  return outcome;
+}
+
+BuildOutcome build_cells(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, const CellsEnd& end,
                          GraphReport& report, const Resources& resources) {
   CellsWish wish = cells_wish(x, params);
-  wish.gives_up = gives_up;
+  wish.gives_up = end.gives_up;
+  wish.keeps_order = end.goes_on;
   backend.begin_lists(params.k);
   BuildOutcome outcome = build_by_cells(backend, wish, resources);
   report.parameters.push_back({"cells", wish.cells});
   report.parameters.push_back({"probes", outcome.probes});
-  return outcome;
+  if (outcome.reached || !end.goes_on) return outcome;
+  resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on",
+                                            params.recall));
+  const int64_t length = default_list_length(params.k);
+  const DescentWish rounds = descent_wish(params, length);
+  report.method = name_of(GraphMethod::nn_descent);
+  put_descent(rounds, GraphStart::cells, length, params, report);
+  return descend(backend, rounds, length, outcome, resources);
 }
 
 BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
@@ -81,50 +108,19 @@ BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const Knn
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
   const DescentWish wish = descent_wish(params, length);
-  report.parameters.push_back({"start", std::string(name_of(start))});
-  report.parameters.push_back({"samples", wish.rules.samples});
-  report.parameters.push_back({"list_length", length});
-  report.parameters.push_back({"iterations", wish.iterations});
-  report.parameters.push_back({"delta", wish.delta});
-  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+  put_descent(wish, start, length, params, report);
   if (start == GraphStart::random) {
     backend.begin_lists(length);
-    backend.add_random_rows(params.seed);
+    backend.add_random_rows(params.seed, 0);
     return run_descent(backend, wish, resources);
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   backend.begin_lists(params.k);
   BuildOutcome begun = build_by_cells(backend, start_wish(x, params), resources);
-  if (begun.reached) return begun;
-  backend.resize_lists(length);
-  BuildOutcome outcome = run_descent(backend, wish, resources);
-  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
-  return outcome;
-}
-
-// Makes the backend of the device that was chosen, and calls use(backend).
-template <typename Use>
-void with_backend(const MatrixView& x, const KnnGraphParams& params, const Resources& resources, const Use& use) {
-  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
-  dispatch(
-      resources.device(),
-      [&] {
-        check_graph_rows(x, params.metric, params.check_finite, resources);
-        const PairRows pairs(x, key_kind(params.metric), resources);
-        const ControlRows control(x, params.metric, params.k, params.seed, resources);
-        WorkingLists lists(0, params.k, resources);
-        use(*make_graph_backend_cpu(pairs, params.metric, &control, lists, resources));
-      },
-      [&](int device) { use(*make_graph_backend_cuda(device, x, rows, resources)); });
+  return begun.reached ? begun : descend(backend, wish, length, begun, resources);
 }
 
 }  // namespace
-
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
-  const Resources quiet = resources.with_progress({});
-  if (check_finite) refuse_not_finite("base", x, {}, quiet);
-  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
-}
 
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report) {
   report.rounds = outcome.rounds;
@@ -145,14 +141,15 @@ void warn_if_missed(const GraphReport& report, double wanted, std::string_view a
 }
 
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              bool gives_up, const Resources& resources) {
+                              const CellsEnd& end, const Resources& resources) {
   const bool by_cells = params.method == GraphMethod::cells;
   GraphReport report;
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  with_backend(x, params, resources, [&](GraphBackend& backend) {
-    const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, gives_up, report, resources)
+  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
+  with_graph_backend(x, rows, resources, [&](GraphBackend& backend) {
+    const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, end, report, resources)
                                           : build_descent(backend, x, params, report, resources);
     backend.write(out);
     put_outcome(outcome, backend.control_rows(), report);
@@ -197,6 +194,18 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
                                      resources.threads());
   }
   return bytes;
+}
+
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
+  const bool by_cells = params.method == GraphMethod::cells;
+  int64_t bytes = 0;
+  if (by_cells || start_of(params) == GraphStart::cells) {
+    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
+    bytes = enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
+  }
+  if (by_cells) return bytes;
+  const int64_t length = length_of(params);
+  return std::max(bytes, enough_for_descent(x, params.metric, params.k, length, descent_wish(params, length).rules));
 }
 
 }  // namespace kith

@@ -197,9 +197,12 @@ std::string about_codec(const QuantizerParts& parts) {
   return text.take();
 }
 
-std::string about_transforms(const std::vector<TransformParts>& transforms) {
+std::string about_transforms(const SavedTransforms& parts) {
   AboutText text;
-  write_transforms(text, transforms);
+  if (!parts.steps.empty()) text.line("steps", parts.steps);
+  if (!parts.check_finite) text.line("check_finite", 0);
+  if (parts.seed != 0) text.line("seed", parts.seed);
+  write_transforms(text, parts.transforms);
   return text.take();
 }
 
@@ -239,6 +242,11 @@ uint32_t about_version(const QuantizerParts& parts) {
   return parts.check_finite && parts.seed == 0 && parts.search == SearchOptions() ? kFirstContainerVersion : kContainerVersion;
 }
 
+uint32_t about_version(const SavedTransforms& parts) {
+  const bool plain = parts.steps.empty() && parts.check_finite && parts.seed == 0;
+  return plain ? kFirstContainerVersion : kContainerVersion;
+}
+
 QuantizerParts parse_about_codec(std::string_view text) {
   AboutReader reader(text);
   QuantizerParts parts;
@@ -250,11 +258,15 @@ QuantizerParts parse_about_codec(std::string_view text) {
   return parts;
 }
 
-std::vector<TransformParts> parse_about_transforms(std::string_view text) {
+SavedTransforms parse_about_transforms(std::string_view text) {
   AboutReader reader(text);
-  std::vector<TransformParts> transforms = read_transforms(reader);
-  require_same(text, about_transforms(transforms));
-  return transforms;
+  SavedTransforms parts;
+  if (reader.is_next("steps")) parts.steps = reader.line("steps");
+  if (reader.is_next("check_finite")) parts.check_finite = reader.number("check_finite") != 0;
+  if (reader.is_next("seed")) parts.seed = reader.number<uint64_t>("seed");
+  parts.transforms = read_transforms(reader);
+  require_same(text, about_transforms(parts));
+  return parts;
 }
 
 IndexParts parse_about_index(std::string_view text) {

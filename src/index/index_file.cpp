@@ -324,27 +324,26 @@ QuantizerParts load_codec(const std::string& path, const Resources& resources) {
   return parts;
 }
 
-void save_transforms(const std::vector<TransformParts>& transforms, const std::string& path,
-                     const Resources& resources) {
-  check_transforms(transforms);
-  const std::string about = about_transforms(transforms);
-  ContainerWriter writer("transforms");
+void save_transforms(const SavedTransforms& parts, const std::string& path, const Resources& resources) {
+  check_transforms(parts.transforms);
+  const std::string about = about_transforms(parts);
+  ContainerWriter writer("transforms", about_version(parts));
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.size())}, {bytes_of(about)});
-  add_transforms(writer, transforms);
+  add_transforms(writer, parts.transforms);
   writer.write(path, resources);
 }
 
-std::vector<TransformParts> load_transforms(const std::string& path, const Resources& resources) {
+SavedTransforms load_transforms(const std::string& path, const Resources& resources) {
   PartsReader reader(path, "transforms", resources);
-  std::vector<TransformParts> transforms;
+  SavedTransforms parts;
   reader.naming_the_file([&] {
-    transforms = parse_about_transforms(reader.about());
-    require_version(reader, kFirstContainerVersion);
-    read_transforms(reader, transforms);
+    parts = parse_about_transforms(reader.about());
+    require_version(reader, about_version(parts));
+    read_transforms(reader, parts.transforms);
     reader.finish();
-    check_transforms(transforms);
+    check_transforms(parts.transforms);
   });
-  return transforms;
+  return parts;
 }
 
 }  // namespace kith

@@ -20,8 +20,7 @@ IndexParts load_parts(const std::string& path, const Resources& resources);
 // A quantizer's codec or transforms alone.
 void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources);
 QuantizerParts load_codec(const std::string& path, const Resources& resources);
-void save_transforms(const std::vector<TransformParts>& transforms, const std::string& path,
-                     const Resources& resources);
-std::vector<TransformParts> load_transforms(const std::string& path, const Resources& resources);
+void save_transforms(const SavedTransforms& parts, const std::string& path, const Resources& resources);
+SavedTransforms load_transforms(const std::string& path, const Resources& resources);
 
 }  // namespace kith

@@ -39,6 +39,14 @@ struct QuantizerParts {
   SearchOptions search = {};
 };
 
+// Transforms by themselves, and what they were asked for with. Files of the first version know no steps.
+struct SavedTransforms {
+  std::vector<TransformParts> transforms;
+  std::string steps;
+  bool check_finite = true;
+  uint64_t seed = 0;
+};
+
 struct ListParts {
   int64_t lists = 1;
   PartMatrix centres;     // lists x cols, f32; none for a single list without one

@@ -88,11 +88,11 @@ class ListsKind final : public IndexKind {
     const ListsState& state = lists(before);
     std::vector<SharedSegment> segments;
     for (const SharedSegment& segment : state.segments()) {
-      Segment left = without(*segment->on_host(resources), kept, resources);
-      if (left->size() > 0) segments.push_back(std::make_shared<SegmentCopies>(std::move(left)));
+      SharedSegment left = without(*segment, kept, state.content().rows, resources);
+      if (left->size() > 0) segments.push_back(std::move(left));
     }
     IndexContent content = state.content().with_rows(kept.count());
-    content.space = MemorySpace();
+    content.space = place_of(segments);
     return std::make_shared<ListsState>(content, params_, state.model(), std::move(segments), state.probes());
   }
 
@@ -127,7 +127,7 @@ class ListsKind final : public IndexKind {
       constexpr std::string_view kPurpose = "the index's lists";
       segments.push_back(std::make_shared<SegmentCopies>(std::make_shared<ListSegment>(
           std::move(own.offsets).take(kPurpose, resources), std::move(own.codes).take(kPurpose, resources),
-          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes())));
+          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes(), resources)));
     }
     return std::make_shared<ListsState>(content(*model, rows), params_, model, std::move(segments), parts.probes);
   }

@@ -261,7 +261,7 @@ Segment ListsState::whole(const Resources& resources) const {
   HostArray<int64_t> offsets(model_->lists() + 1, "the offsets of no vectors", resources);
   std::fill(offsets.begin(), offsets.end(), int64_t{0});
   return std::make_shared<ListSegment>(std::move(offsets), HostArray<uint8_t>(), HostArray<uint32_t>(),
-                                       model_->codec->format().bytes());
+                                       model_->codec->format().bytes(), resources);
 }
 
 void ListsState::give_parts(IndexParts& parts, const Resources& resources) const {

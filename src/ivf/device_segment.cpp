@@ -61,7 +61,7 @@ Segment download_segment(const DeviceSegment& segment, const Resources& resource
   return std::make_shared<ListSegment>(
       download_offsets(segment, resources),
       download(segment.codes(), segment.size() * segment.code_bytes(), device, resources),
-      download(segment.rows(), segment.size(), device, resources), segment.code_bytes());
+      download(segment.rows(), segment.size(), device, resources), segment.code_bytes(), resources);
 }
 
 }  // namespace kith

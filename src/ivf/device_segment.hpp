@@ -51,4 +51,8 @@ HostArray<int64_t> download_offsets(const DeviceSegment& segment, const Resource
 // One segment of several, on one device and in the order of their rows.
 SegmentThere merge_on_device(const std::vector<SegmentThere>& segments, const Resources& resources);
 
+// As without() of list_segment.hpp, for an index of so many rows, some of which are left out.
+SegmentThere without_on_device(const DeviceSegment& segment, const KeptRows& kept, int64_t rows,
+                               const Resources& resources);
+
 }  // namespace kith

@@ -13,6 +13,8 @@ std::shared_ptr<const GpuLists> gpu_lists(int, const std::shared_ptr<const IvfMo
 
 SegmentThere merge_on_device(const std::vector<SegmentThere>&, const Resources&) { throw_no_cuda(); }
 
+SegmentThere without_on_device(const DeviceSegment&, const KeptRows&, int64_t, const Resources&) { throw_no_cuda(); }
+
 SegmentThere code_rows_cuda(int, const IvfModel&, const MatrixView&, int64_t, const Resources&) { throw_no_cuda(); }
 
 int64_t rows_coded_together(int, const IvfModel&, const Resources&) { throw_no_cuda(); }

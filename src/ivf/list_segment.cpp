@@ -98,7 +98,7 @@ void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row
 }  // namespace
 
 ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows,
-                         int64_t code_bytes)
+                         int64_t code_bytes, const Resources& resources)
     : offsets_(std::move(offsets)), codes_(std::move(codes)), rows_(std::move(rows)), code_bytes_(code_bytes) {
   const bool whole = offsets_.size() >= 2 && offsets_[0] == 0 && offsets_[offsets_.size() - 1] == rows_.size() &&
                      codes_.size() == rows_.size() * code_bytes_;
@@ -110,16 +110,17 @@ ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, H
       if (rows_[i] <= rows_[i - 1]) throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
     }
   }
+  marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
   int64_t list = 0;
   for (int64_t place = 0; place < size(); place += kMarkEvery) {
     while (offsets_[list + 1] <= place) ++list;
-    marks_.push_back(static_cast<uint32_t>(list));
+    marks_[place / kMarkEvery] = static_cast<uint32_t>(list);
   }
-  marks_.push_back(static_cast<uint32_t>(lists() - 1));
+  marks_[marks_.size() - 1] = static_cast<uint32_t>(lists() - 1);
 }
 
 int64_t ListSegment::list_of(int64_t place) const {
-  const auto mark = static_cast<size_t>(place / kMarkEvery);
+  const int64_t mark = place / kMarkEvery;
   // The first list that ends behind the place, among those that the marks leave.
   const int64_t* const ends = offsets_.data() + 1;
   return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
@@ -139,7 +140,7 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
     for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[i] = static_cast<uint32_t>(first_row + i);
     encode_all(model, rows, first_row, arrays, resources);
     return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                         code_bytes);
+                                         code_bytes, resources);
   }
   const HostArray<int32_t> labels(rows.rows(), "the rows' lists", resources);
   assign_lists(model.metric, model.centres.view(), rows, labels.data(), resources);
@@ -152,7 +153,7 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
   }
   encode_all(model, rows, first_row, arrays, resources);
   return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes);
+                                       code_bytes, resources);
 }
 
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
@@ -182,7 +183,7 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
   });
   meter.finish();
   return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes);
+                                       code_bytes, resources);
 }
 
 Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources) {
@@ -218,7 +219,7 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
   });
   meter.finish();
   return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
-                                       code_bytes);
+                                       code_bytes, resources);
 }
 
 namespace {

@@ -25,7 +25,8 @@ class ListSegment {
  public:
   // Takes arrays as they lie in files: offsets of lists + 1; rows ascend within a list. InvalidArgument where they do
   // not go together.
-  ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows, int64_t code_bytes);
+  ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows, int64_t code_bytes,
+              const Resources& resources);
 
   int64_t lists() const { return offsets_.size() - 1; }
   int64_t size() const { return rows_.size(); }
@@ -38,7 +39,7 @@ class ListSegment {
   // The list that holds a place.
   int64_t list_of(int64_t place) const;
   int64_t bytes() const {
-    return offsets_.bytes() + codes_.bytes() + rows_.bytes() + static_cast<int64_t>(4 * marks_.size());
+    return offsets_.bytes() + codes_.bytes() + rows_.bytes() + marks_.bytes();
   }
 
  private:
@@ -48,7 +49,7 @@ class ListSegment {
   HostArray<uint8_t> codes_;
   HostArray<uint32_t> rows_;
   int64_t code_bytes_;
-  std::vector<uint32_t> marks_;  // the lists of places 0, kMarkEvery, ... and the last list
+  HostArray<uint32_t> marks_;  // the lists of places 0, kMarkEvery, ... and the last list
 };
 
 using Segment = std::shared_ptr<const ListSegment>;

@@ -13,7 +13,8 @@ Segment renumbered(const ListSegment& segment, int64_t first_row, const Resource
   std::copy_n(segment.codes(), codes.size(), codes.data());
   std::transform(segment.rows(), segment.rows() + size, rows.data(),
                  [&](uint32_t row) { return static_cast<uint32_t>(row + first_row); });
-  return std::make_shared<ListSegment>(std::move(offsets), std::move(codes), std::move(rows), segment.code_bytes());
+  return std::make_shared<ListSegment>(std::move(offsets), std::move(codes), std::move(rows), segment.code_bytes(),
+                                       resources);
 }
 
 }  // namespace kith

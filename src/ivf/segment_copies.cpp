@@ -126,4 +126,17 @@ SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Res
   return merged;
 }
 
+SharedSegment without(const SegmentCopies& segment, const KeptRows& kept, int64_t rows, const Resources& resources) {
+  if (!segment.space().host_readable()) {
+    const int device = segment.space().device;
+    try {
+      const SegmentThere there = segment.on_device(device, resources);
+      return std::make_shared<SegmentCopies>(without_on_device(*there, kept, rows, resources), resources);
+    } catch (const OutOfMemory& error) {
+      resources.log(LogLevel::info, fmt::format("the lists come to the host: {}", error.what()));
+    }
+  }
+  return std::make_shared<SegmentCopies>(without(*segment.on_host(resources), kept, resources));
+}
+
 }  // namespace kith

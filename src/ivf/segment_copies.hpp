@@ -77,4 +77,8 @@ SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_
 // gets one of the whole too, where it has room: what was there is not uploaded again.
 SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Resources& resources);
 
+// What is left of one where `kept` keeps some of an index's rows, where it lies; on the host where a GPU has no room for
+// both. The bits of `kept` have been made.
+SharedSegment without(const SegmentCopies& segment, const KeptRows& kept, int64_t rows, const Resources& resources);
+
 }  // namespace kith

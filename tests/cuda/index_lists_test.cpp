@@ -39,8 +39,8 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 7 == 3;
   const RowFilter filter = RowFilter::mask(mask.data(), 2500);
   for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
-                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,LSQ2x8",
-                                    "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,LSQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
+                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,RQ2x8",
+                                    "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,RQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
                                     "IVF5,LSQ3x4_Nfloat,RFlat"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
@@ -131,6 +131,35 @@ TEST_F(CudaIndexListsSmall, TrainedAndFilledOnTheDeviceItHoldsTheSameVectors) {
       EXPECT_EQ(std::memcmp(held[0].data(), held[1].data(), held[0].size() * sizeof(float)), 0)
           << factory << " " << name_of(metric);
     }
+  }
+}
+
+TEST_F(CudaIndexListsSmall, RowsAreRemovedWhereTheyLie) {
+  const auto base = make_floats(Shape::gaussian, 3000, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, 30, 16, 2);
+  const DeviceMatrix there(base.view());
+  std::vector<int64_t> gone;
+  for (int64_t id = 0; id < 3000; id += 1 + id % 3) gone.push_back(id);
+  for (const char* const factory : {"IVF10,PQ4", "IVF10,Flat", "SQ8", "RR,IVF10,PQ4,RFlat"}) {
+    Index on_host(factory);
+    on_host.train(base.view(), on_cpu());
+    Index index = on_host.to(Device::cuda(0));
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 2000}, {2000, 1000}}) {
+      on_host.add(base.view().slice(first, count), Ownership::copy, on_cpu());
+      index.add(there.view().slice(first, count), Ownership::copy, on_cuda());
+    }
+    const auto count = static_cast<int64_t>(gone.size());
+    EXPECT_EQ(index.remove({gone.data(), count, {}}, on_cuda()), count);
+    on_host.remove({gone.data(), count, {}}, on_cpu());
+    EXPECT_EQ(index.device(), Device::cuda(0)) << factory;
+    for (const int64_t probes : {2, 10}) {
+      expect_same(index.search(queries.view(), {.k = 9, .probes = probes}, on_cuda()),
+                  on_host.search(queries.view(), {.k = 9, .probes = probes}, on_cpu()), factory);
+    }
+    index.add(there.view().slice(0, 500), Ownership::copy, on_cuda());
+    on_host.add(base.view().slice(0, 500), Ownership::copy, on_cpu());
+    expect_same(index.search(queries.view(), {.k = 9, .probes = 3}, on_cuda()),
+                on_host.search(queries.view(), {.k = 9, .probes = 3}, on_cpu()), factory);
   }
 }
 

@@ -104,7 +104,7 @@ TEST(ListSegment, RefusesArraysThatDoNotGoTogether) {
     std::copy(offsets.begin(), offsets.end(), o.begin());
     HostArray<uint32_t> r(static_cast<int64_t>(rows.size()), "rows", on_cpu());
     std::copy(rows.begin(), rows.end(), r.begin());
-    return ListSegment(std::move(o), HostArray<uint8_t>(codes, "codes", on_cpu()), std::move(r), 2);
+    return ListSegment(std::move(o), HostArray<uint8_t>(codes, "codes", on_cpu()), std::move(r), 2, on_cpu());
   };
   EXPECT_EQ(make({0, 1, 3}, {5, 1, 2}, 6).size(), 3);
   EXPECT_THROW(make({0, 1, 3}, {5, 2, 1}, 6), InvalidArgument);

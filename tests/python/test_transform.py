@@ -113,3 +113,30 @@ def test_what_is_wrong_is_said(x):
     with pytest.raises(ValueError, match="row 7"):
         kith.PCA(2).train(bad)
     assert np.isnan(kith.Transform("RR", check_finite=False).train(x).apply(bad)[7]).all()
+
+
+@pytest.mark.parametrize(
+    "made", [kith.PCA(3, seed=5), kith.OPQ(4, 8), kith.RandomRotation(20), kith.Transform("Centre,L2norm", check_finite=False)]
+)
+def test_a_file_gives_it_back(made, x, tmp_path):
+    path = tmp_path / "transform.kith"
+    made.train(x).save(path)
+    for read in (type(made).load(path), kith.Transform.load(str(path), device="cpu")):
+        assert read.steps == made.steps
+        np.testing.assert_array_equal(read.apply(x), made.apply(x))
+        again = tmp_path / "again.kith"
+        read.save(again)
+        assert again.read_bytes() == path.read_bytes()
+    assert isinstance(pickle.loads(pickle.dumps(type(made).load(path))), type(made))
+
+
+def test_files_that_hold_something_else(x, tmp_path):
+    path = tmp_path / "transform.kith"
+    with pytest.raises(RuntimeError, match="trained"):
+        kith.PCA(3).save(path)
+    kith.Transform("L2norm,PCA3").train(x).save(path)
+    with pytest.raises(ValueError, match=r"load it with kith\.Transform\.load"):
+        kith.PCA.load(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(kith.CorruptFileError):
+        kith.Transform.load(path)

@@ -4,7 +4,10 @@
 // are as small as memory wants: results do not depend on them.
 #pragma once
 
+#include <kith/view.hpp>
+
 #include "cuda/workspace_layout.hpp"
+#include "graph/cells/cell_params.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
@@ -12,8 +15,14 @@
 
 namespace kith {
 
-// Of the first cells that are ranked for each row, and how many where these do not suffice: twice what is needed.
-constexpr int64_t first_ranked(int64_t probes) { return probes < 20 ? probes : 20; }
+// How many cells are ranked for each row at first, to the end of a wave, and how many where these do not suffice: twice
+// what is needed.
+constexpr int64_t first_ranked(int64_t probes, int64_t likely) {
+  constexpr int64_t kFewest = 20;
+  int64_t end = 0;
+  while (end < likely || end < kFewest) end = wave_end(end, INT64_MAX);
+  return probes < end ? probes : end;
+}
 constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
 
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
@@ -71,5 +80,9 @@ struct CellSpaceProblem {
 CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift);
 // The largest pieces that fit, or the smallest there are.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
+
+// A device memory limit that is enough for a graph of these rows by cells, with the smallest pieces: rows, lists, cells
+// and what the searches among them take.
+int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& params);
 
 }  // namespace kith
