@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBlock = 64;
 constexpr int kThreads = 256;
-constexpr int kRowThreads = 32;  // of a block that solves rows
+constexpr int kRowThreads = 64;  // of a block that solves rows
 constexpr int kDepth = 16;       // of a product's step
 
 __device__ double* row_of(const SystemOnDevice& system, int64_t row) { return system.values + row * system.size; }
@@ -30,11 +30,11 @@ __global__ void __launch_bounds__(kThreads) factor_block_kernel(SystemOnDevice s
     __syncthreads();
     for (int r = c + thread; r < width; r += kThreads) a[r][c] = r == c ? pivot : a[r][c] / pivot;
     __syncthreads();
-    const int left = width - c - 1;
-    for (int at = thread; at < left * left; at += kThreads) {
-      const int r = c + 1 + at / left;
-      const int t = c + 1 + at % left;
-      if (t <= r) a[r][t] = fma(-a[r][c], a[t][c], a[r][t]);
+    const int t = thread % kBlock;
+    if (t > c && t < width) {
+      for (int r = c + 1 + thread / kBlock; r < width; r += kThreads / kBlock) {
+        if (t <= r) a[r][t] = fma(-a[r][c], a[t][c], a[r][t]);
+      }
     }
     __syncthreads();
   }
@@ -43,43 +43,40 @@ __global__ void __launch_bounds__(kThreads) factor_block_kernel(SystemOnDevice s
   }
 }
 
-// Rows times the block's inverse, a thread for each: from its first column, transposed, for rows below the block; from
-// its last, as it is, for right sides on their way back.
+// Rows times the block's inverse, a thread for each, which has it in registers: from its first column, transposed, for
+// rows below the block; from its last, as it is, for right sides on their way back. A narrow block is filled up with ones
+// on the diagonal.
 template <bool kBack>
 __global__ void __launch_bounds__(kRowThreads)
     solve_rows_kernel(SystemOnDevice system, int64_t first, int64_t first_row, int64_t end_row) {
   __shared__ double a[kBlock][kBlock];
-  __shared__ double rows[kBlock][kRowThreads];
   const auto width = static_cast<int>(min(int64_t{kBlock}, system.size - first));
-  const auto thread = static_cast<int>(threadIdx.x);
-  for (int at = thread; at < width * width; at += kRowThreads) {
-    a[at / width][at % width] = row_of(system, first + at / width)[first + at % width];
-  }
-  const int64_t start = first_row + static_cast<int64_t>(blockIdx.x) * kRowThreads;
-  const auto count = static_cast<int>(min(int64_t{kRowThreads}, end_row - start));
-  for (int at = thread; at < count * width; at += kRowThreads) {
-    rows[at % width][at / width] = row_of(system, start + at / width)[first + at % width];
+#pragma unroll 8
+  for (int at = static_cast<int>(threadIdx.x); at < kBlock * kBlock; at += kRowThreads) {
+    const int r = at / kBlock;
+    const int c = at % kBlock;
+    a[r][c] = r < width && c <= r ? row_of(system, first + r)[first + c] : r == c ? 1.0 : 0.0;
   }
   __syncthreads();
-  const auto row = [&](int c) -> double& { return rows[c][thread]; };
-  if (thread < count) {
-    if constexpr (kBack) {
-      for (int c = width - 1; c >= 0; --c) {
-        const double x = row(c) / a[c][c];
-        row(c) = x;
-        for (int t = 0; t < c; ++t) row(t) = fma(-x, a[c][t], row(t));
-      }
-    } else {
-      for (int c = 0; c < width; ++c) {
-        const double x = row(c) / a[c][c];
-        row(c) = x;
-        for (int t = c + 1; t < width; ++t) row(t) = fma(-x, a[t][c], row(t));
-      }
+  const int64_t number = first_row + static_cast<int64_t>(blockIdx.x) * kRowThreads + threadIdx.x;
+  if (number >= end_row) return;
+  double* const there = row_of(system, number) + first;
+  double row[kBlock];
+#pragma unroll
+  for (int c = 0; c < kBlock; ++c) row[c] = c < width ? there[c] : 0.0;
+#pragma unroll
+  for (int i = 0; i < kBlock; ++i) {
+    const int c = kBack ? kBlock - 1 - i : i;
+    row[c] /= a[c][c];
+#pragma unroll
+    for (int t = 0; t < kBlock; ++t) {
+      if (kBack && t < c) row[t] = fma(-row[c], a[c][t], row[t]);
+      if (!kBack && t > c) row[t] = fma(-row[c], a[t][c], row[t]);
     }
   }
-  __syncthreads();
-  for (int at = thread; at < count * width; at += kRowThreads) {
-    row_of(system, start + at / width)[first + at % width] = rows[at % width][at / width];
+#pragma unroll
+  for (int c = 0; c < kBlock; ++c) {
+    if (c < width) there[c] = row[c];
   }
 }
 
