@@ -197,15 +197,11 @@ int main(int argc, char** argv) {
     for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
     bench.encode(words, m, 16, SearchForm::tables, rows / 5);
     bench.encode(words, m, 16, SearchForm::direct, rows / 50);
-    for (const int cluster : {1, 2}) {
-      std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", " + std::to_string(cluster) +
-                          " blocks to a book:";
-      for (const auto& [name, figure] :
-           lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8, cluster)) {
-        where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
-      }
-      trained.push_back(where);
+    std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
+    for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
+      where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
     }
+    trained.push_back(where);
     trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
     if (plain_rows > 0) {
       for (const int64_t rounds : {16, 32}) trained.push_back(bench.compare_plain(words, m, rounds, plain_rows));

@@ -33,7 +33,7 @@ struct ClockWatch {
 }  // namespace
 
 std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, const float* rows, int64_t count,
-                                                       int64_t rounds, int cluster) {
+                                                       int64_t rounds) {
   const Resources resources;
   const SearchBooks search(books, resources);
   if (!has_icm_products(search) || books.cols <= kProductChunkCols) return {};
@@ -70,12 +70,12 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   run.rounds = static_cast<int>(rounds);
   run.steps = static_cast<int>(steps.size());
   run.schedule = schedule.as<IcmStep>();
-  const auto kernel = cluster == 1 ? icm::products_kernel<2, 1, ClockWatch> : icm::products_kernel<2, 2, ClockWatch>;
+  const auto kernel = icm::products_kernel<2, ClockWatch>;
   const int bytes = icm::Layout<2>::bytes(books.books);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   ClockWatch watch;
   watch.sums = sums.as<unsigned long long>();
-  const int64_t tiles = divide_up(count, int64_t{cluster * kProductTileRows}) * cluster;
+  const int64_t tiles = divide_up(count, int64_t{kProductTileRows});
   check(cudaDeviceSynchronize());
   const auto begin = std::chrono::steady_clock::now();
   kernel<<<static_cast<unsigned>(tiles), icm::kThreads, static_cast<size_t>(bytes)>>>(there.books(), task, run, watch);

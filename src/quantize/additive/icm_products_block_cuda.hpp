@@ -1,6 +1,5 @@
 // A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
-// that brings books to it, one after the other, through a ring of two. Two blocks of a cluster may share each book: either
-// brings a half of it to both.
+// that brings books to it, one after the other, through a ring of two.
 #pragma once
 
 #include "cuda/ptx_hopper.hpp"
@@ -59,35 +58,18 @@ struct Place {
   }
 };
 
-// A book has been read by this warp.
-template <int kCluster>
-__device__ void release_book(Barriers* barriers, int stage) {
-  if (threadIdx.x % 32 != 0) return;
-  if constexpr (kCluster == 1) {
-    ptx::barrier_arrive(&barriers->empty[stage]);
-  } else {
-    for (uint32_t block = 0; block < kCluster; ++block) ptx::barrier_arrive_at(&barriers->empty[stage], block);
-  }
-}
-
-template <int kChunks, int kCluster>
+template <int kChunks>
 __device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
   using L = Layout<kChunks>;
-  constexpr int kPart = kProductChunkBytes / 2;
-  const int rank = kCluster == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
   Place place;
   const auto bring = [&](int64_t book) {
     uint64_t* const full = &barriers->full[place.stage];
-    std::byte* const tile = shared + place.stage * L::kTileBytes;
-    const std::byte* const from = books.tiles + book * L::kTileBytes;
     ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
     ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
-    for (int part = rank; part < 2 * kChunks; part += kCluster) {
-      if constexpr (kCluster == 1) {
-        ptx::copy_bulk(tile + part * kPart, from + part * kPart, kPart, full);
-      } else {
-        ptx::copy_bulk_to_all(tile + part * kPart, from + part * kPart, kPart, full, (1 << kCluster) - 1);
-      }
+    for (int part = 0; part < 2 * kChunks; ++part) {
+      constexpr int kPart = kProductChunkBytes / 2;
+      ptx::copy_bulk(shared + place.stage * L::kTileBytes + part * kPart,
+                     books.tiles + book * L::kTileBytes + part * kPart, kPart, full);
     }
     ptx::copy_bulk(shared + L::kTerms + place.stage * kProductWords * 4, books.terms + book * kProductWords,
                    kProductWords * 4, full);

@@ -34,7 +34,7 @@ __device__ inline uint32_t packed_halves(float low, float high) {
 }
 
 // A thread of a warpgroup.
-template <int kChunks, int kCluster, typename Watch>
+template <int kChunks, typename Watch>
 class Searcher {
  public:
   using L = Layout<kChunks>;
@@ -108,33 +108,14 @@ class Searcher {
     watch_.ends(Stage::choice);
     if (__any_sync(kFullWarp, doubtful)) settle(book, had, starting, near, open, found);
     watch_.ends(Stage::settle);
-    bool changes[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      changes[h] = quads_.there(h) && (found[h] != had[h] || starting);
-      if (changes[h]) changed_[h] = now;
+      if (!quads_.there(h) || (found[h] == had[h] && !starting)) continue;
+      changed_[h] = now;
+      quads_.replace(book, h, had[h], found[h], starting);
     }
-    quads_.replace(book, had, found, changes, starting);
     watch_.ends(Stage::replace);
     quads_.set_codes(book, found);
-  }
-
-  // What is left of a row and the codeword that it has, as halves, for 16 columns of the matrix units.
-  __device__ void make_operand(const std::byte* tile, int h, int s, int had, bool starting, uint32_t (&a)[4],
-                               float& norm) const {
-    float4 r = quads_.residual(h, s);
-    if (!starting) {
-      const std::byte* const chunk = tile + s / 4 * kProductChunkBytes + had * 128 + 4 * quads_.quarter();
-      const float2 l = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ (had % 8)) * 16));
-      const float2 u = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ (had % 8)) * 16));
-      r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
-    }
-    norm = fmaf(r.x, r.x, norm);
-    norm = fmaf(r.y, r.y, norm);
-    norm = fmaf(r.z, r.z, norm);
-    norm = fmaf(r.w, r.w, norm);
-    a[h] = packed_halves(r.x, r.y);
-    a[2 + h] = packed_halves(r.z, r.w);
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
@@ -144,6 +125,31 @@ class Searcher {
     watch_.ends(Stage::rest);
     ptx::barrier_wait(&barriers_->full[stage], place_.parity);
     watch_.ends(Stage::wait);
+    uint32_t a[L::kSteps][4];
+    float norms[2] = {0, 0};
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const std::byte* const taken = tile + had[h] * 128 + 4 * quads_.quarter();
+      const int swizzle = had[h] % 8;
+#pragma unroll
+      for (int s = 0; s < L::kSteps; ++s) {
+        float4 r = quads_.residual(h, s);
+        if (!starting) {
+          const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
+          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
+          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
+          const float2 l = __half22float2(low);
+          const float2 u = __half22float2(high);
+          r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
+        }
+        norms[h] = fmaf(r.x, r.x, norms[h]);
+        norms[h] = fmaf(r.y, r.y, norms[h]);
+        norms[h] = fmaf(r.z, r.z, norms[h]);
+        norms[h] = fmaf(r.w, r.w, norms[h]);
+        a[s][h] = packed_halves(r.x, r.y);
+        a[s][2 + h] = packed_halves(r.z, r.w);
+      }
+    }
     float sums[2][64];
     const auto* const terms = reinterpret_cast<const float2*>(shared_ + L::kTerms) + stage * kProductWords / 2;
 #pragma unroll
@@ -157,52 +163,35 @@ class Searcher {
     }
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
-    uint32_t a[L::kSteps][4];
-    float norms[2] = {0, 0};
+    watch_.ends(Stage::operand);
+    ptx::warpgroup_fence();
     const uint64_t b = ptx::operand_descriptor(tile);
-    // The matrix units work on one chunk while the next one's operand is made.
-#pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-#pragma unroll
-        for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) make_operand(tile, h, s, had[h], starting, a[s], norms[h]);
-      }
-      if (chunk == 0) watch_.ends(Stage::operand);
-      ptx::warpgroup_fence();
-#pragma unroll
-      for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int offset = chunk * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
-          ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
-        }
-      }
-      ptx::warpgroup_commit();
-    }
-    ptx::warpgroup_wait<0>();
-    ptx::keep_sums(sums[0]);
-    ptx::keep_sums(sums[1]);
-    // Until here the matrix units read the operand from its registers.
 #pragma unroll
     for (int s = 0; s < L::kSteps; ++s) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) ptx::keep_whole(a[s][i]);
+      for (int half = 0; half < 2; ++half) {
+        const int offset = s / 4 * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
+        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+      }
     }
+    ptx::warpgroup_commit();
+    ptx::warpgroup_wait<0>();
+    ptx::keep_sums(sums[0]);
+    ptx::keep_sums(sums[1]);
     __syncwarp();
     watch_.ends(Stage::product);
-    release_book<kCluster>(barriers_, stage);
+    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
     place_.advance();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      // Several at a time: each instruction waits for the one before.
-      float parts[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
+      float largest = -HUGE_VALF;
 #pragma unroll
-      for (int j = 0; j < 16; ++j) {
+      for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) parts[i] = fmaxf(parts[i], sums[i / 2][4 * j + 2 * h + i % 2]);
+        for (int j = 0; j < 16; ++j) {
+          largest = fmaxf(largest, fmaxf(sums[half][4 * j + 2 * h], sums[half][4 * j + 2 * h + 1]));
+        }
       }
-      float largest = fmaxf(fmaxf(parts[0], parts[1]), fmaxf(parts[2], parts[3]));
       float norm = norms[h];
 #pragma unroll
       for (int apart = 1; apart <= 2; ++apart) {
@@ -213,13 +202,13 @@ class Searcher {
       const float least = largest - fmaf(reach, fmaf(reach, window.w, window.z), window.y);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        uint32_t bits[4] = {};
+        uint32_t bits = 0;
 #pragma unroll
         for (int j = 0; j < 16; ++j) {
-          bits[j % 4] |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
-          bits[j % 4] |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
+          bits |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
+          bits |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
         }
-        near[h][half] = (bits[0] | bits[1]) | (bits[2] | bits[3]);
+        near[h][half] = bits;
       }
     }
   }
@@ -285,9 +274,8 @@ class Searcher {
   Watch watch_;
 };
 
-// Whole clusters of blocks.
-template <int kChunks, int kCluster, typename Watch>
-__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads, 1)
+template <int kChunks, typename Watch>
+__global__ void __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
                     const __grid_constant__ IcmRun run, Watch watch) {
   using L = Layout<kChunks>;
@@ -297,20 +285,18 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
-      ptx::barrier_init(&barriers->empty[stage], kCluster * kSearchers / 32);
+      ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
     }
     ptx::barrier_init_fence();
   }
-  if constexpr (kCluster > 1) ptx::cluster_sync();
   __syncthreads();
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
-    if (threadIdx.x == kSearchers) copy_books<kChunks, kCluster>(books, run, shared, barriers);
+    if (threadIdx.x == kSearchers) copy_books<kChunks>(books, run, shared, barriers);
   } else {
     ptx::take_registers<kSearcherRegisters>();
-    Searcher<kChunks, kCluster, Watch>(books, rows, run, shared, watch).run();
+    Searcher<kChunks, Watch>(books, rows, run, shared, watch).run();
   }
-  if constexpr (kCluster > 1) ptx::cluster_sync();  // nobody copies to a block that has ended
 }
 
 }  // namespace kith::icm

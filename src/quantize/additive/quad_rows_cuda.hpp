@@ -17,20 +17,9 @@ __device__ inline double quad_tree(double (&lanes)[4]) {
   return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
-__device__ inline void add_squares(const float4& differences, double (&lanes)[4]) {
-  const float values[4] = {differences.x, differences.y, differences.z, differences.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const auto wide = static_cast<double>(values[i]);
-    lanes[i] = fma(wide, wide, lanes[i]);
-  }
-}
-
-__device__ inline float4 operator+(const float4& a, const float4& b) {
-  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
-}
-__device__ inline float4 operator-(const float4& a, const float4& b) {
-  return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
+__device__ inline void add_square(float difference, double& lane) {
+  const auto wide = static_cast<double>(difference);
+  lane = fma(wide, wide, lane);
 }
 
 template <int kChunks>
@@ -83,6 +72,7 @@ class QuadRows {
       for (int k = quarter_; k < m; k += 4) {
         current_[h][k] = row_[h] >= 0 && run.start == IcmStart::given ? rows_.codes[row_[h] * m + k] : uint8_t{0};
       }
+      __syncwarp();
       if (quarter_ == 0 && row_[h] >= 0 && run.start == IcmStart::random) {
         draw_codes(run.perturbation.seed, rows_.numbers[row_[h]], m, books_.bits, current_[h]);
       }
@@ -117,28 +107,23 @@ class QuadRows {
 
   // The rows, less the codewords that they have.
   __device__ void load_residuals(bool less_words) const {
-    float4 left[2][L::kSteps];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
+      float4 left[L::kSteps];
       const float4* const row =
           reinterpret_cast<const float4*>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
 #pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) left[h][s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
-    }
-    for (int64_t k = 0; less_words && k < books_.books; ++k) {
-      float4 taken[2][L::kSteps];
+      for (int s = 0; s < L::kSteps; ++s) left[s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
+      for (int64_t k = 0; less_words && k < books_.books; ++k) {
+        const float4* const taken = word(k, current_[h][k]);
 #pragma unroll
-      for (int h = 0; h < 2; ++h) load_word(k, current_[h][k], taken[h]);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-#pragma unroll
-        for (int s = 0; s < L::kSteps; ++s) left[h][s] = left[h][s] - taken[h][s];
+        for (int s = 0; s < L::kSteps; ++s) {
+          const float4 c = taken[4 * s];
+          left[s] = {left[s].x - c.x, left[s].y - c.y, left[s].z - c.z, left[s].w - c.w};
+        }
       }
-    }
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[h][s];
+      for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
     }
   }
 
@@ -147,44 +132,52 @@ class QuadRows {
     double lanes[4] = {};
 #pragma unroll
     for (int s = 0; s < L::kSteps; ++s) {
-      add_squares(residual(h, s), lanes);
+      const float4 r = residual(h, s);
+      add_square(r.x, lanes[0]);
+      add_square(r.y, lanes[1]);
+      add_square(r.z, lanes[2]);
+      add_square(r.w, lanes[3]);
     }
     return static_cast<float>(quad_tree(lanes) * books_.unscale);
   }
 
-  // Other codewords of a book, or its first, of the rows that want it. All are asked for before the first is used.
-  __device__ void replace(int book, const int (&had)[2], const int (&found)[2], const bool (&wanted)[2],
-                          bool starting) const {
+  // Another codeword of a book, or its first.
+  __device__ void replace(int book, int h, int had, int found, bool starting) const {
+    const float4* const from = word(book, had);
+    const float4* const to = word(book, found);
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      if (!wanted[h]) continue;
-      float4 from[L::kSteps];
-      float4 to[L::kSteps];
-      load_word(book, found[h], to);
-      if (!starting) load_word(book, had[h], from);
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        float4 r = residual(h, s);
-        if (!starting) r = r + from[s];
-        residual(h, s) = r - to[s];
+    for (int s = 0; s < L::kSteps; ++s) {
+      float4 r = residual(h, s);
+      const float4 c = to[4 * s];
+      if (!starting) {
+        const float4 b = from[4 * s];
+        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
       }
+      residual(h, s) = {r.x - c.x, r.y - c.y, r.z - c.z, r.w - c.w};
     }
   }
 
   // The costs of two codewords of a book; codes past the last have any.
   __device__ void exact_costs(int book, int h, int had, bool starting, const int (&pair)[2], float (&keys)[2]) const {
-    float4 from[L::kSteps];
-    float4 words[2][L::kSteps];
-    if (!starting) load_word(book, had, from);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) load_word(book, pair[i] % kProductWords, words[i]);
+    const float4* const from = word(book, had);
+    const float4* const first = word(book, pair[0] % kProductWords);
+    const float4* const second = word(book, pair[1] % kProductWords);
     double lanes[2][4] = {};
 #pragma unroll
     for (int s = 0; s < L::kSteps; ++s) {
       float4 r = residual(h, s);
-      if (!starting) r = r + from[s];
+      if (!starting) {
+        const float4 b = from[4 * s];
+        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
+      }
+      const float4 words[2] = {first[4 * s], second[4 * s]};
 #pragma unroll
-      for (int i = 0; i < 2; ++i) add_squares(r - words[i][s], lanes[i]);
+      for (int i = 0; i < 2; ++i) {
+        add_square(r.x - words[i].x, lanes[i][0]);
+        add_square(r.y - words[i].y, lanes[i][1]);
+        add_square(r.z - words[i].z, lanes[i][2]);
+        add_square(r.w - words[i].w, lanes[i][3]);
+      }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) keys[i] = static_cast<float>(quad_tree(lanes[i]) * books_.unscale);
@@ -200,11 +193,8 @@ class QuadRows {
   }
 
  private:
-  __device__ void load_word(int64_t book, int j, float4 (&to)[L::kSteps]) const {
-    const float4* const from =
-        reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) to[s] = __ldg(from + 4 * s);
+  __device__ const float4* word(int64_t book, int j) const {
+    return reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
   }
 
   const IcmBooks& books_;
