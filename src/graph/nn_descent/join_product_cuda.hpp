@@ -46,6 +46,7 @@ __device__ inline void gather_operands(const JoinOperands& operands, const uint3
                                        int chunks, int capacity, uint32_t shared) {
   constexpr int kUnits = kChunkBytes / 16;
   const auto unit = static_cast<uint32_t>(threadIdx.x) % kUnits;
+#pragma unroll 1
   for (int place = static_cast<int>(threadIdx.x) / kUnits; place < count; place += kJoinThreads / kUnits) {
     const uint32_t row = ids[place];
     const std::byte* from = operands.halves +
@@ -53,6 +54,7 @@ __device__ inline void gather_operands(const JoinOperands& operands, const uint3
                             row % kOperandTile * kChunkBytes + ((unit ^ row % 8) * 16);
     const auto at = static_cast<uint32_t>(place);
     uint32_t to = shared + at * kChunkBytes + ((unit ^ at % 8) * 16);
+#pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       ptx::copy_async_16(to, from);
       to += static_cast<uint32_t>(capacity * kChunkBytes);
@@ -97,6 +99,7 @@ __device__ inline void multiply_tile(const JoinOperands& operands, int64_t cols,
   const auto b_part = static_cast<uint32_t>(lane / 8 % 2);
   const auto a_part = static_cast<uint32_t>(lane / 16);
   const auto steps = static_cast<int>(divide_up(cols * 2, int64_t{kStepBytes}));
+#pragma unroll 1
   for (int64_t first = 0; first < operands.chunks; first += kJoinStageChunks) {
     if (first > 0) gather_stage(operands, tile, first, shared);
     ptx::copy_async_wait<0>();
@@ -104,6 +107,7 @@ __device__ inline void multiply_tile(const JoinOperands& operands, int64_t cols,
     const int left = steps - static_cast<int>(first) * kChunkSteps;
     const int here = left < kJoinStageChunks * kChunkSteps ? left : kJoinStageChunks * kChunkSteps;
     if (warp * 16 < tile.column_count) {
+#pragma unroll 1
       for (int step = 0; step < here; ++step) {
         const auto chunk = static_cast<uint32_t>(step / kChunkSteps);
         const auto unit = static_cast<uint32_t>(step % kChunkSteps * 2);
