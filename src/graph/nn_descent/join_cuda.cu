@@ -268,17 +268,17 @@ struct Join {
   }
 
   // Whether the offer of a pair that is left, alone in its slot, would change nothing, before its key is known. It is the
-  // one with the least value then, unless it has none.
+  // one with the least value then, unless it has none: its other has no operand.
   __device__ bool in_vain(const LeftPair& pair, const OperandFacts& others) const {
     const int sample = sample_of(pair.slot);
     const uint32_t row = memory.ids()[sample];
     const uint32_t neighbor = memory.ids()[pair.other];
     const uint32_t waiting = ordered_of(__ldcg(inbox_place(row, neighbor)));
     if (is_known(task.known, row, neighbor) == Known::yes) return true;
-    const uint32_t least = memory.least()[pair.slot];
-    if (task.all_pairs || least == kNanKey || !(memory.limits()[pair.slot] < HUGE_VALF)) return false;
+    const bool sure = memory.limits()[pair.slot] < HUGE_VALF && memory.facts()[pair.other].scale > 0;
+    if (task.all_pairs || !sure) return false;
     const JoinWindow window = join_window(task.rows.kind, task.rows.cols, memory.facts()[sample], others);
-    return ordered_key(key_below(window, key_of_ordered(least))) > waiting;
+    return ordered_key(key_below(window, key_of_ordered(memory.least()[pair.slot]))) > waiting;
   }
 
   __device__ void offer(int sample, uint64_t neighbor) const {
