@@ -13,16 +13,20 @@
 namespace kith {
 namespace {
 
-constexpr int kThreads = kJoinThreads;
-constexpr int kGroups = kThreads / kRowThreads;  // of threads that compute a key together
-constexpr int kLeftRoom = 1024;                  // pairs that products may leave; more, and all keys are computed
-constexpr int kBlocksPerProcessor = 3;
+constexpr int kLeftRoom = 512;  // pairs that products may leave; more, and all keys are computed
+// A block of few threads, where an operand is a stage, and of many.
+constexpr int kFewThreads = 128;
+constexpr int kManyThreads = 256;
+constexpr int blocks_per_processor(int threads) { return threads == kFewThreads ? 5 : 3; }
 
 // A pair that may be the nearest of the sample whose slot it is.
 struct LeftPair {
   uint16_t slot;
   uint16_t other;
 };
+
+constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
+static_assert(kLeftRoom <= kOffered);
 
 extern __shared__ __align__(128) std::byte shared[];  // operands, then the rest
 
@@ -86,7 +90,10 @@ struct Weighed {
 };
 
 // One block's join. Its code is kept small: what does not fit the instruction cache takes longer than what it does.
+template <int kThreads>
 struct Join {
+  static constexpr int kGroups = kThreads / kRowThreads;  // of threads that compute a key together
+
   const JoinTask& task;
   const JoinMemory memory;
   int p;
@@ -267,18 +274,22 @@ struct Join {
     return task.inbox + row * task.slots + inbox_slot(task.salt, other, task.slots);
   }
 
-  // Whether the offer of a pair that is left, alone in its slot, would change nothing, before its key is known. It is the
-  // one with the least value then, unless it has none: its other has no operand.
-  __device__ bool in_vain(const LeftPair& pair, const OperandFacts& others) const {
+  enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or one that is offered as it is
+
+  // What becomes of a pair that is left, alone in its slot, before its key is known: none where an offer would change
+  // nothing. It is the one with the least value then, unless it has none: its other has no operand.
+  __device__ Need need_of(const LeftPair& pair, const OperandFacts& others) const {
     const int sample = sample_of(pair.slot);
     const uint32_t row = memory.ids()[sample];
     const uint32_t neighbor = memory.ids()[pair.other];
     const uint32_t waiting = ordered_of(__ldcg(inbox_place(row, neighbor)));
-    if (is_known(task.known, row, neighbor) == Known::yes) return true;
+    const Known known = is_known(task.known, row, neighbor);
+    if (known == Known::yes) return Need::none;
+    const Need need = known == Known::no ? Need::offer : Need::key;
     const bool sure = memory.limits()[pair.slot] < HUGE_VALF && memory.facts()[pair.other].scale > 0;
-    if (task.all_pairs || !sure) return false;
+    if (task.all_pairs || !sure) return need;
     const JoinWindow window = join_window(task.rows.kind, task.rows.cols, memory.facts()[sample], others);
-    return ordered_key(key_below(window, key_of_ordered(memory.least()[pair.slot]))) > waiting;
+    return ordered_key(key_below(window, key_of_ordered(memory.least()[pair.slot]))) > waiting ? Need::none : need;
   }
 
   __device__ void offer(int sample, uint64_t neighbor) const {
@@ -305,9 +316,18 @@ struct Join {
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
       const LeftPair pair = memory.left()[i];
-      if ((task.all_pairs || memory.hits()[pair.slot] == 1) && in_vain(pair, others)) continue;
-      memory.needed()[atomicAdd(needed, 1)] = static_cast<uint16_t>(i);
+      const bool alone = task.all_pairs || memory.hits()[pair.slot] == 1;
+      const Need need = alone ? need_of(pair, others) : Need::key;
+      if (need == Need::none) continue;
+      memory.needed()[atomicAdd(needed, 1)] = static_cast<uint16_t>(i | (need == Need::offer ? kOffered : 0));
     }
+  }
+
+  // What is not in the list for sure, and nearer than its end.
+  __device__ void offer_unknown(int sample, uint64_t neighbor) const {
+    if (neighbor >= memory.ends()[sample]) return;
+    atomicMin(reinterpret_cast<unsigned long long*>(inbox_place(memory.ids()[sample], row_of(neighbor))),
+              static_cast<unsigned long long>(neighbor));
   }
 
   // Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair.
@@ -318,19 +338,26 @@ struct Join {
       int row = 0;
       int column = 0;
       int slot = 0;
+      bool offered = false;
       if (all) {
         row = i / width;
         column = first_column + i % width;
         if (column < counts.fresh && column <= row) continue;
         slot = new_slot(row, column);
       } else {
-        const LeftPair pair = memory.left()[memory.needed()[i]];
+        const int needed = memory.needed()[i];
+        const LeftPair pair = memory.left()[needed & ~kOffered];
+        offered = (needed & kOffered) != 0;
         slot = pair.slot;
         row = sample_of(pair.slot);
         column = pair.other;
       }
       const float key = pair_key(task.rows, memory.ids()[row], memory.ids()[column]);
       if (threadIdx.x % kRowThreads != 0) continue;
+      if (offered) {
+        offer_unknown(row, pack_neighbor(ordered_key(key), memory.ids()[column]));
+        continue;
+      }
 #pragma unroll 1
       for (int side = 0; side < (all ? 2 : 1); ++side) {
         take(slot, row, key, column);
@@ -350,8 +377,8 @@ struct Join {
   }
 };
 
-template <bool kProducts>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+template <bool kProducts, int kThreads>
+__global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
   __shared__ int left;
   __shared__ int needed;
@@ -370,13 +397,13 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   const bool across = task.boundary > 0;
   const int old = counts.all - counts.fresh;
   if (counts.fresh == 0 || (old == 0 && (across || counts.fresh == 1))) return;
-  const Join join{task, memory, p, counts, across ? counts.fresh : 0};
+  const Join<kThreads> join{task, memory, p, counts, across ? counts.fresh : 0};
   const auto tile_at = [&](int first_row, int first_col) {
     return JoinTile{memory.ids() + first_row, memory.ids() + first_col, min(counts.fresh - first_row, kJoinRows),
                     min(counts.all - first_col, kJoinColumns), first_row == 0 && first_col == 0};
   };
   const uint32_t operands_at = ptx::shared_address(shared);
-  if constexpr (kProducts) gather_stage(task.operands, tile_at(0, join.first_column), 0, operands_at);
+  if constexpr (kProducts) gather_stage<kThreads>(task.operands, tile_at(0, join.first_column), 0, operands_at);
   if (threadIdx.x == 0) {
     const int among = across ? 0 : counts.fresh * (counts.fresh - 1) / 2;
     atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(among + counts.fresh * old));
@@ -415,6 +442,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   if constexpr (kProducts) {
     const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
     const bool one_tile = counts.fresh <= kJoinRows && counts.all - join.first_column <= kJoinColumns;
+    constexpr int kPart = kPartColumns<kThreads>;
+    constexpr bool kParts = kPart < kJoinColumns;  // an operand is one stage then
     JoinProducts products;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
@@ -424,21 +453,35 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
       for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
 #pragma unroll 1
         for (int first_col = join.first_column; first_col < counts.all; first_col += kJoinColumns) {
-          if (pass == 0 || !one_tile) {
-            const JoinTile tile = tile_at(first_row, first_col);
-            if (pass > 0 || first_row > 0 || first_col > join.first_column) {
-              gather_stage(task.operands, tile, 0, operands_at);
-            }
-            multiply_tile(task.operands, task.rows.cols, tile, operands_at, products);
-            if (!across) join.drop_selves(products, first_row, first_col);
+          const JoinTile tile = tile_at(first_row, first_col);
+          const bool gathers = pass == 0 || !one_tile;
+          if (gathers && (pass > 0 || first_row > 0 || first_col > join.first_column)) {
+            if (kParts) __syncthreads();  // all have read what was there
+            gather_stage<kThreads>(task.operands, tile, 0, operands_at);
+          }
+          if (kParts && gathers) {
+            ptx::copy_async_wait<0>();
+            __syncthreads();
           }
 #pragma unroll 1
-          for (int kind = 0; kind < 2; ++kind) {
-            if (!join.has_columns(first_col, kind == 1)) continue;
-            if (pass == 0) {
-              join.note_least(products, first_row, first_col, kind == 1);
-            } else {
-              join.leave_near(products, first_row, first_col, kind == 1, &left);
+          for (int part = 0; part < tile.column_count; part += kPart) {
+            if (kParts || gathers) {
+              clear_products(products);
+              if constexpr (kParts) {
+                multiply_stage(tile, part, stage_steps(task.rows.cols, 0), operands_at, products);
+              } else {
+                multiply_stages<kThreads>(task.operands, task.rows.cols, tile, operands_at, products);
+              }
+              if (!across) join.drop_selves(products, first_row, first_col + part);
+            }
+#pragma unroll 1
+            for (int kind = 0; kind < 2; ++kind) {
+              if (!join.has_columns(first_col + part, kind == 1)) continue;
+              if (pass == 0) {
+                join.note_least(products, first_row, first_col + part, kind == 1);
+              } else {
+                join.leave_near(products, first_row, first_col + part, kind == 1, &left);
+              }
             }
           }
         }
@@ -454,18 +497,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   join.offer_nearest();
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kManyThreads)
     facts_kernel(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kManyThreads + threadIdx.x;
   if (i >= count) return;
   const QueryFacts facts = from[i];
   const bool sure = facts.unsure == 0 && scale_is_sure(kind, facts.scale);
   to[i] = {static_cast<float>(facts.squared_norm), facts.operand.norm, facts.operand.residual, sure ? facts.scale : 0.0f};
 }
 
-template <bool kProducts>
+template <bool kProducts, int kThreads>
 void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
-  const auto kernel = join_kernel<kProducts>;
+  const auto kernel = join_kernel<kProducts, kThreads>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   kernel<<<static_cast<unsigned>(task.count), kThreads,
            static_cast<size_t>(operand_bytes + JoinMemory::bytes(task.samples.samples)), stream>>>(
@@ -477,16 +520,20 @@ void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
 
 void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream) {
   if (count == 0) return;
-  facts_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kThreads})), kThreads, 0, stream>>>(kind, from, count, to);
+  facts_kernel<<<static_cast<unsigned>(divide_up(count, int64_t{kManyThreads})), kManyThreads, 0, stream>>>(kind, from, count, to);
   KITH_CUDA_CHECK_LAUNCH("facts_kernel");
 }
 
 void launch_join(const JoinTask& task, cudaStream_t stream) {
   if (task.count == 0) return;
   const int64_t p = task.samples.samples;
-  if (task.operands.halves == nullptr) return launch<false>(task, int64_t{4} << sample_table_bits(p), stream);
+  if (task.operands.halves == nullptr) {
+    return launch<false, kManyThreads>(task, int64_t{4} << sample_table_bits(p), stream);
+  }
   const bool rows_apart = task.boundary > 0 || 4 * p > kJoinColumns;
-  launch<true>(task, (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes, stream);
+  const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
+  if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, stream);
+  launch<true, kManyThreads>(task, operand_bytes, stream);
 }
 
 }  // namespace kith
