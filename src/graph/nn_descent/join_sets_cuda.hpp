@@ -1,7 +1,7 @@
 // The samples that meet in a join, in a block's memory: forward and reverse ones, nobody twice, NEW ones first.
 #pragma once
 
-#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <cstdint>
