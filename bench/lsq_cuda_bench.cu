@@ -1,17 +1,19 @@
 // Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the floor
 // of the matrix units, and the mean squared error.
 //
-//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--runs N] [--table FILE]
+//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--table FILE]
 //
+// Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
+// codebooks is said beside it.
 // Rows are the mixture of mixture.hpp. The floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of
 // the landed products.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
-#include "quantize/additive/codeword_grid.hpp"
 #include "quantize/additive/first_codebooks.hpp"
 #include "table.hpp"
 
@@ -69,7 +71,7 @@ struct Bench {
     char text[200];
     std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
                   static_cast<long long>(m), static_cast<long long>(rounds),
-                  form == SearchForm::direct ? "direct" : "automatic", static_cast<long long>(count), 1e6 * each,
+                  form == SearchForm::direct ? "direct" : form == SearchForm::tables ? "tables" : "automatic", static_cast<long long>(count), 1e6 * each,
                   1e6 * floor, each / floor, error / static_cast<double>(count));
     table.line(text);
   }
@@ -78,10 +80,10 @@ struct Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--runs", "--table"});
+  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
-  const int64_t learn = options.number("--learn", 20'000);
+  const int64_t learn = options.number("--learn", 100'000);
   if (cuda_devices().empty()) {
     std::puts("no CUDA device");
     return 1;
@@ -98,12 +100,32 @@ int main(int argc, char** argv) {
   const Bench bench{table, rows, cols, static_cast<int>(options.number("--runs", 2)), data.as<float>(), resources};
   table.line("|   m | rounds | form      |      rows |  us / row  |   floor us |  ratio |        error |");
   table.line("|-----|--------|-----------|-----------|------------|------------|--------|--------------|");
+  std::vector<std::string> trained;
   for (const int64_t m : {7, 15}) {
-    std::vector<float> words =
-        first_codebooks(AdditiveStart::residual, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
-    round_to_grid(words.data(), m, 8, cols);
+    const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
+    const double first = seconds_of([&] {
+      (void)first_codebooks(AdditiveStart::opq, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
+    });
+    LocalSearchParams params;
+    params.codebooks = m;
+    params.rounds = options.number("--rounds", 25);
+    LocalSearchQuantizer quantizer(params);
+    const double all = seconds_of([&] { quantizer.train(learnt, resources); });
+    char text[200];
+    std::snprintf(text, sizeof text, "training, m = %lld: %lld rows, %lld rounds: %.3f s, of which %.3f s for the first; error %.2f",
+                  static_cast<long long>(m), static_cast<long long>(learn), static_cast<long long>(params.rounds), all,
+                  first, quantizer.history().back() / static_cast<double>(learn));
+    trained.emplace_back(text);
+    const std::vector<float> words = quantizer.values();
     for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
+    bench.encode(words, m, 16, SearchForm::tables, rows / 5);
     bench.encode(words, m, 16, SearchForm::direct, rows / 50);
+    std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
+    for (const auto& [name, cycles] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
+      where += "  " + name + column(cycles, 7, 0);
+    }
+    trained.push_back(where);
   }
+  for (const std::string& line : trained) table.line(line);
   return 0;
 }

@@ -100,9 +100,7 @@ void offer_merging(OfferedCommand& command, Options& options) {
   offer_recall_and_seed(command, options.params);
   offer_descent(command, options.params);
   command.no_flag("--no-check-finite", options.params.check_finite, "Do not look for NaN and infinities");
-  command.threads();
-  command.memory_limit();
-  command.output();
+  command.run_options();
 }
 
 void offer_merge(Commands& graph) {

@@ -5,8 +5,9 @@
 // alone, and what was set aside is merged in last. The parts' graphs hold neighbours of their own part alone; the result
 // counts rows through: those of the first part, then those of the next.
 //
-// All run on the CPU, on rows in host memory. The same input, parameters and seed give the same bytes for any number of
-// threads and memory limit.
+// Rows may lie in host memory or in that of a CUDA device, which then works; the graphs that come of it are on the host. The
+// same input, parameters and seed give the same bytes on every device, for any number of threads and memory limit.
+// OutOfMemory names a host memory limit with which the whole call would do.
 #pragma once
 
 #include <kith/export.hpp>

@@ -14,6 +14,7 @@
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/index.hpp>
+#include <kith/index_graph.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>

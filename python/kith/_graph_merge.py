@@ -24,8 +24,10 @@ def merge_graphs(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
+    device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -33,7 +35,7 @@ def merge_graphs(
 
     Rows get random neighbours of the other set in place of the far half of their lists, and rounds of NN-Descent compare
     pairs across the sets alone: a small part of the work of building the graph anew. Each graph must hold neighbours of
-    its own set alone, as `knn_graph` builds it. Works on the CPU.
+    its own set alone, as `knn_graph` builds it. The result is the same on every device, and lies on the host.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def merge_graphs(
         Further pairs of a graph and its vectors. They are merged pair by pair.
     recall, seed, samples, list_length, iterations, delta
         As in `knn_graph` for ``nn_descent``.
-    threads, memory_limit, check_finite, progress
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
     Returns
@@ -73,10 +75,10 @@ def merge_graphs(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite = flag(check_finite, "check_finite")
-    with calling("cpu", threads, memory_limit, None, progress) as options:
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=tuple(arrays)) as options:
         # One narrowing for all: vectors of float64 may be moved, and all must be moved alike.
-        first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric)
-        rows: list[Vectors] = [first, *(as_queries(x, 0, narrowing)[0] for x in arrays[1:])]
+        first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric, options.stream)
+        rows: list[Vectors] = [first, *(as_queries(x, options.stream, narrowing)[0] for x in arrays[1:])]
         found = _kith.merge_graphs([graph._given() for graph in graphs], rows, wish, finite, options)
     return _of(found, graphs[0].metric)
 
@@ -92,8 +94,10 @@ def extend_graph(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
+    device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -107,8 +111,10 @@ def extend_graph(
         A graph and the vectors that it was built of.
     new : array_like, (rows, dimension)
         The vectors to add.
-    recall, seed, samples, list_length, iterations, delta, threads, memory_limit, check_finite, progress
+    recall, seed, samples, list_length, iterations, delta
         As in `merge_graphs`.
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
+        As in `knn`.
 
     Returns
     -------
@@ -127,9 +133,9 @@ def extend_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
-    with calling("cpu", threads, memory_limit, None, progress) as options:
-        rows, _, narrowing = as_base(x, "x", metric)
-        fresh, _ = as_queries(new, 0, narrowing)
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x, new)) as options:
+        rows, _, narrowing = as_base(x, "x", metric, options.stream)
+        fresh, _ = as_queries(new, options.stream, narrowing)
         return _of(_kith.extend_graph(graph._given(), rows, fresh, wish, finite, options), metric)
 
 
@@ -143,8 +149,10 @@ def refine_graph(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
+    device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -156,8 +164,10 @@ def refine_graph(
         A graph, from anywhere, and the vectors that it was built of.
     recall : float, default 0.99
         The share of the true neighbours to reach.
-    seed, samples, list_length, iterations, delta, threads, memory_limit, check_finite, progress
+    seed, samples, list_length, iterations, delta
         As in `merge_graphs`.
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
+        As in `knn`.
 
     Examples
     --------
@@ -171,8 +181,8 @@ def refine_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
-    with calling("cpu", threads, memory_limit, None, progress) as options:
-        rows, _, _ = as_base(x, "x", metric)
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        rows, _, _ = as_base(x, "x", metric, options.stream)
         return _of(_kith.refine_graph(graph._given(), rows, wish, finite, options), metric)
 
 

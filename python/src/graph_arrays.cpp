@@ -71,4 +71,16 @@ nb::dict report_dict(const GraphReport& report) {
   return result;
 }
 
+nb::tuple arrays_of(const KnnGraph& graph) {
+  auto* kept = new KnnGraph(graph);
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<KnnGraph*>(pointer); });
+  const size_t shape[] = {static_cast<size_t>(kept->rows()), static_cast<size_t>(kept->k())};
+  auto* const ids = const_cast<int64_t*>(kept->ids());
+  auto* const distances = const_cast<float*>(kept->distances());
+  return nb::make_tuple(
+      nb::ndarray<nb::numpy, nb::ndim<2>>(ids, 2, shape, owner, nullptr, nb::dtype<int64_t>()).cast(),
+      nb::ndarray<nb::numpy, nb::ndim<2>>(distances, 2, shape, owner, nullptr, nb::dtype<float>()).cast(),
+      report_dict(kept->report()));
+}
+
 }  // namespace kith::python

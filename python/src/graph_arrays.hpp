@@ -40,4 +40,7 @@ nb::object buffer_array(HostBuffer buffer, int64_t rows, int64_t cols = 0) {
 
 nb::dict report_dict(const GraphReport& report);
 
+// Fresh arrays of a graph on the host, and its report.
+nb::tuple arrays_of(const KnnGraph& graph);
+
 }  // namespace kith::python

@@ -3,9 +3,11 @@
 // A borrowed array may lead back to its index (an attribute of it, for instance). Python's collector finds such cycles
 // through the two slots below.
 #include <kith/index.hpp>
+#include <kith/index_graph.hpp>
 
 #include "array.hpp"
 #include "call.hpp"
+#include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
 #include "range_output.hpp"
@@ -123,6 +125,17 @@ void add_file(BorrowingIndex& self, const nb::bytes& path, const std::optional<C
   const VectorFile file(path_of(path));
   Call call(options);
   call.run([&] { self.index.add(file, ids_of(ids), call.resources()); });
+}
+
+nb::tuple own_graph(const BorrowingIndex& self, const VectorArray& x, int64_t k, int64_t probes, int64_t refine,
+                    uint64_t seed, const CallOptions& options) {
+  const MatrixView view = view_of(x, "x");
+  Call call(options);
+  KnnGraph graph;
+  call.run([&] {
+    graph = knn_graph(self.index, view, {.k = k, .probes = probes, .refine = refine, .seed = seed}, call.resources());
+  });
+  return arrays_of(graph);
 }
 
 int64_t remove(BorrowingIndex& self, const ConstIdList& ids, const CallOptions& options) {
@@ -312,6 +325,12 @@ void bind_index(nb::module_& module) {
       .def("merge", &merge, nb::arg("other"), nb::arg("shift_ids"), nb::arg("options"))
       .def("to", &to_device, nb::arg("device"), nb::arg("options"),
            "A new index that shares the vectors, and the arrays that are read in place.")
+      .def("knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
+           nb::arg("seed"), nb::arg("options"),
+           nb::sig("def knn_graph(self, x: " KITH_PY_VECTORS
+                   ", k: int, probes: int, refine: int, seed: int, options: CallOptions) -> "
+                   "tuple[numpy.ndarray, numpy.ndarray, dict[str, Any]]"),
+           "The graph of the vectors that the index holds: (ids, distances, report).")
       .def(
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,

@@ -53,4 +53,20 @@ decltype(auto) naming_host_limit(const Needed& needed, const Resources& resource
   }
 }
 
+// The same for the device limit.
+template <typename Needed, typename Work>
+decltype(auto) naming_device_limit(const Needed& needed, const Resources& resources, const Work& work) {
+  const int64_t before = resources.device_memory()->used();
+  try {
+    return work();
+  } catch (const OutOfMemory& error) {
+    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    const int64_t limit = resources.device_memory()->limit();
+    const int64_t bytes = limit == kNoLimit || (named != nullptr && named->which() != "device") ? 0 : needed();
+    if (bytes <= limit - before) throw;  // it was not this limit
+    throw NamedLimit("device", bytes > kNoLimit - before ? kNoLimit : before + bytes,
+                     named != nullptr ? named->refused() : std::string(error.what()));
+  }
+}
+
 }  // namespace kith

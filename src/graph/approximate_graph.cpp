@@ -2,14 +2,13 @@
 
 #include "cluster/kmeans_fit.hpp"
 #include "core/cpu_target.hpp"
-#include "core/dispatch.hpp"
 #include "exact/search_limit.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/cells/cells.hpp"
-#include "graph/graph_backend_cpu.hpp"
-#include "graph/graph_backend_cuda.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
-#include "rows/finite_check.hpp"
+#include "graph/with_graph_backend.hpp"
 
 #include <fmt/format.h>
 
@@ -89,7 +88,7 @@ BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const Knn
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
   if (start == GraphStart::random) {
     backend.begin_lists(length);
-    backend.add_random_rows(params.seed);
+    backend.add_random_rows(params.seed, 0);
     return run_descent(backend, wish, resources);
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
@@ -102,29 +101,7 @@ BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const Knn
   return outcome;
 }
 
-// Makes the backend of the device that was chosen, and calls use(backend).
-template <typename Use>
-void with_backend(const MatrixView& x, const KnnGraphParams& params, const Resources& resources, const Use& use) {
-  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
-  dispatch(
-      resources.device(),
-      [&] {
-        check_graph_rows(x, params.metric, params.check_finite, resources);
-        const PairRows pairs(x, key_kind(params.metric), resources);
-        const ControlRows control(x, params.metric, params.k, params.seed, resources);
-        WorkingLists lists(0, params.k, resources);
-        use(*make_graph_backend_cpu(pairs, params.metric, &control, lists, resources));
-      },
-      [&](int device) { use(*make_graph_backend_cuda(device, x, rows, resources)); });
-}
-
 }  // namespace
-
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
-  const Resources quiet = resources.with_progress({});
-  if (check_finite) refuse_not_finite("base", x, {}, quiet);
-  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
-}
 
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report) {
   report.rounds = outcome.rounds;
@@ -151,7 +128,8 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  with_backend(x, params, resources, [&](GraphBackend& backend) {
+  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
+  with_graph_backend(x, rows, resources, [&](GraphBackend& backend) {
     const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, gives_up, report, resources)
                                           : build_descent(backend, x, params, report, resources);
     backend.write(out);
@@ -197,6 +175,18 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
                                      resources.threads());
   }
   return bytes;
+}
+
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params) {
+  const bool by_cells = params.method == GraphMethod::cells;
+  int64_t bytes = 0;
+  if (by_cells || start_of(params) == GraphStart::cells) {
+    const CellsWish wish = by_cells ? cells_wish(x, params) : start_wish(x, params);
+    bytes = enough_for_cells(x, params.k, {params.metric, wish.cells, wish.probes, wish.seed});
+  }
+  if (by_cells) return bytes;
+  const int64_t length = length_of(params);
+  return std::max(bytes, enough_for_descent(x, params.metric, params.k, length, descent_wish(params, length).rules));
 }
 
 }  // namespace kith

@@ -18,8 +18,8 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
 // What it takes on the host beside the results, on the CPU.
 int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& resources);
 
-// That rows can be compared, naming the first that cannot.
-void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources);
+// A device memory limit that would do for it on a GPU.
+int64_t approximate_graph_device_bytes(const MatrixView& x, const KnnGraphParams& params);
 
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);

@@ -60,9 +60,6 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
   return resolve_device(request, resources);
 }
 
-// Whether there are steps of that method for a GPU.
-bool runs_on_gpu(GraphMethod method) { return method != GraphMethod::nn_descent; }
-
 struct SettledGraph {
   KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
   Device device;
@@ -76,23 +73,17 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
     return settled;
   }
   const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
-  const bool on_host = x.space().host_readable() && out.space.host_readable();
   if (params.method != GraphMethod::automatic) {
-    if (runs_on_gpu(params.method)) {
-      settled.device = device_of(x, out, problem, params.method, resources);
-    } else if (resources.device().kind == DeviceKind::cuda || !on_host) {
-      throw Unsupported(fmt::format("the method {} runs on the CPU: give rows in host memory and device cpu or auto, or "
-                                    "use method exact or cells",
-                                    name_of(params.method)));
-    } else {
-      settled.device = Device::cpu();
-    }
+    settled.device = device_of(x, out, problem, params.method, resources);
     return settled;
   }
   settled.device = device_of(x, out, problem, params.method, resources);
   const GraphCosts costs = predict_graph_costs(problem, settled.device.kind);
   settled.params.method = choose_graph_method(problem, settled.device.kind);
   if (settled.params.method == GraphMethod::exact) return settled;
+  if (settled.params.method == GraphMethod::cells) {
+    settled.params.probes = affordable_probes(problem, default_cells(x.rows(), params.k), settled.device.kind);
+  }
   resources.log(LogLevel::info,
                 fmt::format("graph of {} rows on {}: {} for a recall of {} (predicted {:.2g} of the time of exact)",
                             x.rows(), name_of(settled.device), name_of(settled.params.method), params.recall,
@@ -136,16 +127,17 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
-  const auto needed = [&] {
-    return settled_graph.device.kind == DeviceKind::cpu ? approximate_graph_bytes(x, chosen, there) : 0;
-  };
-  return naming_host_limit(needed, there, [&] {
+  const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
+  const auto needed = [&] { return on_cpu ? approximate_graph_bytes(x, chosen, there) : 0; };
+  const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
+  const auto work = [&] {
     const bool ours = params.method == GraphMethod::automatic;
     const Resources quiet = ours ? there.with_log({}) : there;
     GraphReport report = approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : there);
     if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, there);
     return report;
-  });
+  };
+  return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "graph/control_rows.hpp"
 #include "graph/list_survey.hpp"
 #include "graph/nn_descent/descent_steps.hpp"
+#include "graph/nn_descent/named_rows.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -20,14 +21,20 @@ namespace kith {
 class GraphBackend {
  public:
   virtual ~GraphBackend() = default;
-  virtual int64_t rows() const = 0;
+  // The collection, where the device reads it.
+  virtual const MatrixView& view() const = 0;
+  int64_t rows() const { return view().rows(); }
+  virtual int64_t list_length() const = 0;
 
   // Empty lists, in the place of those there were.
   virtual void begin_lists(int64_t length) = 0;
   // Lists of another length with what those there are hold, as far as it fits.
   virtual void resize_lists(int64_t length) = 0;
-  // Fills every list up with distinct random rows (nn_descent/start_lists.hpp).
-  virtual void add_random_rows(uint64_t seed) = 0;
+  // Fills every list up with distinct random rows (nn_descent/start_lists.hpp), where `boundary` is not 0 with rows of the
+  // other set alone.
+  virtual void add_random_rows(uint64_t seed, int64_t boundary) = 0;
+  // Offers rows to lists by their ids. Their distances are computed again: lists hold keys of this collection.
+  virtual void add_rows(const NamedRows& rows) = 0;
   virtual ListSurvey survey(int64_t k, Flags flags) = 0;
   // The first k of every list, as the caller gets them.
   virtual void write(const NeighborsView& out) = 0;

@@ -31,7 +31,8 @@ class GraphBackendCpu final : public GraphBackend {
                   const Resources& resources)
       : rows_(rows), metric_(metric), control_(control), lists_(lists), resources_(resources) {}
 
-  int64_t rows() const override { return rows_.view().rows(); }
+  const MatrixView& view() const override { return rows_.view(); }
+  int64_t list_length() const override { return lists_.length(); }
 
   void begin_lists(int64_t length) override {
     lists_ = WorkingLists(0, length, resources_);  // the old ones go before the new ones come
@@ -45,7 +46,10 @@ class GraphBackendCpu final : public GraphBackend {
     }
     lists_ = std::move(resized);
   }
-  void add_random_rows(uint64_t seed) override { kith::add_random_rows(rows_, 0, seed, lists_, resources_); }
+  void add_random_rows(uint64_t seed, int64_t boundary) override {
+    kith::add_random_rows(rows_, boundary, seed, lists_, resources_);
+  }
+  void add_rows(const NamedRows& rows) override { add_named_rows(rows_, rows, lists_, resources_); }
   ListSurvey survey(int64_t k, Flags flags) override { return survey_lists(lists_, k, metric_, flags, resources_); }
   void write(const NeighborsView& out) override { write_lists(lists_, metric_, out, resources_); }
 

@@ -7,6 +7,8 @@
 #include "graph/cells/cell_steps_cuda.hpp"
 #include "graph/graph_rows_cuda.hpp"
 #include "graph/list_passes_cuda.hpp"
+#include "graph/nn_descent/descent_steps_cuda.hpp"
+#include "graph/nn_descent/start_lists_cuda.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +34,8 @@ class GraphBackendCuda final : public GraphBackend {
     context_->synchronize();
   }
 
-  int64_t rows() const override { return rows_.view().rows(); }
+  const MatrixView& view() const override { return rows_.view(); }
+  int64_t list_length() const override { return length_; }
 
   void begin_lists(int64_t length) override {
     memory_ = DeviceBuffer();  // the old ones go before the new ones come
@@ -46,7 +49,14 @@ class GraphBackendCuda final : public GraphBackend {
     memory_ = std::move(resized);
     length_ = length;
   }
-  void add_random_rows(uint64_t) override { no_descent(); }
+  void add_random_rows(uint64_t seed, int64_t boundary) override {
+    with_ends([&](const DeviceListsRef& lists) {
+      add_random_rows_cuda(pairs(), boundary, seed, lists, context_, resources_);
+    });
+  }
+  void add_rows(const NamedRows& rows) override {
+    with_ends([&](const DeviceListsRef& lists) { add_named_rows_cuda(pairs(), rows, lists, context_, resources_); });
+  }
 
   ListSurvey survey(int64_t k, Flags flags) override {
     const int64_t count = survey_parts(rows());
@@ -95,11 +105,20 @@ class GraphBackendCuda final : public GraphBackend {
   std::unique_ptr<CellSteps> cut_cells(const CellParams& params, bool) override {
     return make_cell_steps_cuda(rows_, params, lists(), context_, resources_);
   }
-  std::unique_ptr<DescentSteps> descent_steps(const DescentRules&) override { no_descent(); }
+  std::unique_ptr<DescentSteps> descent_steps(const DescentRules& rules) override {
+    return make_descent_steps_cuda(pairs(), rules, reinterpret_cast<uint64_t*>(memory_.data()), length_, context_,
+                                   resources_);
+  }
 
  private:
-  [[noreturn]] static void no_descent() {
-    throw Unsupported("nn_descent runs on the CPU; use device cpu, or method cells or exact");
+  PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_)}; }
+  template <typename Use>
+  void with_ends(const Use& use) const {
+    const DeviceBuffer ends(8 * rows(), "the lists of neighbours", context_, resources_);
+    const DeviceListsRef lists{reinterpret_cast<uint64_t*>(memory_.data()), reinterpret_cast<uint64_t*>(ends.data()),
+                               rows(), length_};
+    launch_list_ends(lists, stream());
+    use(lists);
   }
   cudaStream_t stream() const { return context_->stream(); }
   DeviceWorkingLists lists() const { return {reinterpret_cast<uint64_t*>(memory_.data()), rows(), length_}; }

@@ -22,6 +22,9 @@ constexpr double kDescentPairs = 9500;
 constexpr double kGpuProducts = 4.3e14;
 constexpr double kGpuCellsStart = 0.02;
 constexpr double kGpuCellsRow = 5e-8;
+// A probe of a row: more than its products, since tiles are not full, and what is done for each row.
+constexpr double kGpuProbeProducts = 1.5;
+constexpr double kGpuProbeRow = 5e-10;
 
 bool is_product_metric(Metric metric) {
   return metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::cosine ||
@@ -45,19 +48,31 @@ double predicted_probes(const GraphProblem& problem) {
 }
 
 // In seconds of an H200: how methods compare is much the same on others.
+struct GpuCosts {
+  double exact;
+  double cells_start;  // with no probe
+  double probe;
+
+  explicit GpuCosts(const GraphProblem& problem) {
+    const auto rows = static_cast<double>(problem.rows);
+    const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
+    const bool product = is_product_metric(problem.metric);
+    const double pair = 2 * static_cast<double>(problem.cols) * (product ? 1 : 30) / kGpuProducts;
+    const double list = (static_cast<double>(problem.k) + 15) / 30;
+    exact = rows * rows * pair;
+    cells_start = kGpuCellsStart + rows * (2 * pair * std::min(cells, static_cast<double>(kMostCellsRanked)) + kGpuCellsRow * list);
+    probe = rows * (kGpuProbeProducts * pair * rows / cells + kGpuProbeRow);
+  }
+};
+
 GraphCosts predict_gpu_costs(const GraphProblem& problem) {
-  const auto rows = static_cast<double>(problem.rows);
-  const auto cols = static_cast<double>(problem.cols);
+  const GpuCosts times(problem);
   const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
-  const double probes = std::min(predicted_probes(problem), cells);
-  const bool product = is_product_metric(problem.metric);
-  const double pair = 2 * cols * (product ? 1 : 30) / kGpuProducts;
   GraphCosts costs;
-  costs.exact = rows * rows * pair;
-  const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
-  costs.cells = product ? kGpuCellsStart + rows * (2 * pair * (ranked + probes * rows / cells) +
-                                                   kGpuCellsRow * (static_cast<double>(problem.k) + 15) / 30)
-                        : std::numeric_limits<double>::infinity();
+  costs.exact = times.exact;
+  costs.cells = is_product_metric(problem.metric)
+                    ? times.cells_start + times.probe * std::min(predicted_probes(problem), cells)
+                    : std::numeric_limits<double>::infinity();
   costs.nn_descent = std::numeric_limits<double>::infinity();  // it has no steps there
   return costs;
 }
@@ -109,6 +124,15 @@ GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device) 
   const GraphCosts costs = predict_graph_costs(problem, device);
   if (costs.exact <= std::min(costs.cells, costs.nn_descent)) return GraphMethod::exact;
   return costs.cells <= costs.nn_descent ? GraphMethod::cells : GraphMethod::nn_descent;
+}
+
+int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device) {
+  const int64_t usual = default_probes(problem, cells);
+  if (device != DeviceKind::cuda) return usual;
+  const GraphCosts costs = predict_graph_costs(problem, device);
+  const GpuCosts times(problem);
+  const double affordable = (std::min(costs.exact, costs.nn_descent) - times.cells_start) / times.probe;
+  return std::min(cells, std::max(usual, static_cast<int64_t>(std::min(affordable, 1e6))));
 }
 
 }  // namespace kith

@@ -38,6 +38,10 @@ GraphCosts predict_graph_costs(const GraphProblem& problem, DeviceKind device = 
 // Not automatic.
 GraphMethod choose_graph_method(const GraphProblem& problem, DeviceKind device = DeviceKind::cpu);
 
+// Probes that a row may make by cells until another method would have been done sooner: for cells that were chosen and not
+// asked for. At least default_probes().
+int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
+
 // About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
 int64_t default_cells(int64_t rows, int64_t k);
 // At most so many for a row of the cells there are.

@@ -20,6 +20,9 @@ class KITH_EXPORT IndexAccess {
   static int64_t smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
                                        const Resources& resources);
 
+  // Whether ids are row numbers: none was given, and nothing was removed.
+  static bool ids_are_rows(const Index& index);
+
   // One version, whole. InvalidState for an index that must be trained and is not.
   static IndexParts parts(const Index& index, const Resources& resources);
   // Parts that were checked. The factory string is theirs.

@@ -36,7 +36,7 @@ struct QuantizerParts {
   CodecParts codec;
   bool check_finite = true;
   uint64_t seed = 0;
-  SearchOptions search;
+  SearchOptions search = {};
 };
 
 // Transforms by themselves, and what they were asked for with. Files of the first version know no steps.

@@ -99,6 +99,11 @@ decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView
 
 }  // namespace
 
+bool IndexAccess::ids_are_rows(const Index& index) {
+  const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
+  return version == nullptr || version->ids.plain();
+}
+
 int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
                                            const Resources& resources) {
   const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();

@@ -123,6 +123,19 @@ FaissAdditive read_additive_quantizer(FaissSource& source, int64_t cols, Additiv
   return result;
 }
 
+CodecParts without_norms(const CodecParts& codec) {
+  CodecParts plain = codec;
+  plain.values.resize(codec.values.size() - static_cast<size_t>(norm_value_count(codec.format.norm)));
+  plain.format.norm = CodeNorm::decoded;
+  return plain;
+}
+
+void copy_books(const CodeFormat& from, const uint8_t* code, uint8_t* out) {
+  const int64_t bits = from.parts * from.bits;
+  std::copy_n(code, divide_up(bits, int64_t{8}), out);
+  if (bits % 8 != 0) out[bits / 8] &= static_cast<uint8_t>((1 << bits % 8) - 1);
+}
+
 HostArray<uint8_t> known_codes(const FaissAdditive& additive, const HostArray<uint8_t>& codes, int64_t rows,
                                  const Resources& resources) {
   const CodeFormat& format = additive.codec.format;

@@ -138,6 +138,7 @@ IndexParts read_faiss_inverted_additive(FaissSource& source, AdditiveSearch sear
   }
   lists.residual = source.flag("whether codes are residual");
   source.skip(sizeof(int32_t), "how the index is searched");
+  if (lists.residual) additive.codec = without_norms(additive.codec);
   FaissLists found = read_inverted_lists(source, lists.lists, additive.code_bytes, {}, parts.rows);
   found.codes = known_codes(additive, found.codes, found.ids.size(), source.resources());
   lists.codec = std::move(additive.codec);

@@ -197,7 +197,9 @@ class FaissWriter {
 
   void write_inverted(bool own_ids) {
     const ListParts& lists = *parts_.lists;
-    const CodeFormat& format = lists.codec.format;
+    const bool drops_norms = lists.residual && lists.codec.format.has_norm();
+    const CodecParts codec = drops_norms ? without_norms(lists.codec) : lists.codec;
+    const CodeFormat& format = codec.format;
     const bool product = format.kind == CodeKind::product;
     const bool additive = format.kind == CodeKind::additive;
     const std::string_view additive_tag = format.search == AdditiveSearch::beam ? "IwRQ" : "IwLS";
@@ -214,22 +216,23 @@ class FaissWriter {
     if (product) {
       sink_.flag(lists.residual);
       sink_.number(static_cast<uint64_t>(format.bytes()));
-      product_quantizer(lists.codec);
+      product_quantizer(codec);
     } else if (additive) {
       sink_.number(static_cast<uint64_t>(format.bytes()));
-      write_additive_quantizer(sink_, lists.codec);
+      write_additive_quantizer(sink_, codec);
       sink_.flag(lists.residual);
       sink_.number(int32_t{0});  // no precomputed table
     } else if (!is_f32(format)) {
-      scalar_quantizer(lists.codec);
+      scalar_quantizer(codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));
       sink_.flag(lists.residual);
     }
-    write_lists(lists, own_ids);
+    write_lists(lists, drops_norms, format.bytes(), own_ids);
   }
 
-  void write_lists(const ListParts& lists, bool own_ids) {
-    const int64_t code_bytes = lists.codec.format.bytes();
+  void write_lists(const ListParts& lists, bool drops_norms, int64_t code_bytes, bool own_ids) {
+    const CodeFormat& held = lists.codec.format;
+    std::vector<uint8_t> books(static_cast<size_t>(code_bytes));
     sink_.tag("ilar");
     sink_.number(static_cast<uint64_t>(lists.lists));
     sink_.number(static_cast<uint64_t>(code_bytes));
@@ -241,7 +244,11 @@ class FaissWriter {
     for (int64_t list = 0; list < lists.lists; ++list) {
       const int64_t first = lists.offsets[list];
       const int64_t end = lists.offsets[list + 1];
-      sink_.bytes(lists.codes.data() + first * code_bytes, (end - first) * code_bytes);
+      if (!drops_norms) sink_.bytes(lists.codes.data() + first * code_bytes, (end - first) * code_bytes);
+      for (int64_t i = first; drops_norms && i < end; ++i) {
+        copy_books(held, lists.codes.data() + i * held.bytes(), books.data());
+        sink_.bytes(books.data(), code_bytes);
+      }
       for (int64_t i = first; i < end; ++i) {
         const int64_t row = lists.rows[i];
         sink_.number(own_ids && !parts_.ids.empty() ? parts_.ids[row] : row);

@@ -12,6 +12,7 @@
 #include "ivf/list_labels_cuda.hpp"
 #include "ivf/residuals_cuda.hpp"
 #include "ivf/sort_lists_cuda.hpp"
+#include "quantize/additive/code_norms_cuda.hpp"
 
 #include <fmt/format.h>
 
@@ -106,6 +107,10 @@ SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView&
       launch_residuals(residual, context->stream());
       codec.encode({residual.residuals, DType::f32, cols, count}, coded + first * code_bytes, scratch.data(),
                    reinterpret_cast<uint64_t*>(lost.data()), context->stream());
+      if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
+        launch_write_code_norms(codec.view(), coded + first * code_bytes, count,
+                                {there->centres()->data(), lists + first}, context->stream());
+      }
       if (model.codec->format().kind == CodeKind::stored) {
         uint64_t unheld = kNothingLost;
         context->copy(&unheld, lost.data(), static_cast<int64_t>(sizeof(unheld)));

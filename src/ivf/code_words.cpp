@@ -15,6 +15,11 @@ uint16_t bf16_of(float value) {
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+bool is_additive(const CodeFormat& format) { return format.kind == CodeKind::additive; }
+
+// Of a codeword.
+int64_t width_of(const CodeFormat& format) { return is_additive(format) ? format.cols : format.part_cols(); }
+
 }  // namespace
 
 const CodeWords::Forms& CodeWords::get(const Codec& codec, const Wanted& wanted, const Resources& resources) {
@@ -27,9 +32,10 @@ const CodeWords::Forms& CodeWords::get(const Codec& codec, const Wanted& wanted,
 
 int64_t CodeWords::bytes_for(const CodeFormat& format, const Wanted& wanted) {
   if (!wanted.columns && !wanted.rounded) return 0;
+  const int64_t values = is_additive(format) ? format.parts * format.cols : format.cols;  // for a codeword of each part
   return format.codewords() *
-         (array_bytes<float>(format.parts) + (wanted.columns ? array_bytes<float>(format.cols) : 0) +
-          (wanted.rounded ? array_bytes<uint16_t>(format.cols) : 0));
+         (array_bytes<float>(format.parts) + (wanted.columns ? array_bytes<float>(values) : 0) +
+          (wanted.rounded ? array_bytes<uint16_t>(values) : 0));
 }
 
 int64_t CodeWords::bytes() const {
@@ -40,7 +46,7 @@ int64_t CodeWords::bytes() const {
 void CodeWords::make_squares(const Codec& codec, const Resources& resources) {
   const CodeFormat& format = codec.format();
   const float* const values = codec.view().codewords;
-  const int64_t width = format.part_cols();
+  const int64_t width = width_of(format);
   HostArray<float> squares(format.parts * format.codewords(), "the codewords' squares", resources);
   double total = 0;
   for (int64_t p = 0; p < format.parts; ++p) {
@@ -51,16 +57,16 @@ void CodeWords::make_squares(const Codec& codec, const Resources& resources) {
       squares[w] = static_cast<float>(sum);
       largest = std::max(largest, squares[w]);
     }
-    total += largest;
+    total += is_additive(format) ? std::sqrt(static_cast<double>(largest)) : static_cast<double>(largest);
   }
-  forms_.largest = static_cast<float>(std::sqrt(total) * 1.001);
+  forms_.largest = static_cast<float>((is_additive(format) ? total : std::sqrt(total)) * 1.001);
   forms_.squares = std::move(squares);
 }
 
 void CodeWords::make_rounded(const Codec& codec, const Resources& resources) {
   const CodeFormat& format = codec.format();
   const float* const values = codec.view().codewords;
-  const int64_t width = format.part_cols();
+  const int64_t width = width_of(format);
   HostArray<uint16_t> rounded(format.parts * format.codewords() * width, "rounded codewords", resources);
   double total = 0;
   for (int64_t p = 0; p < format.parts; ++p) {
@@ -83,7 +89,7 @@ void CodeWords::make_rounded(const Codec& codec, const Resources& resources) {
 
 void CodeWords::make_columns(const Codec& codec, const Resources& resources) {
   const CodeFormat& format = codec.format();
-  const int64_t width = format.part_cols();
+  const int64_t width = width_of(format);
   const int64_t count = format.codewords();
   HostArray<float> columns(format.parts * count * width, "the codewords' columns", resources);
   const float* const values = codec.view().codewords;

@@ -1,4 +1,4 @@
-// The codewords of a product code in the forms that searches want. Each is made when first asked for and kept as long
+// The codewords of a product or additive code in the forms that searches want. Each is made when first asked for and kept as long
 // as the model: a search of one query would take longer to make it than to use it.
 //
 // Memory: 4 bytes for each codeword, 4 for each of its values for tables and 2 for tiles.
@@ -18,7 +18,7 @@ class CodeWords {
  public:
   struct Forms {
     HostArray<float> squares;     // of each codeword
-    float largest = 0;            // norm of a vector made of codewords
+    float largest = 0;            // norm of a vector made of codewords; additive: sum of the books' longest
     HostArray<float> columns;     // for tables: the columns of a part one after the other
     HostArray<uint16_t> rounded;  // for tiles: as bf16
     float moved_by = 0;           // the most that rounding moves a vector

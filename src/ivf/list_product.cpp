@@ -1,6 +1,7 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
+#include "ivf/sum_list_product.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
@@ -20,6 +21,10 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
 // Queries of a list up to which tables take less time than decoding it.
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
+  if (has_sum_tables(format, key_kind(model.metric))) {
+    // Many codewords are added up to decode a vector: lookups pay for more queries than those of product codes.
+    return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : 32;
+  }
   if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
   if (!has_code_screen(format, cpu)) return 4;
   // Shuffles of 4 bits take less time than products, but for AMX's.
@@ -72,13 +77,18 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                const ListProductShape& shape, const Resources& resources) {
   switch (engine) {
     case ListEngine::tiles: return make_tile_list_product(tables, shape, resources);
-    case ListEngine::tables: return make_table_list_product(tables, shape, resources);
+    case ListEngine::tables:
+      return tables.model().codec->format().kind == CodeKind::additive
+                 ? make_sum_list_product(tables, shape, resources)
+                 : make_table_list_product(tables, shape, resources);
     default: return make_panel_list_product(tables, shape, resources);
   }
 }
 
 int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
-  const int64_t few = shape.few_queries > 0 ? table_list_product_bytes(shape, format) : 0;
+  const int64_t few = shape.few_queries == 0                 ? 0
+                      : format.kind == CodeKind::additive ? sum_list_product_bytes(shape, format)
+                                                             : table_list_product_bytes(shape, format);
   switch (shape.engine) {
     case ListEngine::tiles: return few + tile_list_product_bytes(shape, format.cols);
     case ListEngine::tables: return few;

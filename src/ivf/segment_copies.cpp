@@ -2,8 +2,9 @@
 
 #include <kith/error.hpp>
 
+#include "cuda/resolve_device.hpp"
 #include "ivf/code_rows_cuda.hpp"
-#include "quantize/coding_device.hpp"
+#include "quantize/codec_tables.hpp"
 
 #include <fmt/format.h>
 
@@ -47,8 +48,8 @@ namespace {
 Device coding_device(const IvfModel& model, const MatrixView& rows, const Resources& resources) {
   const CodeFormat& format = model.codec->format();
   const auto count = static_cast<double>(rows.rows());
-  const auto compared = static_cast<double>((model.has_centres() ? model.lists() : 0) +
-                                            (format.kind == CodeKind::product ? format.codewords() : 0));
+  const double compared =
+      static_cast<double>(model.has_centres() ? model.lists() : 0) + compared_codewords(format);
   DeviceRequest request;
   request.job = "the coding of vectors";
   request.spaces = {rows.space()};
@@ -56,7 +57,7 @@ Device coding_device(const IvfModel& model, const MatrixView& rows, const Resour
                   count * static_cast<double>(rows.cols() * size_of(rows.dtype())), 2e14};
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("{} rows for {} lists", rows.rows(), model.lists()); };
-  return resolve_coding_device(model.codec->format(), request, resources);
+  return resolve_device(request, resources);
 }
 
 // As many rows at a time as the device has room for.

@@ -4,11 +4,11 @@
 
 #include "core/float_mode.hpp"
 #include "core/named_limit.hpp"
+#include "cuda/resolve_device.hpp"
 #include "quantize/additive/local_search_training.hpp"
 #include "quantize/additive/residual_training.hpp"
 #include "quantize/codec_cpu.hpp"
 #include "quantize/codec_cuda.hpp"
-#include "quantize/coding_device.hpp"
 #include "quantize/product_training.hpp"
 #include "quantize/scalar_training.hpp"
 
@@ -22,16 +22,15 @@ namespace {
 // Where rows are encoded or codes decoded: two matrices, of which one is small.
 Device resolve_codec_device(const CodeFormat& format, const MatrixView& rows, MemorySpace other,
                             const Resources& resources) {
-  const bool searches = format.kind == CodeKind::product;
   DeviceRequest request;
   request.job = "a codec";
   request.spaces = {rows.space(), other};
   request.work.bytes = static_cast<double>(rows.rows() * rows.cols() * size_of(rows.dtype()));
-  request.work.flops = 2.0 * static_cast<double>(rows.rows() * format.cols * (searches ? format.codewords() : 1));
+  request.work.flops = 2.0 * static_cast<double>(rows.rows() * format.cols) * compared_codewords(format);
   request.work.gpu_flops = 2e13;
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("codes of {} x {} vectors", rows.rows(), format.cols); };
-  return resolve_coding_device(format, request, resources);
+  return resolve_device(request, resources);
 }
 
 ResidualQuantizerParams residual_params(const CodeFormat& format, uint64_t seed) {

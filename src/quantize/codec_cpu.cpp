@@ -76,7 +76,6 @@ void decode_rows(const CodecTables& codec, const uint8_t* codes, const MutableMa
   }
 }
 
-// What a row's code is depends on the row alone: its draws come from its values.
 void encode_additive_rows(const CodecTables& codec, const MatrixView& rows, const MutableMatrixView& codes,
                           const Resources& resources) {
   const CodeFormat& format = codec.format;
@@ -85,13 +84,7 @@ void encode_additive_rows(const CodecTables& codec, const MatrixView& rows, cons
   if (format.search == AdditiveSearch::beam) {
     encode_beam(books, format.effort, rows, whole.data(), resources);
   } else {
-    LocalSearchParams params;
-    params.codebooks = format.parts;
-    params.bits = format.bits;
-    AdditiveEncoding encoding;
-    encoding.search = plan_of(params, format.effort, 0);
-    encoding.by_content = true;
-    encode_additive(books, encoding, rows, whole.data(), nullptr, resources);
+    encode_additive(books, codec_encoding(format), rows, whole.data(), nullptr, resources);
   }
   pack_codes(whole.data(), books, codes);
   if (!format.has_norm()) return;

@@ -94,7 +94,7 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
                  const Resources& resources) {
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
-  const DeviceCodec on_device(codec, context, resources);
+  const DeviceCodec on_device(codec, context, resources, CodecUse::decoding);
   const CodeFormat& format = codec.format;
   const bool codes_there = codes.space().kind == MemoryKind::cuda;
   const bool out_there = out.space().kind == MemoryKind::cuda;

@@ -99,6 +99,18 @@ CodeFormat CodeSpec::format_for(int64_t cols) const {
   return format;
 }
 
+double compared_codewords(const CodeFormat& format) {
+  constexpr double kSweeps = 4;  // of a round of local search
+  const auto words = static_cast<double>(format.codewords());
+  switch (format.kind) {
+    case CodeKind::product: return words;
+    case CodeKind::additive:
+      return words * static_cast<double>(format.parts) * static_cast<double>(format.effort) *
+             (format.search == AdditiveSearch::local ? kSweeps : 1);
+    default: return 1;
+  }
+}
+
 CodecTables::CodecTables(const CodeFormat& given, std::vector<float> trained)
     : format(CodeSpec{given.kind, given.dtype, given.bits, given.parts, given.search, given.effort,
                       given.norm}

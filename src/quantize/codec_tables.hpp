@@ -27,6 +27,9 @@ struct CodeSpec {
   CodeFormat format_for(int64_t cols) const;
 };
 
+// How many codewords, as long as the row, finding a code compares it with; at least 1.
+double compared_codewords(const CodeFormat& format);
+
 struct CodecTables {
   CodeFormat format;
   std::vector<float> values;             // as Codec::values() has them

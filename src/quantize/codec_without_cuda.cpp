@@ -17,6 +17,7 @@ void encode_additive_cuda(const Codebooks&, const AdditiveEncoding&, const Matri
                           const Resources&) {
   throw_no_cuda();
 }
+void copy_codes_cuda(const MatrixView&, const MutableMatrixView&, int, const Resources&) { throw_no_cuda(); }
 std::unique_ptr<LocalSearchSteps> make_local_search_steps_cuda(const TrainingShape&, int, const Resources&) {
   throw_no_cuda();
 }

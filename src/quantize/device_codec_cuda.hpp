@@ -5,6 +5,8 @@
 
 #include "cuda/device_buffer.hpp"
 #include "kernels/distance/device_rows.hpp"
+#include "quantize/additive/beam_search_cuda.hpp"
+#include "quantize/additive/icm_search_cuda.hpp"
 #include "quantize/codec_tables.hpp"
 #include "quantize/product_nearest_cuda.hpp"
 
@@ -15,28 +17,40 @@
 
 namespace kith {
 
+// What it is for: what finds additive codes is not made for who decodes alone.
+enum class CodecUse : uint8_t { all, decoding };
+
 class DeviceCodec {
  public:
   // Copies on the context's stream, and waits.
-  DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceContext> context, const Resources& resources);
+  DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceContext> context, const Resources& resources,
+              CodecUse use = CodecUse::all);
 
   const CodeFormat& format() const { return view_.format; }
   const CodecView& view() const { return view_; }  // of device memory
-  int64_t bytes() const { return values_.bytes() + tables_.bytes(); }
+  int64_t bytes() const {
+    return values_.bytes() + tables_.bytes() + (local_ ? local_->bytes() : 0) + (beam_ ? beam_->bytes() : 0);
+  }
   // Device memory that encode() needs for so many rows of a dtype.
   int64_t scratch_bytes(DType dtype, int64_t rows) const;
 
-  // Both enqueue. `lost`: of stored values (launch_encode_stored); codes follow each other.
+  // Both enqueue. `lost`: of stored values (launch_encode_stored); codes follow each other. Norms of additive codes are
+  // those of the decoded vectors, without a centre.
   void encode(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch, uint64_t* lost,
               cudaStream_t stream) const;
   void decode(const uint8_t* codes, int64_t code_stride, int64_t count, float* out, int64_t stride,
               cudaStream_t stream) const;
 
  private:
+  int64_t search_rows(int64_t rows) const;
+  void encode_additive(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch, cudaStream_t stream) const;
+
   CodecView view_;
   std::optional<ProductTableLayout> layout_;
   DeviceBuffer values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
   DeviceBuffer tables_;  // product
+  std::optional<IcmSearch> local_;  // additive
+  std::optional<BeamOnDevice> beam_;  // likewise
 };
 
 }  // namespace kith

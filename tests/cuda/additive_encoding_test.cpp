@@ -2,14 +2,17 @@
 // that is hard for either.
 #include "quantize/additive/additive_encoding_cuda.hpp"
 
+#include <kith/local_search_quantizer.hpp>
+
 #include "cuda/device_data.hpp"
-#include "quantize/additive/codeword_grid.hpp"
+#include "quantize/codec.hpp"
 #include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace kith {
@@ -94,10 +97,12 @@ void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
                                   << static_cast<int>(encoding.start));
   const Encoded expected = on_the_cpu(given, encoding);
   expect_equal(on_the_gpu(given, encoding), expected, given.books.books);
-  AdditiveEncoding direct = encoding;
-  direct.form = SearchForm::direct;
-  SCOPED_TRACE("direct");
-  expect_equal(on_the_gpu(given, direct), expected, given.books.books);
+  for (const SearchForm form : {SearchForm::direct, SearchForm::tables}) {
+    AdditiveEncoding other = encoding;
+    other.form = form;
+    SCOPED_TRACE(static_cast<int>(form));
+    expect_equal(on_the_gpu(given, other), expected, given.books.books);
+  }
 }
 
 TEST_F(CudaAdditiveSmall, EveryStart) {
@@ -253,6 +258,94 @@ TEST_F(CudaAdditive, SmallLimits) {
   expect_equal(on_the_gpu(given, encoding, Resources(options)), expected, 4);
   options.device_memory_limit = 1000;
   EXPECT_THROW(on_the_gpu(given, encoding, Resources(options)), OutOfMemory);
+}
+
+// Codecs, whose rows are numbered by what they hold: from the host and from device memory, to both, packed and with
+// norms.
+void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DType dtype) {
+  SCOPED_TRACE(testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
+                                  << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
+  const CodeFormat format = spec.format_for(cols);
+  const Case given = make_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
+  std::vector<float> values = given.words.values;
+  for (int i = 0; format.norm == CodeNorm::cqint8 && i < kNormLevels; ++i) values.push_back(static_cast<float>(i));
+  const auto codec = Codec::from_parts(format, values);
+  const auto halves = stored_as<Half>(given.rows);
+  const MatrixView rows = dtype == DType::f32 ? given.rows.view() : halves.view();
+  const auto bytes = static_cast<size_t>(count * format.bytes());
+  std::vector<uint8_t> expected(bytes);
+  codec->encode(rows, expected.data(), on_cpu());
+  std::vector<uint8_t> found(bytes, 0xA5);
+  codec->encode(rows, found.data(), on_cuda());
+  ASSERT_EQ(found, expected);
+  const DeviceMatrix there(rows);
+  const DeviceArray codes(bytes);
+  const MutableMatrixView made(codes.data(), DType::u8, {count, format.bytes(), format.bytes()}, MemorySpace::cuda(0));
+  codec->encode(there.view(), made, Resources());
+  codes.read(found.data());
+  ASSERT_EQ(found, expected);
+  std::vector<float> decoded(static_cast<size_t>(count * cols));
+  std::vector<float> decoded_there(decoded.size());
+  codec->decode(expected.data(), count, {decoded.data(), count, cols}, on_cpu());
+  codec->decode(expected.data(), count, {decoded_there.data(), count, cols}, on_cuda());
+  ASSERT_EQ(decoded_there, decoded);
+}
+
+TEST_F(CudaAdditiveSmall, Codecs) {
+  CodeSpec spec{CodeKind::additive, DType::f32, 8, 4};
+  spec.effort = 3;
+  expect_codec_parity(spec, 20, 150, DType::f32);
+  expect_codec_parity(spec, 20, 150, DType::f16);
+  spec.norm = CodeNorm::cqint8;
+  expect_codec_parity(spec, 20, 150, DType::f32);
+  spec.bits = 5;
+  expect_codec_parity(spec, 20, 150, DType::f32);
+  spec.norm = CodeNorm::float32;
+  expect_codec_parity(spec, 33, 70, DType::f16);
+}
+
+TEST_F(CudaAdditiveSmall, CodecsOfBeams) {
+  CodeSpec spec{CodeKind::additive, DType::f32, 8, 3};
+  spec.search = AdditiveSearch::beam;
+  for (const int beam : {1, 5, 64}) {
+    spec.effort = beam;
+    expect_codec_parity(spec, 20, 30, DType::f32);
+  }
+  spec.bits = 3;
+  spec.effort = 20;
+  spec.norm = CodeNorm::float32;
+  expect_codec_parity(spec, 17, 40, DType::f16);
+}
+
+TEST_F(CudaAdditiveSmall, Quantizers) {
+  for (const int bits : {8, 6}) {
+    LocalSearchParams params;
+    params.codebooks = 3;
+    params.bits = bits;
+    const Case given = make_case(Shape::gaussian, 3, bits, 16, 60);
+    LocalSearchQuantizer quantizer(params);
+    quantizer.set_values({given.words.row(0), static_cast<int64_t>(given.words.values.size()), {}});
+    const int64_t bytes = quantizer.code_bytes();
+    const auto size = static_cast<size_t>(60 * bytes);
+    std::vector<uint8_t> expected(size);
+    quantizer.encode(given.rows.view(), {expected.data(), 60, bytes}, {.rounds = 2}, on_cpu());
+    const DeviceMatrix there(given.rows.view());
+    const DeviceArray codes(size);
+    const MutableMatrixView made(codes.data(), DType::u8, {60, bytes, bytes}, MemorySpace::cuda(0));
+    quantizer.encode(there.view(), made, {.rounds = 2});
+    std::vector<uint8_t> found(size);
+    codes.read(found.data());
+    EXPECT_EQ(found, expected);
+    // On from there, with codes on the device and on the host.
+    quantizer.encode(given.rows.view(), {expected.data(), 60, bytes},
+                     {.rounds = 2, .from_round = 2, .start = CodeStart::given}, on_cpu());
+    quantizer.encode(there.view(), {found.data(), 60, bytes}, {.rounds = 2, .from_round = 2, .start = CodeStart::given},
+                     on_cuda());
+    EXPECT_EQ(found, expected);
+    quantizer.encode(there.view(), made, {.rounds = 2, .from_round = 2, .start = CodeStart::given});
+    codes.read(found.data());
+    EXPECT_EQ(found, expected);
+  }
 }
 
 }  // namespace

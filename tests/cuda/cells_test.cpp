@@ -6,6 +6,7 @@
 
 #include <kith/knn_graph.hpp>
 
+#include <cmath>
 #include <string>
 
 namespace kith {
@@ -122,11 +123,36 @@ TEST_F(CudaCells, DefaultsAndManyRows) {
   }
 }
 
+// So many cells that only those near the own cell's centre are ranked.
+class SlowCudaCells : public OnCuda {};
+TEST_F(SlowCudaCells, RankAmongTheNearestOfVeryMany) {
+  const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
+  expect_cells_parity(x.view(), by_cells(6, Metric::l2, 16394, 40));
+  expect_cells_parity(x.view(), by_cells(6, Metric::inner_product, 16394, 7));
+}
+
 TEST_F(CudaCells, UnderALimit) {
   const auto x = make_floats(Shape::near_duplicates, 20000, 32, 9);
   const KnnGraphParams params = by_cells(10, Metric::l2, 40, 6);
   ResourceOptions options = cuda_options();
   options.device_memory_limit = int64_t{64} << 20;
+  expect_cells_parity(x.view(), params, Resources(options));
+}
+
+TEST_F(CudaCells, NameALimitThatWouldDo) {
+  const auto x = make_floats(Shape::gaussian, 20000, 32, 9);
+  const KnnGraphParams params = by_cells(10, Metric::cosine, 40, 6);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = int64_t{1} << 20;
+  int64_t enough = 0;
+  try {
+    knn_graph(x.view(), params, Resources(options));
+    FAIL() << "a limit of 1 MiB held rows of 2.5";
+  } catch (const OutOfMemory& error) {
+    EXPECT_NE(std::string(error.what()).find("device memory limit of"), std::string::npos) << error.what();
+    enough = error.bytes_needed();
+  }
+  options.device_memory_limit = enough;
   expect_cells_parity(x.view(), params, Resources(options));
 }
 

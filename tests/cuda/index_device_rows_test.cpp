@@ -66,6 +66,29 @@ TEST_F(CudaDeviceRowsSmall, EveryKindHoldsTheSameBytes) {
   }
 }
 
+// Training may differ in its last bits from device to device; what is coded with the same codebooks does not.
+TEST_F(CudaDeviceRowsSmall, AdditiveCodesHoldTheSameBytes) {
+  const auto base = make_floats(Shape::gaussian, 2000, 24, 1);
+  const auto queries = make_floats(Shape::gaussian, 30, 24, 2);
+  const DeviceMatrix there(base.view());
+  for (const char* const factory :
+       {"LSQ3x6", "IVF9,LSQ2x8", "IVF9,LSQ3x6_Ncqint8", "LSQ3x5_Nfloat", "IVF9,RQ3x4", "RQ3x5_Nqint8"}) {
+    const kith::testing::TemporaryDirectory directory;
+    const std::string path = directory.path("trained.kith");
+    Index trained(factory);
+    trained.train(there.view(), on_cuda());
+    trained.save(path, on_cpu());
+    Index here = Index::load(path, on_cpu());
+    here.add(base.view(), Ownership::copy, on_cpu());
+    Index made = Index::load(path, on_cpu());
+    made.add(there.view().slice(0, 1500), Ownership::copy, on_cuda());
+    made.add(base.view().slice(1500, 500), Ownership::copy, on_cuda());
+    const Neighbors expected = here.search(queries.view(), {.k = 20, .probes = 3}, on_cpu());
+    expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cuda()), expected, factory);
+    expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()), expected, factory);
+  }
+}
+
 TEST_F(CudaDeviceRowsSmall, OfAnyDtypeAndStride) {
   const auto floats = make_floats(Shape::gaussian, 1200, 16, 1);
   const auto bytes = make_bytes(1200, 16, 1);

@@ -39,8 +39,8 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 7 == 3;
   const RowFilter filter = RowFilter::mask(mask.data(), 2500);
   for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
-                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,LSQ2x8",
-                                    "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,LSQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
+                                    "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,RQ2x8",
+                                    "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,RQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
                                     "IVF5,LSQ3x4_Nfloat,RFlat"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));

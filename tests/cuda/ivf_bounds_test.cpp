@@ -15,7 +15,8 @@
 namespace kith {
 namespace {
 
-constexpr KeyKind kKinds[] = {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine};
+const ListKey kKeys[] = {KeyKind::l2,     KeyKind::squared_l2,     KeyKind::inner_product,
+                         KeyKind::cosine, {KeyKind::l2, true}, {KeyKind::squared_l2, true}};
 
 struct Rounded {
   std::vector<double> halves;
@@ -44,7 +45,9 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 // One query and vectors of one list, as the scan sees them.
 class Model {
  public:
-  Model(KeyKind kind, size_t cols, double scale, double spread, uint32_t seed) : kind_(kind), random_(seed) {
+  Model(const ListKey& key, size_t cols, double scale, double spread, uint32_t seed)
+      : key_(key), kind_(key.kind), random_(seed) {
+    const KeyKind kind = key.kind;
     centre_ = vector(cols, scale * spread);
     query_ = vector(cols, scale);
     for (size_t i = 0; i < cols; ++i) query_[i] = as_float(query_[i] + centre_[i]);
@@ -71,14 +74,22 @@ class Model {
       rounded_.push_back(rounded(difference));
       list.norm = std::max(list.norm, above(std::sqrt(rounded_.back().squared_norm)));
       list.residual = std::max(list.residual, above(rounded_.back().residual));
-      list.factor = std::max(list.factor, factor(stored));
+      if (key.by_norm) {
+        const double square = product(stored, stored);
+        const double unlike = std::normal_distribution<double>(0, 0.3 * scale * scale * static_cast<double>(cols))(random_);
+        norms_.push_back(as_float(square + unlike));
+        list.factor = std::max(list.factor, above(2 * std::abs(term(norms_.size() - 1)) +
+                                                  square * scale_ * scale_ * 0x1p-23));
+      } else {
+        list.factor = std::max(list.factor, factor(stored));
+      }
     }
     PairFacts facts{rounded_query_.squared_norm, rounded_query_.residual, 0, 0};
     if (!has_differences(kind)) {
       facts.offset = product(query_, centre_) * scale_ * query_scale_;
       facts.inverse_norm = 1 / (std::sqrt(product(query_, query_)) * query_scale_);
     }
-    bounds_ = pair_bounds(kind, static_cast<int64_t>(cols), list, facts);
+    bounds_ = pair_bounds(key, static_cast<int64_t>(cols), list, facts);
   }
 
   void check() const {
@@ -87,10 +98,10 @@ class Model {
       const float value = computed(i);
       const float estimate = bounds_.estimate(value);
       const double truth = true_value(i);
-      EXPECT_LE(truth, upper_bound(kind_, bounds_, estimate)) << i;
-      EXPECT_GE(truth, lower_bound(kind_, bounds_, estimate)) << i;
+      EXPECT_LE(truth, upper_bound(key_, bounds_, estimate)) << i;
+      EXPECT_GE(truth, lower_bound(key_, bounds_, estimate)) << i;
       const double unit = has_differences(kind_) ? scale_ : scale_ * query_scale_;
-      EXPECT_LE(value, value_limit(kind_, bounds_, reach_with_ties(kind_, truth, unit))) << i;
+      EXPECT_LE(value, value_limit(key_, bounds_, reach_with_ties(key_, truth, unit))) << i;
     }
   }
 
@@ -99,7 +110,7 @@ class Model {
     double widest = 0;
     for (size_t i = 0; i < stored_.size(); ++i) {
       const float estimate = bounds_.estimate(computed(i));
-      const double apart = upper_bound(kind_, bounds_, estimate) - lower_bound(kind_, bounds_, estimate);
+      const double apart = upper_bound(key_, bounds_, estimate) - lower_bound(key_, bounds_, estimate);
       widest = std::max(widest, apart / std::max(std::abs(true_value(i)), 1e-30));
     }
     return widest;
@@ -119,7 +130,9 @@ class Model {
 
   // In f32, one product after the other, from the term on.
   float computed(size_t i) const {
-    float sum = has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2) : 0.0f;
+    float sum = key_.by_norm              ? static_cast<float>(term(i))
+                : has_differences(kind_) ? static_cast<float>(rounded_[i].squared_norm / 2)
+                                         : 0.0f;
     for (size_t col = 0; col < query_.size(); ++col) {
       sum += static_cast<float>(-rounded_query_.halves[col] * rounded_[i].halves[col]);
     }
@@ -127,12 +140,23 @@ class Model {
     return sum;
   }
 
-  // The distance, or the key of products, in the scaled unit.
+  // What a norm makes of a vector's term.
+  double term(size_t i) const {
+    double moved = 0;
+    for (size_t col = 0; col < centre_.size(); ++col) moved += std::pow(stored_[i][col] - centre_[col], 2);
+    return (moved + (norms_[i] - product(stored_[i], stored_[i]))) * scale_ * scale_ / 2;
+  }
+
+  // The distance, or the key of products or norms, in the scaled unit.
   double true_value(size_t i) const {
     const std::vector<double>& stored = stored_[i];
     if (kind_ == KeyKind::inner_product) return -product(query_, stored) * scale_ * query_scale_;
     if (kind_ == KeyKind::cosine) {
       return 1 - product(query_, stored) / std::sqrt(product(query_, query_) * product(stored, stored));
+    }
+    if (key_.by_norm) {
+      const double square = product(query_, query_) - 2 * product(query_, stored) + norms_[i];
+      return std::max(0.0, square) * scale_ * scale_;
     }
     double sum = 0;
     for (size_t col = 0; col < query_.size(); ++col) {
@@ -141,7 +165,9 @@ class Model {
     return std::sqrt(sum) * scale_;
   }
 
+  ListKey key_;
   KeyKind kind_;
+  std::vector<double> norms_;
   std::mt19937 random_;
   std::vector<double> centre_;
   std::vector<double> query_;
@@ -155,13 +181,14 @@ class Model {
 
 TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
   uint32_t seed = 0;
-  for (const KeyKind kind : kKinds) {
+  for (const ListKey& key : kKeys) {
     for (const size_t cols : {1u, 7u, 64u, 300u}) {
       for (const double scale : {1e-8, 1.0, 1e9}) {
         for (const double spread : {0.0, 1.0, 100.0}) {
           SCOPED_TRACE(testing::Message()
-                       << static_cast<int>(kind) << ", " << cols << " columns of " << scale << ", " << spread);
-          Model(kind, cols, scale, spread, ++seed).check();
+                       << static_cast<int>(key.kind) << (key.by_norm ? " by norm, " : ", ") << cols << " columns of "
+                       << scale << ", " << spread);
+          Model(key, cols, scale, spread, ++seed).check();
         }
       }
     }
@@ -171,13 +198,14 @@ TEST(IvfBounds, HoldForEveryMetricAndMagnitude) {
 TEST(IvfBounds, AreNarrow) {
   for (const double spread : {1.0, 100.0}) {
     EXPECT_LT(Model(KeyKind::l2, 128, 1, spread, 1).width(), 0.003);
+    EXPECT_LT(Model({KeyKind::l2, true}, 128, 1, spread, 1).width(), 0.01);
     EXPECT_LT(Model(KeyKind::cosine, 128, 1, 0, 2).width(), 0.01);
   }
 }
 
 // A vector or a query without halves leaves nothing sure.
 TEST(IvfBounds, SayNothingWhereNothingIsKnown) {
-  for (const KeyKind kind : kKinds) {
+  for (const ListKey& kind : kKeys) {
     const ListFacts good{4, 0.01f, 0.1f};
     const PairFacts query{9, 0.01, 2, 0.1};
     EXPECT_TRUE(pair_bounds(kind, 32, good, query).sure());

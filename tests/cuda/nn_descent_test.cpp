@@ -242,8 +242,9 @@ TEST_F(CudaNnDescentSmall, BeginsWithAGraph) {
     WorkingLists lists(200, 6, on_cpu());
     const ListsThere there(200, 6);
     for (const bool again : {false, true}) {
-      add_graph(pairs, again ? of_second : graph, again ? 120 : 0, most, lists, on_cpu());
-      add_graph_cuda(rows.rows(), again ? of_second : graph, again ? 120 : 0, most, there.ref(), context, on_cuda());
+      const NamedRows named = named_by(again ? of_second : graph, again ? 120 : 0, most);
+      add_named_rows(pairs, named, lists, on_cpu());
+      add_named_rows_cuda(rows.rows(), named, there.ref(), context, on_cuda());
     }
     add_random_rows(pairs, 0, 3, lists, on_cpu());
     add_random_rows_cuda(rows.rows(), 0, 3, there.ref(), context, on_cuda());
@@ -261,7 +262,7 @@ TEST_F(CudaNnDescentSmall, SaysWhatItCannotHold) {
       make_descent_steps_cuda(rows.rows(), {.samples = samples}, there.ref().lists, length, context, on_cuda());
     });
   };
-  EXPECT_NE(text(257, 10).find("samples = 257"), std::string::npos);
+  EXPECT_NE(text(513, 10).find("samples = 513"), std::string::npos);
   EXPECT_NE(text(8, 8193).find("lists of 8193"), std::string::npos);
 }
 

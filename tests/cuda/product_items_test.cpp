@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -167,6 +168,101 @@ TEST_F(CudaProductItemsSmall, Candidates) {
     ASSERT_GT(kept, 0u);
     ASSERT_GT(dropped, 0u);
     for (const bool counted_there : {false, true}) ASSERT_EQ(run(list.schedule(counted_there)), expected);
+  }
+}
+
+// The pairs that either limit lets pass, each with terms of its own: as candidates of that limit and those terms.
+template <typename Acc>
+void expect_pairs(DType dtype, Acc threshold) {
+  const DeviceOperands data(dtype, kQueries, kRows, 40);
+  const int64_t padded = operand_tiles(kRows) * kOperandTile;
+  const int64_t slots = operand_tiles(kQueries) / 2 * kQueryTile;
+  const std::vector<float> thresholds(static_cast<size_t>(kQueries), static_cast<float>(threshold));
+  const DeviceArray limits(thresholds.data(), thresholds.size() * 4);
+  std::vector<Acc> terms(static_cast<size_t>(padded));
+  KITH_CUDA_CHECK(cudaMemcpy(terms.data(), data.view().terms, terms.size() * 4, cudaMemcpyDeviceToHost));
+  const std::vector<ProductItem> items = random_items(8, 3);  // of any number of tiles
+  const DeviceItems list(items);
+  const Acc none = std::numeric_limits<Acc>::lowest();
+  for (const ProductEngine engine : engines_here()) {
+    const DeviceArray counts(static_cast<size_t>(kQueries) * 4);
+    const DeviceArray rows(static_cast<size_t>(kQueries * kRows) * 4);
+    KITH_CUDA_CHECK(cudaMemset(counts.data(), 0, static_cast<size_t>(kQueries) * 4));
+    launch_product<ProductCandidates>(engine, data.view(), list.schedule(false),
+                                      {as<float>(limits), as<uint32_t>(counts), as<uint32_t>(rows), kRows}, nullptr);
+    const std::vector<uint32_t> candidates = read_back<uint32_t>(rows, kQueries * kRows);
+    const std::vector<uint32_t> found_counts = read_back<uint32_t>(counts, kQueries);
+    std::vector<uint64_t> expected;
+    for (int64_t q = 0; q < kQueries; ++q) {
+      for (uint32_t i = 0; i < found_counts[static_cast<size_t>(q)]; ++i) {
+        expected.push_back(static_cast<uint64_t>(q) << 32 | candidates[static_cast<size_t>(q * kRows + i)]);
+      }
+    }
+    std::sort(expected.begin(), expected.end());
+    ASSERT_GT(expected.size(), 1000u);
+    for (const int side : {0, 1}) {
+      const Acc no_term = terms.back();  // of a place without a row
+      std::vector<Acc> both(static_cast<size_t>(2 * padded), no_term);
+      for (int64_t i = 0; i < padded; ++i) {
+        both[static_cast<size_t>(i / kOperandTile * 2 * kOperandTile + side * kOperandTile + i % kOperandTile)] =
+            terms[static_cast<size_t>(i)];
+      }
+      std::vector<Acc> two(static_cast<size_t>(2 * slots), none);
+      for (int64_t q = 0; q < kQueries; ++q) two[static_cast<size_t>(2 * q + side)] = threshold;
+      const DeviceArray pair_terms(both.data(), both.size() * 4);
+      const DeviceArray pair_limits(two.data(), two.size() * 4);
+      const DeviceArray count(4);
+      const auto room = static_cast<int64_t>(expected.size());
+      const DeviceArray pairs(static_cast<size_t>(room) * 8);
+      ProductOperands operands = data.view();
+      operands.terms = pair_terms.data();
+      for (const int64_t capacity : {room, room / 2}) {
+        KITH_CUDA_CHECK(cudaMemset(count.data(), 0, 4));
+        launch_product<ProductPairs>(
+            engine, operands, list.schedule(false),
+            {pair_limits.data(), as<uint64_t>(pairs), as<uint32_t>(count), static_cast<uint32_t>(capacity)}, nullptr);
+        ASSERT_EQ(read_back<uint32_t>(count, 1)[0], expected.size());  // also where there is no room for them
+        std::vector<uint64_t> found = read_back<uint64_t>(pairs, capacity);
+        std::sort(found.begin(), found.end());
+        ASSERT_TRUE(std::includes(expected.begin(), expected.end(), found.begin(), found.end()));
+        if (capacity == room) {
+          ASSERT_EQ(found, expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaProductItemsSmall, Pairs) {
+  expect_pairs<float>(DType::f32, 100.0f);
+  expect_pairs<int32_t>(DType::u8, 20000);
+}
+
+TEST_F(CudaProductItemsSmall, PartsFromTheItemsFirstRow) {
+  const DeviceOperands data(DType::f32, kQueries, kRows, 40);
+  const std::vector<ProductItem> items{{0, 3, 8}, {1, 10, 11}, {2, 0, 5}};
+  const DeviceItems list(items);
+  for (const ProductEngine engine : engines_here()) {
+    for (const int each : {8, 2}) {
+      const int64_t per_tile = kOperandTile / each;
+      const int64_t all_parts = part_count(kRows, each);
+      const int64_t stride = 5 * per_tile;
+      const DeviceArray all(static_cast<size_t>(kQueries * all_parts) * 4);
+      const DeviceArray some(static_cast<size_t>(kQueries * stride) * 4);
+      KITH_CUDA_CHECK(cudaMemset(some.data(), 0x7F, static_cast<size_t>(kQueries * stride) * 4));
+      launch_product<ProductParts>(engine, data.view(), schedule_product(kQueries, kRows, 7), {as<float>(all), each},
+                                   nullptr);
+      launch_product<ProductParts>(engine, data.view(), list.schedule(false), {as<float>(some), each, stride}, nullptr);
+      const std::vector<float> expected = read_back<float>(all, kQueries * all_parts);
+      const std::vector<float> found = read_back<float>(some, kQueries * stride);
+      for (int64_t q = 0; q < kQueries; ++q) {
+        const ProductItem& item = items[static_cast<size_t>(q / kQueryTile)];
+        for (int64_t i = 0; i < (item.end_tile - item.first_tile) * per_tile; ++i) {
+          ASSERT_EQ(found[static_cast<size_t>(q * stride + i)],
+                    expected[static_cast<size_t>(q * all_parts + item.first_tile * per_tile + i)]);
+        }
+      }
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -156,6 +157,47 @@ TEST(GraphMerge, TakesInfiniteDistancesAndUncheckedRows) {
   EXPECT_THROW(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()), InvalidArgument);
   params.check_finite = false;
   EXPECT_EQ(extend_graph(exact(old, 3), old, y.view().slice(30, 30), params, on_cpu()).rows(), 60);
+}
+
+// Who follows the error need not try again.
+TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
+  const auto x = make_floats(Shape::gaussian, 1500, 8, 3);
+  const MatrixView a = x.view().slice(0, 500);
+  const MatrixView b = x.view().slice(500, 1000);
+  const std::vector<float> apart(x.row(500), x.row(500) + 1000 * 8);
+  const MatrixView elsewhere(apart.data(), 1000, 8);
+  const KnnGraph of_a = exact(a, 8);
+  const KnnGraph of_b = exact(b, 8);
+  const KnnGraph of_all = exact(x.view(), 8);
+  const std::vector<std::function<KnnGraph(const Resources&)>> calls = {
+      [&](const Resources& r) { return merge_graphs(of_a, a, of_b, b, {}, r); },
+      [&](const Resources& r) { return merge_graphs(of_a, a, of_b, elsewhere, {}, r); },
+      [&](const Resources& r) { return merge_graphs({{of_a, a}, {of_b, b}, {of_a, a}}, {}, r); },
+      [&](const Resources& r) { return extend_graph(of_a, a, b, {}, r); },
+      [&](const Resources& r) { return refine_graph(of_all, x.view(), {}, r); },
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    SCOPED_TRACE(i);
+    const auto with = [](int64_t bytes) {
+      ResourceOptions options;
+      options.device = Device::cpu();
+      options.threads = 2;
+      options.host_memory_limit = bytes;
+      return Resources(options);
+    };
+    const KnnGraph expected = calls[i](on_cpu(2));
+    for (const int64_t bytes : {int64_t{1000}, int64_t{150'000}}) {
+      int64_t named = 0;
+      try {
+        calls[i](with(bytes));
+      } catch (const OutOfMemory& error) {
+        named = error.bytes_needed();
+        EXPECT_THAT(error.what(), HasSubstr("would do"));
+      }
+      ASSERT_GT(named, bytes) << "it was enough";
+      EXPECT_EQ(ids_of(expected), ids_of(calls[i](with(named))));
+    }
+  }
 }
 
 TEST(GraphMerge, RefusesGraphsWithoutNeighbours) {

@@ -79,7 +79,7 @@ TEST_P(NormsOfCodes, ASearchGoesByTheDefinition) {
   for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal}) {
     const Index index = make(shape);
     const auto queries = make_floats(shape, 9, kCols, 2);
-    for (const int64_t count : {int64_t{1}, int64_t{9}}) {  // few queries and many may be searched in other ways
+    for (const int64_t count : {1, 9}) {  // few queries and many may be searched in other ways
       const Neighbors found = index.search(queries.view().slice(0, count), {.k = 20, .probes = kAll}, on_cpu());
       for (int64_t q = 0; q < count; ++q) {
         const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
@@ -146,24 +146,33 @@ TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,
-                         ::testing::Combine(::testing::Values("LSQ3x5", "IVF6,LSQ2x4", "RQ3x4", "IVF6,RQ2x3"),
+                         ::testing::Combine(::testing::Values("LSQ3x5", "IVF6,RQ2x8", "RQ2x8", "IVF6,LSQ2x3"),
                                             ::testing::Values("_Ncqint8", "_Nqint8", "_Nfloat"),
                                             ::testing::Values(Metric::l2, Metric::sqeuclidean)));
 
 TEST(IndexNorms, ProductsAndCosineGoByTheDecodedVectors) {
   const auto base = make_floats(Shape::gaussian, kRows, kCols, 1);
-  const auto queries = make_floats(Shape::gaussian, 9, kCols, 2);
+  const auto queries = make_floats(Shape::gaussian, 50, kCols, 2);
   for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
-    for (const char* const norm : {"_Ncqint8", "_Nqint8", "_Nfloat", "_Nnone"}) {
-      if (metric == Metric::cosine && std::string(norm) == "_Nnone") continue;
-      Index plain("IVF6,LSQ2x4", {.metric = metric});
-      Index index(std::string("IVF6,LSQ2x4") + norm, {.metric = metric});
-      for (Index* const one : {&plain, &index}) {
-        one->train(base.view(), on_cpu());
-        one->add(base.view(), Ownership::copy, on_cpu());
+    for (const std::string code : {"IVF6,RQ2x4", "IVF6,RQ2x8"}) {
+      Index plain(code, {.metric = metric});
+      plain.train(base.view(), on_cpu());
+      plain.add(base.view(), Ownership::copy, on_cpu());
+      for (const char* const norm : {"_Ncqint8", "_Nqint8", "_Nfloat", "_Nnone"}) {
+        if (metric == Metric::cosine && std::string(norm) == "_Nnone") continue;
+        Index index(code + norm, {.metric = metric});
+        index.train(base.view(), on_cpu());
+        index.add(base.view(), Ownership::copy, on_cpu());
+        for (const int64_t count : {1, 9, 50}) {  // lookups and products
+          const MatrixView some = queries.view().slice(0, count);
+          expect_same(index.search(some, {.k = 20, .probes = 3}, on_cpu()),
+                      plain.search(some, {.k = 20, .probes = 3}, on_cpu()));
+        }
       }
-      expect_same(index.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()),
-                  plain.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()));
+      const std::vector<float> vectors = reconstructed(plain, numbers(kRows));
+      expect_same(plain.search(queries.view().slice(0, 3), {.k = 20, .probes = kAll}, on_cpu()),
+                  knn(queries.view().slice(0, 3), MatrixView(vectors.data(), kRows, kCols), {.k = 20, .metric = metric},
+                      on_cpu()));
     }
   }
 }

@@ -5,10 +5,12 @@
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
+#include "index/index_access.hpp"
 #include "index/index_file.hpp"
 #include "index/parts_data.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
+#include "reference/data.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +20,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <set>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -128,6 +132,26 @@ TEST(FaissFile, IsWrittenInFaisssOwnBytes) {
   }
 }
 
+// Lists of residuals: their norms are of whole vectors, which FAISS does not have.
+TEST(FaissFile, NormsOfWholeVectorsAreLeftOut) {
+  const testing::TemporaryDirectory directory;
+  const auto rows = reference::make_floats(reference::Shape::gaussian, 300, 6, 1);
+  Index index("IVF3,RQ3x3_Nqint8", {.metric = Metric::sqeuclidean});
+  index.train(rows.view(), resources());
+  index.add(rows.view(), Ownership::copy, resources());
+  write_faiss(IndexAccess::parts(index, resources()), directory.path("lists"), resources());
+  const IndexParts parts = read_faiss(directory.path("lists"), resources());
+  EXPECT_EQ(parts.factory, "IVF3,RQ3x3");
+  const Index again = IndexAccess::from_parts(read_faiss(directory.path("lists"), resources()), resources());
+  std::vector<int64_t> ids(300);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<float> here(300 * 6);
+  std::vector<float> there(300 * 6);
+  index.reconstruct({ids.data(), 300, {}}, MutableMatrixView(here.data(), 300, 6), resources());
+  again.reconstruct({ids.data(), 300, {}}, MutableMatrixView(there.data(), 300, 6), resources());
+  EXPECT_EQ(here, there);
+}
+
 TEST(FaissFile, NumbersAndNamesAreTaken) {
   const auto read = [](const std::string& name) { return read_faiss(golden(name + ".faiss"), resources()); };
   EXPECT_EQ(read("flat_l2").metric, Metric::sqeuclidean);
@@ -141,6 +165,12 @@ TEST(FaissFile, NumbersAndNamesAreTaken) {
   EXPECT_EQ(read("idmap_refine").factory, "OPQ2_4,IVF4,PQ2x4,RFlat");
   EXPECT_EQ(read("refine_sq8").factory, "PQ4x4,Refine(SQ8)");
   EXPECT_EQ(read("refine_flat").refine->factor, 4.0F);
+  EXPECT_EQ(read("rq_norm").factory, "RQ3x4_Nqint8");
+  EXPECT_EQ(read("rq_norm_float").factory, "RQ3x3_Nfloat");
+  EXPECT_EQ(read("lsq_norm_levels").factory, "LSQ2x5_Ncqint8");
+  EXPECT_EQ(read("rq_norm_4_bits").factory, "RQ3x4");            // norms that Kith lacks
+  EXPECT_EQ(read("ivf_rq_norm").factory, "IVF4,RQ2x8");          // and norms of residuals
+  EXPECT_EQ(read("ivf_lsq_norm_levels").factory, "IVF4,LSQ2x4");
   EXPECT_EQ(read("pca").factory, "PCA4,Flat");
   EXPECT_EQ(read("pad").factory, "Pad12,SQ8");
   EXPECT_EQ(read("centre").factory, "Centre,Flat");

@@ -14,8 +14,9 @@ faiss = pytest.importorskip("faiss")
 GOLDEN = Path(__file__).parents[1] / "golden" / "faiss"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.faiss"))
 OF_BYTES = {"ivf_direct", "sq8_direct", "sq8_direct_signed"}
-ROUNDED_BY_FAISS = {"ivf_pq_fast", "ivf_pq_fast_plain", "pq_fast", "pq_fast_odd", "rq_norm"}
-"""FAISS's fast scans and norms of additive codes round its distances, and so their order; Kith's are not rounded."""
+ROUNDED_BY_FAISS = {"ivf_pq_fast", "ivf_pq_fast_plain", "pq_fast", "pq_fast_odd", "rq_norm_4_bits"}
+ROUNDED_BY_FAISS |= {"ivf_rq_norm", "ivf_lsq_norm_levels"}
+"""FAISS's fast scans, and norms that Kith has otherwise or not at all, round its distances, and so their order."""
 
 
 def queries() -> np.ndarray:

@@ -300,3 +300,25 @@ def test_a_forked_child_may_add_while_its_parent_does(vectors):
     go_on.set()
     adding.join()
     assert os.waitstatus_to_exitcode(status) == 0 and len(index) == 61_000
+
+
+def test_knn_graph_of_its_own_vectors():
+    x = np.random.default_rng(3).standard_normal((700, 6), dtype=np.float32)
+    x[100:110] = x[0]  # duplicates come before the row itself
+    index = kith.Index("Flat", metric="cosine")
+    index.add(x)
+    graph, true = index.knn_graph(x, k=7), kith.knn_graph(x, k=7, metric="cosine", method="exact")
+    assert (graph.ids == true.ids).all() and (graph.distances == true.distances).all()
+    assert graph.report.method == "index" and graph.metric == "cosine"
+    lists = kith.Index("IVF20,Flat")
+    lists.train(x)
+    lists.add(x)
+    few, all_lists = lists.knn_graph(x, k=5, probes=1), lists.knn_graph(x, k=5, probes=20)
+    few.validate()
+    assert few.measure_recall(x).recall < all_lists.measure_recall(x).recall == 1
+    with pytest.raises(ValueError, match="699 vectors and an index of 700"):
+        index.knn_graph(x[:-1])
+    other = kith.Index()
+    other.add(x, ids=np.arange(700) + 50)
+    with pytest.raises(ValueError, match="not row numbers"):
+        other.knn_graph(x, k=3)

@@ -257,6 +257,36 @@ def test_graph(kind, vectors):
     assert tuple(kith.knn_graph(given[:0], k=2).ids.shape) == (0, 2)
 
 
+def test_graphs_of_graphs(kind, vectors):
+    x = vectors(1500, 12)
+    a, b = x[:700], x[700:]
+    of_a, of_b = kith.knn_graph(a, k=6, device="cpu"), kith.knn_graph(b, k=6, device="cpu")
+    wish = {"k": 6, "method": "nn_descent", "start": "random"}
+    same(kind, kith.knn_graph(kind.give(x), **wish), kith.knn_graph(x, device="cpu", **wish))
+
+    def alike(found, true):  # they lie on the host
+        assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+
+    merged = kith.merge_graphs(of_a, a, of_b, b, device="cpu")
+    alike(kith.merge_graphs(of_a, kind.give(a), of_b, kind.give(b)), merged)
+    alike(kith.merge_graphs(of_a, a, of_b, b, device="cuda:0"), merged)
+    alike(kith.extend_graph(of_a, kind.give(a), kind.give(b)), kith.extend_graph(of_a, a, b, device="cpu"))
+    alike(kith.refine_graph(merged, kind.give(x)), kith.refine_graph(merged, x, device="cpu"))
+
+
+def test_a_graph_by_cells(kind, vectors):
+    x = vectors(4000, 16)
+    given = kind.give(x)
+    for metric in ("l2", "inner_product"):
+        wish = {"k": 7, "metric": metric, "method": "cells", "cells": 12, "recall": 0.9, "seed": 5}
+        true, found = kith.knn_graph(x, **wish, device="cpu"), kith.knn_graph(given, **wish)
+        same(kind, found, true)
+        assert found.report.method == "cells" and found.report.recall == true.report.recall
+        same(kind, kith.knn_graph(given, **wish, device_memory_limit=512 << 20), true)
+    with pytest.raises(MemoryError, match="device memory limit of"):
+        kith.knn_graph(given, **wish, device_memory_limit=1000)
+
+
 def test_a_graph_as_a_sparse_matrix(kind, vectors):
     pytest.importorskip("scipy")
     x = vectors(500, 16)

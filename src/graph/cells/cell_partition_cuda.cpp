@@ -6,8 +6,12 @@
 #include "cluster/row_sample.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
+#include "cuda/device_info.hpp"
+#include "exact/prepared_base_cuda.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
 #include "graph/cells/cell_training.hpp"
+#include "kernels/distance/distance_cuda.hpp"
+#include "kernels/select/select_rows_cuda.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -17,6 +21,7 @@ namespace {
 
 constexpr int64_t kBatch = int64_t{1} << 18;
 constexpr int64_t kFoundBytes = int64_t{1} << 30;  // of a batch's ranks
+constexpr int64_t kNearRows = int64_t{1} << 17;    // whose keys with all cells near theirs are computed at a time
 
 int64_t batch_for(int64_t rows, int64_t wanted) {
   return std::max<int64_t>(std::min({rows, kBatch, kFoundBytes / (12 * wanted)}), 1);
@@ -76,10 +81,10 @@ void CellPartitionCuda::rank(int64_t probes) {
   const bool all = cells_ <= kMostCellsRanked;
   // With own cells last among the nearest of what looks for others, one more has to be found.
   const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !all ? 1 : 0));
-  const int64_t batch = batch_for(rows_.view().rows(), std::max(wanted, all ? wanted : kCellsRanked));
-  found_ids_ = DeviceBuffer(8 * batch * wanted, "the cells near some rows", context_, resources_);
-  found_distances_ = DeviceBuffer(4 * batch * wanted, "the cells near some rows", context_, resources_);
-  if (!space_.is_identity() || !all) {
+  const int64_t batch = batch_for(rows_.view().rows(), all ? wanted : 1);
+  found_ids_ = DeviceBuffer(8 * batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceBuffer(4 * batch * (all ? wanted : 1), "the cells near some rows", context_, resources_);
+  if (!space_.is_identity()) {
     made_ = DeviceBuffer(4 * batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
   rank_all(probes);
@@ -97,7 +102,7 @@ void CellPartitionCuda::rank_all(int64_t probes) {
   const bool ranks_all = cells_ <= kMostCellsRanked;
   const bool both = ranks_all && !space_.has_two_sides();
   const int64_t wanted = std::min(cells_, probes + (space_.has_two_sides() || !ranks_all ? 1 : 0));
-  const int64_t batch = batch_for(all, std::max(wanted, ranks_all ? wanted : kCellsRanked));
+  const int64_t batch = batch_for(all, ranks_all ? wanted : 1);
   for (int64_t first = 0; first < all; first += batch) {
     resources_.check_cancelled();
     const int64_t count = std::min(batch, all - first);
@@ -125,54 +130,55 @@ void CellPartitionCuda::rank_all(int64_t probes) {
   }
 }
 
-// Cell by cell, among those whose centres are nearest to its own.
+// Among those whose centres are nearest to the own one's, all keys of some cells' rows at a time.
 void CellPartitionCuda::rank_near(int64_t probes) {
-  const int64_t near = std::min(kCellsRanked, cells_);
-  const int64_t wanted = std::min({cells_, probes + 1, near});
-  const int64_t all = rows_.view().rows();
-  std::vector<uint32_t> starts(static_cast<size_t>(cells_) + 1, 0);
-  for (int64_t cell = 0; cell < cells_; ++cell) {
-    starts[static_cast<size_t>(cell) + 1] =
-        starts[static_cast<size_t>(cell)] + static_cast<uint32_t>(sizes_[static_cast<size_t>(cell)]);
-  }
-  const DeviceBuffer next(4 * cells_, "the cells", context_, resources_);
-  const DeviceBuffer members(4 * all, "the rows of each cell", context_, resources_);
-  const DeviceBuffer places(4 * all, "the rows of each cell", context_, resources_);
-  context_->copy(next.data(), starts.data(), 4 * cells_);
-  launch_put_places({own(), 1, all, 0, 1}, reinterpret_cast<uint32_t*>(next.data()),
-                    reinterpret_cast<uint32_t*>(members.data()), reinterpret_cast<uint32_t*>(places.data()),
-                    context_->stream());
-  const DeviceBuffer list(4 * near, "the cells near a cell", context_, resources_);
-  const DeviceBuffer chosen(4 * near * space_.cols(), "the cells near a cell", context_, resources_);
-  const MatrixView vectors(chosen.data(), DType::f32, {near, space_.cols(), space_.cols()}, centres_.space());
-  std::vector<int64_t> around(static_cast<size_t>(near));
-  std::vector<uint32_t> numbers(static_cast<size_t>(near));
-  const int64_t batch = batch_for(all, std::max(wanted, kCellsRanked));
-  for (int64_t cell = 0; cell < cells_; ++cell) {
-    const int64_t size = sizes_[static_cast<size_t>(cell)];
-    if (size == 0) continue;
+  if (!near_) near_.emplace(centres_, own(), sizes_, rows_.view().rows(), context_, resources_);
+  const NearCells& near = *near_;
+  const int64_t wanted = std::min({cells_, probes + 1, near.count()});
+  const int64_t batch = std::min(rows_.view().rows(), kNearRows);
+  const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
+  const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
+  const SelectPlan plan = plan_select(problem, multiprocessors);
+  const DeviceBuffer keys(4 * batch * near.count(), "the cells near some rows", context_, resources_);
+  const DeviceBuffer selected(8 * batch * wanted, "the cells near some rows", context_, resources_);
+  const DeviceBuffer selection(plan.workspace_bytes, "the cells near some rows", context_, resources_);
+  auto* const values = reinterpret_cast<float*>(keys.data());
+  auto* const distances = reinterpret_cast<float*>(selected.data());
+  auto* const columns = reinterpret_cast<int32_t*>(selected.data() + 4 * batch * wanted);
+  int64_t cell = 0;
+  int64_t in_cell = 0;  // rows of it that are done
+  for (int64_t first = 0; first < rows_.view().rows(); first += batch) {
     resources_.check_cancelled();
-    search(centres_.slice(cell, 1), centres_, near);
-    context_->copy(around.data(), found_ids_.data(), 8 * near);
-    context_->synchronize();
-    std::transform(around.begin(), around.end(), numbers.begin(), [](int64_t id) { return static_cast<uint32_t>(id); });
-    std::sort(numbers.begin(), numbers.end());  // so that ties go to the smaller cell
-    context_->copy(list.data(), numbers.data(), 4 * near);
-    launch_gather_centres(centres_, reinterpret_cast<const uint32_t*>(list.data()), near,
-                          reinterpret_cast<float*>(chosen.data()), context_->stream());
-    for (int64_t first = 0; first < size; first += batch) {
-      RanksTask task;
-      task.count = std::min(batch, size - first);
-      task.list = reinterpret_cast<const uint32_t*>(members.data()) + starts[static_cast<size_t>(cell)] + first;
-      search(space_.listed(task.list, task.count, CellSide::looking, made_), vectors, wanted);
-      task.found = reinterpret_cast<const int64_t*>(found_ids_.data());
-      task.stride = wanted;
-      task.numbers = reinterpret_cast<const uint32_t*>(list.data());
-      task.own = reinterpret_cast<uint32_t*>(own_.data());
-      task.ranks = reinterpret_cast<uint32_t*>(ranks_.data());
-      task.probes = probes;
-      launch_put_ranks(task, context_->stream());
+    const int64_t count = std::min(batch, rows_.view().rows() - first);
+    DeviceRowsView rows = rows_.rows();
+    rows.list = near.members() + first;
+    rows.count = count;
+    if (!space_.is_identity()) rows = device_rows(space_.listed(near.members() + first, count, CellSide::looking, made_));
+    for (int64_t at = 0; at < count;) {
+      const int64_t some = std::min(sizes_[static_cast<size_t>(cell)] - in_cell, count - at);
+      if (some > 0) {
+        DeviceRowsView others = device_rows(centres_);
+        others.list = near.numbers(cell);
+        others.count = near.count();
+        DistanceTask task{slice_rows(rows, at, some), others, space_.cols(), KeyKind::l2,
+                          reinterpret_cast<uint32_t*>(values) + at * near.count(), near.count()};
+        task.form = KeyForm::plain;
+        launch_distance(task, context_->stream());
+      }
+      at += some;
+      in_cell += some;
+      if (in_cell == sizes_[static_cast<size_t>(cell)]) {
+        ++cell;
+        in_cell = 0;
+      }
     }
+    const SelectInput input{values, count, near.count(), near.count()};
+    const SelectProblem here = problem_of(input, wanted, SelectOrder::smallest);
+    launch_select_rows(input, {distances, columns, nullptr}, here, plan_select(here, multiprocessors), selection.data(),
+                       context_->stream());
+    launch_put_near_ranks({columns, wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
+                           reinterpret_cast<uint32_t*>(ranks_.data()), probes},
+                          context_->stream());
   }
 }
 

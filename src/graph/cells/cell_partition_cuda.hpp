@@ -8,9 +8,11 @@
 #include "cuda/device_buffer.hpp"
 #include "graph/cells/cell_params.hpp"
 #include "graph/cells/cell_space_cuda.hpp"
+#include "graph/cells/near_cells_cuda.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -54,6 +56,7 @@ class CellPartitionCuda {
   DeviceBuffer own_;
   DeviceBuffer ranks_;
   std::vector<int64_t> sizes_;
+  std::optional<NearCells> near_;  // where these alone are ranked
 };
 
 }  // namespace kith

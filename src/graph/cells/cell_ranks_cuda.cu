@@ -13,7 +13,7 @@ unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(th
 __global__ void __launch_bounds__(kThreads) put_ranks_kernel(RanksTask task) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= task.count) return;
-  const int64_t row = task.list == nullptr ? task.first + i : task.list[i];
+  const int64_t row = task.first + i;
   const int64_t* const found = task.found + i * task.stride;
   const uint32_t own = task.sets_own ? static_cast<uint32_t>(found[0]) : task.own[row];
   if (task.sets_own) task.own[row] = own;
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kThreads) put_ranks_kernel(RanksTask task) {
   int64_t at = 0;
   ranks[at++] = own;
   for (int64_t j = 0; j < task.stride && at < task.probes; ++j) {
-    const auto cell = task.numbers == nullptr ? static_cast<uint32_t>(found[j]) : task.numbers[found[j]];
+    const auto cell = static_cast<uint32_t>(found[j]);
     if (cell != own) ranks[at++] = cell;
   }
 }
@@ -55,19 +55,58 @@ __global__ void __launch_bounds__(kThreads)
   with_cell(columns, [&](int64_t row, uint32_t cell) { slots[atomicAdd(next + cell, 1u)] = row_places[row]; });
 }
 
-__global__ void __launch_bounds__(kThreads)
-    gather_centres_kernel(const float* centres, int64_t cols, const uint32_t* list, int64_t count, float* out) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (at < count * cols) out[at] = centres[list[at / cols] * cols + at % cols];
+__global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= task.count) return;
+  const uint32_t row = task.list[i];
+  const uint32_t own = task.own[row];
+  const uint32_t* const numbers = task.numbers + own * task.near;
+  uint32_t* const ranks = task.ranks + row * task.probes;
+  int64_t at = 0;
+  ranks[at++] = own;
+  for (int64_t j = 0; j < task.stride && at < task.probes; ++j) {
+    const uint32_t cell = numbers[task.columns[i * task.stride + j]];
+    if (cell != own) ranks[at++] = cell;
+  }
+}
+
+// A block for each row, in shared memory.
+__global__ void __launch_bounds__(kThreads) sort_kernel(const int64_t* ids, int64_t count, uint32_t* out) {
+  __shared__ uint32_t numbers[kMostSorted];
+  const int64_t* const mine = ids + blockIdx.x * count;
+  for (int i = static_cast<int>(threadIdx.x); i < kMostSorted; i += kThreads) {
+    numbers[i] = i < count ? static_cast<uint32_t>(mine[i]) : 0xFFFFFFFFu;
+  }
+  for (int size = 2; size <= kMostSorted; size *= 2) {
+    for (int apart = size / 2; apart > 0; apart /= 2) {
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < kMostSorted / 2; i += kThreads) {
+        const int low = 2 * i - i % apart;
+        const uint32_t a = numbers[low];
+        const uint32_t b = numbers[low + apart];
+        if ((a > b) == ((low & size) == 0)) {
+          numbers[low] = b;
+          numbers[low + apart] = a;
+        }
+      }
+    }
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) out[blockIdx.x * count + i] = numbers[i];
 }
 
 }  // namespace
 
-void launch_gather_centres(const MatrixView& centres, const uint32_t* list, int64_t count, float* out,
-                           cudaStream_t stream) {
-  gather_centres_kernel<<<blocks_for(count * centres.cols()), kThreads, 0, stream>>>(
-      static_cast<const float*>(centres.data()), centres.cols(), list, count, out);
-  KITH_CUDA_CHECK_LAUNCH("gather_centres_kernel");
+void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream) {
+  if (task.count == 0) return;
+  near_ranks_kernel<<<blocks_for(task.count), kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("near_ranks_kernel");
+}
+
+void launch_sort_numbers(const int64_t* ids, int64_t rows, int64_t count, uint32_t* out, cudaStream_t stream) {
+  if (rows == 0) return;
+  sort_kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(ids, count, out);
+  KITH_CUDA_CHECK_LAUNCH("sort_kernel");
 }
 
 void launch_put_ranks(const RanksTask& task, cudaStream_t stream) {

@@ -3,8 +3,6 @@
 // Rows of a cell, and those that probe it, come in no order: what is made of them does not depend on one.
 #pragma once
 
-#include <kith/view.hpp>
-
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -17,9 +15,7 @@ struct RanksTask {
   const int64_t* found = nullptr;     // count x stride: cells, nearest first
   int64_t stride = 0;
   int64_t count = 0;                  // rows
-  const uint32_t* numbers = nullptr;  // of the cells found; null: as they are
-  const uint32_t* list = nullptr;     // the rows; null: first, first + 1, ...
-  int64_t first = 0;
+  int64_t first = 0;                  // the first one's number
   uint32_t* own = nullptr;    // each row's cell
   bool sets_own = false;      // it is the first found
   uint32_t* ranks = nullptr;  // rows x probes, the own cell first; null: only own cells are wanted
@@ -45,8 +41,22 @@ void launch_put_places(const CellColumns& columns, uint32_t* next, uint32_t* pla
 void launch_put_slots(const CellColumns& columns, const uint32_t* row_places, uint32_t* next, uint32_t* slots,
                       cudaStream_t stream);
 
-// Rows of an f32 matrix on the device, one after the other.
-void launch_gather_centres(const MatrixView& centres, const uint32_t* list, int64_t count, float* out,
-                           cudaStream_t stream);
+// The same where columns were selected among the cells near each row's own.
+struct NearRanksTask {
+  const int32_t* columns = nullptr;  // count x stride, nearest first
+  int64_t stride = 0;
+  int64_t count = 0;
+  const uint32_t* list = nullptr;     // the rows
+  const uint32_t* own = nullptr;      // each row's cell
+  const uint32_t* numbers = nullptr;  // cells x near
+  int64_t near = 0;
+  uint32_t* ranks = nullptr;  // rows x probes
+  int64_t probes = 0;
+};
+void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream);
+
+// rows x count numbers, each row's ascending; no more than kMostSorted.
+inline constexpr int64_t kMostSorted = 1024;
+void launch_sort_numbers(const int64_t* ids, int64_t rows, int64_t count, uint32_t* out, cudaStream_t stream);
 
 }  // namespace kith

@@ -45,7 +45,7 @@ class CellStepsCuda final : public CellSteps {
         resources_(resources),
         cells_(rows, params, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(first_ranked(cells_.probes()));
+    cells_.rank(first_ranked(cells_.probes(), params.cells <= kMostCellsRanked));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(params);

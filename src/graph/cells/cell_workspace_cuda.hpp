@@ -4,7 +4,10 @@
 // are as small as memory wants: results do not depend on them.
 #pragma once
 
+#include <kith/view.hpp>
+
 #include "cuda/workspace_layout.hpp"
+#include "graph/cells/cell_params.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
@@ -13,7 +16,11 @@
 namespace kith {
 
 // Of the first cells that are ranked for each row, and how many where these do not suffice: twice what is needed.
-constexpr int64_t first_ranked(int64_t probes) { return probes < 20 ? probes : 20; }
+// Where a row ranks the cells near its own, which takes as long for few as for many, more come at once.
+constexpr int64_t first_ranked(int64_t probes, bool ranks_all) {
+  const int64_t first = ranks_all ? 20 : 46;
+  return probes < first ? probes : first;
+}
 constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
 
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
@@ -71,5 +78,9 @@ struct CellSpaceProblem {
 CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift);
 // The largest pieces that fit, or the smallest there are.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
+
+// A device memory limit that is enough for a graph of these rows by cells, with the smallest pieces: rows, lists, cells
+// and what the searches among them take.
+int64_t enough_for_cells(const MatrixView& x, int64_t k, const CellParams& params);
 
 }  // namespace kith

@@ -2,25 +2,28 @@
 #include <kith/graph_merge.hpp>
 
 #include <kith/error.hpp>
-#include <kith/matrix_buffer.hpp>
 
 #include "core/peak_memory.hpp"
+#include "cuda/resolve_device.hpp"
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
-#include "graph/write_lists.hpp"
 #include "graph/graph_access.hpp"
 #include "graph/graph_check.hpp"
+#include "graph/merge/joined_rows.hpp"
+#include "graph/merge/merge_limit.hpp"
 #include "graph/merge/merge_pair.hpp"
 #include "graph/merge/part_checks.hpp"
 #include "graph/method_choice.hpp"
-#include "graph/nn_descent/start_lists.hpp"
+#include "graph/with_graph_backend.hpp"
+#include "graph/write_lists.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -49,59 +52,50 @@ int64_t length_of(const GraphMergeParams& params, int64_t k) {
   return params.list_length.value_or(default_list_length(k));
 }
 
-// Both sets of rows, one after the other; as they lie where the second follows the first.
-class JoinedRows {
- public:
-  JoinedRows(const MatrixView& a, const MatrixView& b, const Resources& resources) {
-    if (b.rows() == 0 || (a.rows() > 0 && a.row(a.rows()) == b.row(0) && a.row_stride() == b.row_stride())) {
-      view_ = MatrixView(a.data(), a.dtype(), {a.rows() + b.rows(), a.cols(), a.row_stride()});
-      return;
+// Where the work is done: where rows lie, or on a GPU where that is predicted to take less time. The graph is the same.
+Device device_of(const std::vector<GraphPart>& parts, const std::string& method, const Resources& resources) {
+  GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
+  constexpr double kGpuFlops = 1e14;
+  DeviceRequest request;
+  for (const GraphPart& part : parts) {
+    problem.rows += part.x.rows();
+    request.spaces.push_back(part.x.space());
+    if (part.x.space().host_readable()) {
+      request.work.bytes += static_cast<double>(part.x.rows() * part.x.cols() * size_of(part.x.dtype()));
     }
-    memory_ = MatrixBuffer(a.dtype(), a.rows() + b.rows(), a.cols(), "the rows of both sets", resources);
-    const MutableMatrixView out = memory_.mutable_view();
-    const auto bytes = static_cast<size_t>(a.cols() * size_of(a.dtype()));
-    for (int64_t i = 0; i < a.rows(); ++i) std::memcpy(out.row(i), a.row(i), bytes);
-    for (int64_t i = 0; i < b.rows(); ++i) std::memcpy(out.row(a.rows() + i), b.row(i), bytes);
-    view_ = memory_.view();
   }
-  const MatrixView& view() const { return view_; }
-
- private:
-  MatrixBuffer memory_;
-  MatrixView view_;
-};
+  request.job = "to " + method + " graphs";
+  request.work.flops = 2 * predict_graph_costs(problem, DeviceKind::cpu).nn_descent;
+  request.work.gpu_flops = kGpuFlops;
+  request.fits = [](Device) { return true; };
+  request.description = [&] { return fmt::format("{} graphs of {} rows", method, problem.rows); };
+  return resolve_device(request, resources);
+}
 
 // A build with its clock and its peak, from lists to a graph.
 class GraphWork {
  public:
-  GraphWork(std::string method, const Resources& resources) : memory_(resources), on_cpu_(memory_.resources().with_device(Device::cpu())) {
-    if (resources.device().kind == DeviceKind::cuda) {
-      throw Unsupported(fmt::format("graphs are {} on the CPU; use device cpu or auto",
-                                    method == "merge" ? "merged" : method == "extend" ? "extended" : "refined"));
-    }
+  GraphWork(std::string method, const std::vector<GraphPart>& parts, const Resources& resources)
+      : memory_(resources), there_(memory_.resources().with_device(device_of(parts, method, resources))) {
     report_.method = std::move(method);
   }
-  const Resources& resources() const { return on_cpu_; }
+  const Resources& resources() const { return there_; }
   GraphReport& report() { return report_; }
 
   void say_exact(int64_t rows) {
     report_.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = rows};
   }
-  KnnGraph finish(const WorkingLists& lists, Metric metric, int64_t k) {
-    Neighbors neighbors(lists.rows(), k, on_cpu_);
-    write_lists(lists, metric, neighbors.view(), on_cpu_);
-    return finish(std::move(neighbors), metric);
-  }
   KnnGraph finish(Neighbors neighbors, Metric metric) {
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     report_.peak_host_bytes = memory_.host_bytes();
+    report_.peak_device_bytes = memory_.device_bytes();
     return GraphAccess::make(std::move(neighbors), metric, std::move(report_));
   }
   // Every pair compared, where all others fit a list.
   KnnGraph exact(const MatrixView& x, Metric metric, int64_t k, bool check_finite) {
-    Neighbors neighbors(x.rows(), k, on_cpu_);
+    Neighbors neighbors(x.rows(), k, there_);
     knn_graph(x, neighbors.view(),
-              {.k = k, .metric = metric, .method = GraphMethod::exact, .check_finite = check_finite}, on_cpu_);
+              {.k = k, .metric = metric, .method = GraphMethod::exact, .check_finite = check_finite}, there_);
     say_exact(x.rows());
     return finish(std::move(neighbors), metric);
   }
@@ -117,7 +111,7 @@ class GraphWork {
  private:
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   PeakMemory memory_;
-  Resources on_cpu_;
+  Resources there_;
   GraphReport report_;
 };
 
@@ -127,28 +121,29 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
   const Metric metric = a.graph.metric();
   const int64_t k = a.graph.k();
   const int64_t length = length_of(params, k);
-  const JoinedRows both(a.x, b.x, resources);
+  const JoinedRows both(a.x, b.x, resources.device(), resources);
   const MatrixView& x = both.view();
-  check_graph_rows(x, metric, params.check_finite, resources);
   if (x.rows() - 1 <= length) return work.exact(x, metric, k, params.check_finite);
-  const PairRows rows(x, key_kind(metric), resources);
-  const ControlRows control(x, metric, k, params.seed, resources);
   const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
-  WorkingLists lists(x.rows(), exactly ? k : length, resources);
   const MergeInput input{a.graph, b.graph, a.x.rows()};
-  BuildOutcome outcome;
-  if (exactly) {
-    merge_exactly(rows, input, lists, resources);
-    outcome.recall = control.measure(lists);
-    outcome.reached = outcome.recall->recall >= params.recall;
-  } else {
-    const DescentWish wish = wish_of(params, metric, k, length);
-    work.put_parameters(wish, length);
-    outcome = merge_pair(rows, input, wish, &control, lists, resources);
-  }
-  put_outcome(outcome, static_cast<int64_t>(control.rows().size()), work.report());
+  Neighbors neighbors(x.rows(), k, resources);
+  with_graph_backend(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphBackend& backend) {
+    BuildOutcome outcome;
+    backend.begin_lists(exactly ? k : length);
+    if (exactly) {
+      merge_exactly(backend, input, resources);
+      outcome.recall = backend.measure();
+      outcome.reached = outcome.recall->recall >= params.recall;
+    } else {
+      const DescentWish wish = wish_of(params, metric, k, length);
+      work.put_parameters(wish, length);
+      outcome = merge_pair(backend, input, wish, resources);
+    }
+    put_outcome(outcome, backend.control_rows(), work.report());
+    backend.write(neighbors.view());
+  });
   warn_if_missed(work.report(), params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
-  return work.finish(lists, metric, k);
+  return work.finish(std::move(neighbors), metric);
 }
 
 // A graph's neighbours, of the two parts that it was merged of, offered to the lists of all parts.
@@ -162,6 +157,73 @@ void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t bound
       lists.offer_alone(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
     }
   }
+}
+
+// Many parts, pair by pair.
+KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& params, const Resources& resources) {
+  GraphWork work("merge", parts, resources);
+  std::vector<GraphPart> here;
+  int64_t rows = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    here.push_back({parts[i].graph.to(MemorySpace::host(), work.resources()), parts[i].x});
+    check_part(here[i], fmt::format("graph {}", i + 1), work.resources());
+    check_same(here[0], here[i]);
+    rows += parts[i].x.rows();
+  }
+  check_row_count(rows);
+  if (here.size() == 2) return merged(work, here[0], here[1], params, false);
+
+  const Metric metric = here[0].graph.metric();
+  const int64_t k = here[0].graph.k();
+  WorkingLists lists(rows, k, work.resources());
+  std::vector<int64_t> begins{0};
+  for (const GraphPart& part : here) begins.push_back(begins.back() + part.x.rows());
+  double least = 1;
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (here.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
+      const int64_t alone[2] = {0, 0};
+      offer_merged(here[i].graph, alone, here[i].x.rows(), lists);
+    }
+    for (size_t j = i + 1; j < here.size(); ++j) {
+      GraphWork pair("merge", {here[i], here[j]}, work.resources());
+      const KnnGraph both = merged(pair, here[i], here[j], params, false);
+      const int64_t begin[2] = {begins[i], begins[j]};
+      offer_merged(both, begin, here[i].x.rows(), lists);
+      const GraphReport& told = both.report();
+      if (told.recall) least = std::min(least, told.recall->recall);
+      work.report().reached = work.report().reached && told.reached;
+      work.report().rounds.insert(work.report().rounds.end(), told.rounds.begin(), told.rounds.end());
+    }
+  }
+  work.report().parameters = {{"recall", params.recall},
+                              {"parts", static_cast<int64_t>(parts.size())},
+                              {"least_recall_of_a_pair", least}};
+  Neighbors neighbors(rows, k, work.resources());
+  write_lists(lists, metric, neighbors.view(), work.resources());
+  return work.finish(std::move(neighbors), metric);
+}
+
+KnnGraph refined(const std::vector<GraphPart>& parts, const GraphMergeParams& params, const Resources& resources) {
+  GraphWork work("refine", parts, resources);
+  const GraphPart part{parts[0].graph.to(MemorySpace::host(), work.resources()), parts[0].x};
+  const Metric metric = part.graph.metric();
+  const int64_t k = part.graph.k();
+  check_part(part, "the graph", work.resources());
+  const int64_t length = length_of(params, k);
+  if (part.x.rows() - 1 <= length) return work.exact(part.x, metric, k, params.check_finite);
+  const DescentWish wish = wish_of(params, metric, k, length);
+  work.put_parameters(wish, length);
+  Neighbors neighbors(part.x.rows(), k, work.resources());
+  with_graph_backend(part.x, {metric, k, params.seed, params.check_finite}, work.resources(), [&](GraphBackend& backend) {
+    backend.begin_lists(length);
+    backend.add_rows(named_by(part.graph, 0, k));
+    backend.add_random_rows(params.seed, 0);
+    put_outcome(run_descent(backend, wish, work.resources()), backend.control_rows(), work.report());
+    backend.write(neighbors.view());
+  });
+  warn_if_missed(work.report(), params.recall, "allow longer lists, more samples or iterations, or use exact",
+                 work.resources());
+  return work.finish(std::move(neighbors), metric);
 }
 
 }  // namespace
@@ -186,87 +248,39 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   if (parts.empty()) throw InvalidArgument("no graphs to merge; give at least one");
-  GraphWork work("merge", resources);
-  std::vector<GraphPart> here;
-  int64_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    here.push_back({parts[i].graph.to(MemorySpace::host(), work.resources()), parts[i].x});
-    check_part(here[i], fmt::format("graph {}", i + 1), work.resources());
-    check_same(here[0], here[i]);
-    rows += parts[i].x.rows();
-  }
-  check_row_count(rows);
-  if (here.size() == 2) return merged(work, here[0], here[1], params, false);
-
-  const Metric metric = here[0].graph.metric();
-  const int64_t k = here[0].graph.k();
-  WorkingLists lists(rows, k, work.resources());
-  std::vector<int64_t> begins{0};
-  for (const GraphPart& part : here) begins.push_back(begins.back() + part.x.rows());
-  double least = 1;
-  for (size_t i = 0; i < here.size(); ++i) {
-    if (here.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
-      const int64_t alone[2] = {0, 0};
-      offer_merged(here[i].graph, alone, here[i].x.rows(), lists);
-    }
-    for (size_t j = i + 1; j < here.size(); ++j) {
-      GraphWork pair("merge", work.resources());
-      const KnnGraph both = merged(pair, here[i], here[j], params, false);
-      const int64_t begin[2] = {begins[i], begins[j]};
-      offer_merged(both, begin, here[i].x.rows(), lists);
-      const GraphReport& told = both.report();
-      if (told.recall) least = std::min(least, told.recall->recall);
-      work.report().reached = work.report().reached && told.reached;
-      work.report().rounds.insert(work.report().rounds.end(), told.rounds.begin(), told.rounds.end());
-    }
-  }
-  work.report().parameters = {{"recall", params.recall},
-                              {"parts", static_cast<int64_t>(parts.size())},
-                              {"least_recall_of_a_pair", least}};
-  return work.finish(lists, metric, k);
+  const auto needed = [&] { return merge_host_bytes(parts, false, params, resources); };
+  return naming_merge_limit(needed, resources, [&] { return merge_all(parts, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                       const GraphMergeParams& params, const Resources& resources) {
   params.validate();
-  GraphWork work("extend", resources);
-  const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
-  check_part(old, "the graph", work.resources());
-  if (!fresh.space().host_readable()) {
-    throw Unsupported("the new rows lie in a GPU's memory; graphs are extended on the CPU: copy them");
-  }
-  check_same(old, {old.graph, fresh});
-  check_graph_rows(fresh, graph.metric(), params.check_finite, work.resources());
-  const KnnGraphParams of_fresh{.k = graph.k(),
-                                .metric = graph.metric(),
-                                .check_finite = params.check_finite,
-                                .recall = params.recall,
-                                .seed = params.seed};
-  const GraphPart added{knn_graph(fresh, of_fresh, work.resources()), fresh};
-  return merged(work, old, added, params, true);
+  const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
+  const auto needed = [&] { return merge_host_bytes(parts, true, params, resources); };
+  return naming_merge_limit(needed, resources, [&] {
+    GraphWork work("extend", parts, resources);
+    const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
+    check_part(old, "the graph", work.resources());
+    check_same(old, {old.graph, fresh});
+    // The same method on every device, so that the graph is the same too.
+    const GraphProblem problem{fresh.rows(), fresh.cols(), graph.k(), graph.metric(), params.recall};
+    const KnnGraphParams of_fresh{.k = graph.k(),
+                                  .metric = graph.metric(),
+                                  .method = choose_graph_method(problem, DeviceKind::cpu),
+                                  .check_finite = params.check_finite,
+                                  .recall = params.recall,
+                                  .seed = params.seed};
+    const GraphPart added{knn_graph(fresh, of_fresh, work.resources()), fresh};
+    return merged(work, old, added, params, true);
+  });
 }
 
 KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMergeParams& params,
                       const Resources& resources) {
   params.validate();
-  GraphWork work("refine", resources);
-  const GraphPart part{graph.to(MemorySpace::host(), work.resources()), x};
-  check_part(part, "the graph", work.resources());
-  check_graph_rows(x, graph.metric(), params.check_finite, work.resources());
-  const int64_t length = length_of(params, graph.k());
-  if (x.rows() - 1 <= length) return work.exact(x, graph.metric(), graph.k(), params.check_finite);
-  const PairRows rows(x, key_kind(graph.metric()), work.resources());
-  const ControlRows control(x, graph.metric(), graph.k(), params.seed, work.resources());
-  WorkingLists lists(x.rows(), length, work.resources());
-  add_graph(rows, part.graph, 0, graph.k(), lists, work.resources());
-  add_random_rows(rows, 0, params.seed, lists, work.resources());
-  const DescentWish wish = wish_of(params, graph.metric(), graph.k(), length);
-  work.put_parameters(wish, length);
-  const BuildOutcome outcome = run_descent(rows, wish, &control, lists, work.resources());
-  put_outcome(outcome, static_cast<int64_t>(control.rows().size()), work.report());
-  warn_if_missed(work.report(), params.recall, "allow longer lists, more samples or iterations, or use exact",
-                 work.resources());
-  return work.finish(lists, graph.metric(), graph.k());
+  const std::vector<GraphPart> parts{{graph, x}};
+  const auto needed = [&] { return merge_host_bytes(parts, false, params, resources); };
+  return naming_merge_limit(needed, resources, [&] { return refined(parts, params, resources); });
 }
 
 }  // namespace kith

@@ -2,10 +2,6 @@
 
 #include <kith/knn.hpp>
 
-#include "core/ordered_key.hpp"
-#include "graph/list_survey.hpp"
-#include "graph/nn_descent/start_lists.hpp"
-
 #include <algorithm>
 
 namespace kith {
@@ -13,61 +9,56 @@ namespace {
 
 constexpr int64_t kBatch = 16384;
 
+struct SetOfRows {
+  int64_t first;
+  int64_t count;
+};
+
+void add_all(GraphBackend& backend, const MergeInput& input, int64_t most) {
+  backend.add_rows(named_by(input.first, 0, most));
+  backend.add_rows(named_by(input.second, input.boundary, most));
+}
+
 // The nearest rows of one set for each row of the other.
-void offer_nearest(const PairRows& rows, Metric metric, int64_t first, int64_t count, int64_t others, int64_t other_count,
-                   int64_t k, WorkingLists& lists, const Resources& resources) {
-  const KnnParams wish{.k = std::min(k, other_count), .metric = metric, .check_finite = false};
-  const MatrixView base = rows.view().slice(others, other_count);
-  for (int64_t at = 0; at < count; at += kBatch) {
-    const int64_t batch = std::min(kBatch, count - at);
-    const Neighbors found = knn(rows.view().slice(first + at, batch), base, wish, resources.with_progress({}));
-    for (int64_t i = 0; i < batch; ++i) {
-      for (int64_t j = 0; j < found.k() && found.ids(i)[j] >= 0; ++j) {
-        const float distance = found.distances(i)[j];
-        const uint32_t key = ordered_key(larger_is_nearer(metric) ? -distance : distance);
-        lists.offer_alone(first + at + i, pack_neighbor(key, static_cast<uint32_t>(others + found.ids(i)[j])));
-      }
-    }
+void add_nearest(GraphBackend& backend, Metric metric, SetOfRows rows, SetOfRows others, int64_t k,
+                 const Resources& resources) {
+  const MatrixView& x = backend.view();
+  const KnnParams wish{.k = std::min(k, others.count), .metric = metric, .check_finite = false};
+  const MatrixView base = x.slice(others.first, others.count);
+  for (int64_t at = 0; at < rows.count; at += kBatch) {
+    const int64_t batch = std::min(kBatch, rows.count - at);
+    const Neighbors found = knn(x.slice(rows.first + at, batch), base, wish, resources.with_progress({}));
+    backend.add_rows({found.ids(), batch, found.k(), found.k(), rows.first + at, others.first});
   }
 }
 
 }  // namespace
 
-BuildOutcome merge_pair(const PairRows& rows, const MergeInput& input, DescentWish wish, const ControlRows* control,
-                        WorkingLists& lists, const Resources& resources) {
+BuildOutcome merge_pair(GraphBackend& backend, const MergeInput& input, DescentWish wish, const Resources& resources) {
   // The near halves of the lists, which the sets have settled among themselves.
-  const int64_t half = lists.length() / 2;
-  add_graph(rows, input.first, 0, half, lists, resources);
-  add_graph(rows, input.second, input.boundary, half, lists, resources);
-  survey_lists(lists, wish.k, wish.metric, Flags::set, resources);
+  const int64_t half = backend.list_length() / 2;
+  add_all(backend, input, half);
+  backend.survey(wish.k, Flags::set);
   wish.rules.boundary = input.boundary;
-  add_random_rows(rows, input.boundary, wish.rules.seed, lists, resources);
+  backend.add_random_rows(wish.rules.seed, input.boundary);
   // Recall is asked for with what is set aside put back; until then it is measured of what the rounds have found.
-  BuildOutcome outcome = run_descent(rows, wish, control, lists, resources);
+  BuildOutcome outcome = run_descent(backend, wish, resources);
   // What was set aside comes back.
-  if (input.first.k() > half) {
-    offer_graph(rows, input.first, 0, lists, resources);
-    offer_graph(rows, input.second, input.boundary, lists, resources);
-  }
-  if (control != nullptr) outcome.recall = control->measure(lists);
+  if (input.first.k() > half) add_all(backend, input, input.first.k());
+  outcome.recall = backend.measure();
   if (wish.recall && outcome.recall) outcome.reached = outcome.recall->recall >= *wish.recall;
   return outcome;
 }
 
-void merge_exactly(const PairRows& rows, const MergeInput& input, WorkingLists& lists, const Resources& resources) {
-  const int64_t all = rows.view().rows();
-  offer_graph(rows, input.first, 0, lists, resources);
-  offer_graph(rows, input.second, input.boundary, lists, resources);
+void merge_exactly(GraphBackend& backend, const MergeInput& input, const Resources& resources) {
+  const SetOfRows first{0, input.boundary};
+  const SetOfRows second{input.boundary, backend.rows() - input.boundary};
   const Metric metric = input.first.metric();
   const int64_t k = input.first.k();
-  if (input.boundary == 0 || input.boundary == all) return;
-  offer_nearest(rows, metric, 0, input.boundary, input.boundary, all - input.boundary, k, lists, resources);
-  offer_nearest(rows, metric, input.boundary, all - input.boundary, 0, input.boundary, k, lists, resources);
-}
-
-void offer_graph(const PairRows& rows, const KnnGraph& graph, int64_t first, WorkingLists& lists,
-                 const Resources& resources) {
-  add_graph(rows, graph, first, graph.k(), lists, resources);
+  add_all(backend, input, k);
+  if (first.count == 0 || second.count == 0) return;
+  add_nearest(backend, metric, first, second, k, resources);
+  add_nearest(backend, metric, second, first, k, resources);
 }
 
 }  // namespace kith

@@ -4,7 +4,7 @@
 #include <kith/knn_graph.hpp>
 
 #include "graph/build_outcome.hpp"
-#include "graph/control_rows.hpp"
+#include "graph/graph_backend.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 
 namespace kith {
@@ -17,14 +17,9 @@ struct MergeInput {
 };
 
 // Fills empty lists. The rules of `wish` get the boundary.
-BuildOutcome merge_pair(const PairRows& rows, const MergeInput& input, DescentWish wish, const ControlRows* control,
-                        WorkingLists& lists, const Resources& resources);
+BuildOutcome merge_pair(GraphBackend& backend, const MergeInput& input, DescentWish wish, const Resources& resources);
 
 // The same by exact search of either set in the other: nothing is missing but what the graphs miss.
-void merge_exactly(const PairRows& rows, const MergeInput& input, WorkingLists& lists, const Resources& resources);
-
-// Offers a graph's neighbours to the lists of rows first, first + 1, ..., which nobody else touches, old or new ones.
-void offer_graph(const PairRows& rows, const KnnGraph& graph, int64_t first, WorkingLists& lists,
-                 const Resources& resources);
+void merge_exactly(GraphBackend& backend, const MergeInput& input, const Resources& resources);
 
 }  // namespace kith

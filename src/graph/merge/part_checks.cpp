@@ -1,7 +1,9 @@
 #include "graph/merge/part_checks.hpp"
 
 #include <kith/error.hpp>
+#include <kith/matrix_buffer.hpp>
 
+#include "cluster/row_sample.hpp"
 #include "exact/knn_checks.hpp"
 #include "graph/graph_check.hpp"
 #include "graph/pairs/pair_keys.hpp"
@@ -10,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -17,12 +21,33 @@ namespace {
 constexpr int64_t kEdgesLookedAt = 256;
 constexpr float kTolerance = 1e-3f;  // graphs that were found elsewhere are rounded otherwise
 
+using Edge = std::pair<uint32_t, uint32_t>;
+
+// First edges of rows that are spread over all.
+std::vector<Edge> some_edges(const KnnGraph& graph) {
+  std::vector<Edge> edges;
+  const int64_t looked_at = std::min(graph.rows(), kEdgesLookedAt);
+  for (int64_t i = 0; i < looked_at; ++i) {
+    const int64_t row = i * graph.rows() / looked_at;
+    if (graph.ids(row)[0] < 0) continue;
+    edges.emplace_back(static_cast<uint32_t>(row), static_cast<uint32_t>(graph.ids(row)[0]));
+  }
+  return edges;
+}
+
+// Their rows in turn, from wherever they lie.
+MatrixBuffer ends_of(const MatrixView& x, const std::vector<Edge>& edges, const Resources& resources) {
+  std::vector<uint32_t> rows;
+  for (const auto& [row, other] : edges) rows.insert(rows.end(), {row, other});
+  MatrixBuffer ends(x.dtype(), static_cast<int64_t>(rows.size()), x.cols(), "rows to be compared", resources);
+  ViewSource source(x);
+  gather(source, rows, ends.mutable_view(), resources);
+  return ends;
+}
+
 }  // namespace
 
 void check_part(const GraphPart& part, std::string_view what, const Resources& resources) {
-  if (!part.x.space().host_readable()) {
-    throw Unsupported(fmt::format("the rows of {} lie in a GPU's memory; graphs are merged on the CPU: copy them", what));
-  }
   if (part.graph.rows() != part.x.rows()) {
     throw InvalidArgument(fmt::format("{} has {} rows and its vectors are {}; give the vectors that the graph was built of",
                                       what, part.graph.rows(), part.x.rows()));
@@ -33,15 +58,15 @@ void check_part(const GraphPart& part, std::string_view what, const Resources& r
   if (part.graph.rows() == 0) return;
   check_search(RowsInfo(part.x), RowsInfo(part.x), part.graph.metric());
   check_graph(part.graph, resources);
-  PairKeys keys(part.x, key_kind(part.graph.metric()));
-  const int64_t rows = part.graph.rows();
-  const int64_t looked_at = std::min(rows, kEdgesLookedAt);
-  for (int64_t i = 0; i < looked_at; ++i) {
-    const int64_t row = i * rows / looked_at;
-    if (part.graph.ids(row)[0] < 0) continue;
-    const auto other = static_cast<uint32_t>(part.graph.ids(row)[0]);
+  const std::vector<Edge> edges = some_edges(part.graph);
+  const MatrixBuffer ends = ends_of(part.x, edges, resources);
+  PairKeys keys(ends.view(), key_kind(part.graph.metric()));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto [row, other] = edges[i];
+    const auto place = static_cast<uint32_t>(2 * i);
+    const uint32_t next = place + 1;
     float key = 0;
-    keys.of(static_cast<uint32_t>(row), &other, 1, &key);
+    keys.of(place, &next, 1, &key);
     const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
     const float told = part.graph.distances(row)[0];
     if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with

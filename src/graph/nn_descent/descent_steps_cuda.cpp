@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "cuda/device_buffer.hpp"
-#include "cuda/workspace_layout.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
@@ -18,19 +18,6 @@ namespace {
 
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
 
-// Where all that a round works on lies in one block of memory.
-struct DescentLayout : WorkspaceLayout {
-  DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
-      : forward(take(rows, 8 * rules.samples)),
-        reverse(take(rows, 8 * rules.samples)),
-        inbox(take(rows, 8 * rules.inbox_slots)),
-        ends(take(rows, 8)),
-        known(take(KnownRows::bytes_for(rows, list_length), 1)),
-        counters(take(2 * kCounters, 8)) {}
-
-  int64_t forward, reverse, inbox, ends, known, counters;
-};
-
 void check_rules(const DescentRules& rules, int64_t list_length) {
   if (list_length > kLongestDeviceList) {
     throw Unsupported(fmt::format("lists of {} neighbours; nn_descent on a GPU has up to {}: use device cpu, or the method "
@@ -42,6 +29,8 @@ void check_rules(const DescentRules& rules, int64_t list_length) {
                                   rules.samples, kMostDeviceSamples));
   }
 }
+
+static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
 
 class DescentStepsCuda final : public DescentSteps {
  public:
@@ -56,7 +45,7 @@ class DescentStepsCuda final : public DescentSteps {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;
-    task_.known = {at<uint32_t>(layout_.known), KnownRows::bits_for(list_length)};
+    task_.known = {at<uint32_t>(layout_.known), known_bits(list_length)};
     task_.samples = {at<uint32_t>(layout_.forward), at<uint32_t>(layout_.reverse), rules.samples};
     task_.inbox = at<uint64_t>(layout_.inbox);
     task_.slots = rules.inbox_slots;
@@ -76,7 +65,7 @@ class DescentStepsCuda final : public DescentSteps {
   }
 
   int64_t join(int64_t round, ProgressMeter& meter) override {
-    KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounters * 8, stream()));
+    KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
     for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
       task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
@@ -88,7 +77,7 @@ class DescentStepsCuda final : public DescentSteps {
 
   int64_t merge(ProgressMeter& meter) override {
     unsigned long long* const entered = task_.pairs + kCounters;
-    KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounters * 8, stream()));
+    KITH_CUDA_CHECK(cudaMemsetAsync(entered, 0, kCounterBytes, stream()));
     launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, entered, stream());
     clear(task_.inbox, 8 * rules_.inbox_slots * lists_.rows);
     advance(lists_.rows, meter);
@@ -128,11 +117,6 @@ std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, c
                                                       const Resources& resources) {
   check_rules(rules, list_length);
   return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources);
-}
-
-int64_t descent_steps_bytes_cuda(int64_t rows, int64_t cols, KeyKind kind, int64_t list_length,
-                                 const DescentRules& rules) {
-  return DescentLayout(rows, list_length, rules).bytes + JoinOperandsCuda::bytes_for(rows, cols, kind);
 }
 
 }  // namespace kith

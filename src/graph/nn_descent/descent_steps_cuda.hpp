@@ -1,7 +1,5 @@
 // The rounds of NN-Descent on a GPU: rows, lists, samples and offers stay there. The lists are the CPU's, byte for byte.
-//
-// Memory on the device beside the rows and lists: 16 p + 8 slots bytes a row, 8 for its list's end, 8 to 16 for each
-// place of a list, and for metrics that are products 2 bytes a value, rounded up to 128, and 16 a row.
+// What they keep beside rows and lists is in descent_workspace.hpp.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -21,8 +19,5 @@ std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, c
                                                       uint64_t* lists, int64_t list_length,
                                                       std::shared_ptr<const DeviceContext> context,
                                                       const Resources& resources);
-// What they take at most, while they are made.
-int64_t descent_steps_bytes_cuda(int64_t rows, int64_t cols, KeyKind kind, int64_t list_length,
-                                 const DescentRules& rules);
 
 }  // namespace kith

@@ -10,8 +10,6 @@
 #include "graph/nn_descent/join_sets_cuda.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 
-#include <type_traits>
-
 namespace kith {
 namespace {
 
@@ -27,48 +25,40 @@ struct LeftPair {
   float value;
 };
 
-// A block's memory. A slot is where the nearest of a sample is looked for, 2 p of each kind: the nearest NEW one of a NEW
+// A block's memory beside the operands. A slot is where the nearest of a sample is looked for, 2 p of each kind: the nearest NEW one of a NEW
 // one, its nearest OLD one, the nearest NEW one of an OLD one.
 struct JoinMemory {
-  std::byte* operands;
-  JoinFacts* facts;   // of the samples, 4 p, as all up to the factors
-  uint64_t* ends;     // of their lists
-  uint32_t* ids;
-  float* terms;
-  float* factors;
-  uint64_t* nearest;  // of the slots, 6 p, as all up to the hits
-  uint32_t* least;    // ordered values
-  float* limits;
-  uint32_t* hits;     // pairs left
-  LeftPair* left;     // kLeftRoom
+  std::byte* base;  // behind the operands
+  int p;
 
-  static int64_t bytes(int64_t p, int64_t operand_bytes) {
-    return operand_bytes + 4 * p * static_cast<int64_t>(sizeof(JoinFacts) + 8 + 3 * 4) + 6 * p * (8 + 3 * 4) +
-           kLeftRoom * static_cast<int64_t>(sizeof(LeftPair));
+  __device__ JoinFacts* facts() const { return at<JoinFacts>(0); }  // of the samples, 4 p, as all up to the factors
+  __device__ uint64_t* ends() const { return at<uint64_t>(64); }    // of their lists
+  __device__ uint32_t* ids() const { return at<uint32_t>(96); }
+  __device__ float* terms() const { return at<float>(112); }
+  __device__ float* factors() const { return at<float>(128); }
+  __device__ uint64_t* nearest() const { return at<uint64_t>(144); }  // of the slots, 6 p, as all up to the hits
+  __device__ uint32_t* least() const { return at<uint32_t>(192); }    // ordered values
+  __device__ float* limits() const { return at<float>(216); }
+  __device__ uint32_t* hits() const { return at<uint32_t>(240); }  // pairs left
+  __device__ LeftPair* left() const { return at<LeftPair>(kBytesPerSample); }
+
+  static constexpr int kBytesPerSample = 264;  // for each of p
+  static constexpr int64_t bytes(int64_t p) {
+    return kBytesPerSample * p + kLeftRoom * static_cast<int64_t>(sizeof(LeftPair));
   }
-  __device__ JoinMemory(std::byte* memory, int operand_bytes, int p) : operands(memory) {
-    memory += operand_bytes;
-    const auto take = [&](auto*& to, int count) {
-      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(memory);
-      memory += count * static_cast<int>(sizeof(*to));
-    };
-    take(facts, 4 * p);
-    take(ends, 4 * p);
-    take(nearest, 6 * p);
-    take(left, kLeftRoom);
-    take(ids, 4 * p);
-    take(terms, 4 * p);
-    take(factors, 4 * p);
-    take(least, 6 * p);
-    take(limits, 6 * p);
-    take(hits, 6 * p);
+
+ private:
+  static_assert(sizeof(JoinFacts) == 16 && sizeof(LeftPair) == 8);
+  template <typename T>
+  __device__ T* at(int bytes_per_sample) const {
+    return reinterpret_cast<T*>(base + bytes_per_sample * p);
   }
 };
 
 // One block's join.
 struct Join {
   const JoinTask& task;
-  const JoinMemory& memory;
+  const JoinMemory memory;
   int p;
   JoinCounts counts;
   int first_column;  // of the samples that NEW ones meet: all, or in a merge OLD ones
@@ -97,8 +87,8 @@ struct Join {
         float fresh = HUGE_VALF;
         float old = HUGE_VALF;
         const bool there = row < counts.fresh;
-        const float term = there ? memory.terms[row] : 0.0f;
-        const float factor = there ? memory.factors[row] : 0.0f;
+        const float term = there ? memory.terms()[row] : 0.0f;
+        const float factor = there ? memory.factors()[row] : 0.0f;
         KITH_UNROLL
         for (int n = 0; n < 2; ++n) {
           KITH_UNROLL
@@ -106,7 +96,7 @@ struct Join {
             const int column = first_col + product_column(n, side);
             if (!there || column >= counts.all || column == row) continue;
             const float product = products[m][n][2 * half + side];
-            const float value = fmaf(-product, memory.factors[column], memory.terms[column]);
+            const float value = fmaf(-product, memory.factors()[column], memory.terms()[column]);
             if (column < counts.fresh) {
               fresh = fminf(fresh, value);
             } else {
@@ -121,8 +111,8 @@ struct Join {
           old = fminf(old, __shfl_xor_sync(0xFFFFFFFFu, old, apart));
         }
         if (lane % 4 != 0 || !there) continue;
-        if (fresh < HUGE_VALF) atomicMin(memory.least + row, ordered_key(fresh));
-        if (old < HUGE_VALF) atomicMin(memory.least + 2 * p + row, ordered_key(old));
+        if (fresh < HUGE_VALF) atomicMin(memory.least() + row, ordered_key(fresh));
+        if (old < HUGE_VALF) atomicMin(memory.least() + 2 * p + row, ordered_key(old));
       }
     }
     KITH_UNROLL
@@ -133,7 +123,7 @@ struct Join {
         KITH_UNROLL
         for (int apart = 4; apart < 32; apart *= 2) least = fminf(least, __shfl_xor_sync(0xFFFFFFFFu, least, apart));
         const int column = first_col + product_column(n, side);
-        if (lane < 4 && least < HUGE_VALF) atomicMin(memory.least + old_slot(column), ordered_key(least));
+        if (lane < 4 && least < HUGE_VALF) atomicMin(memory.least() + old_slot(column), ordered_key(least));
       }
     }
   }
@@ -143,25 +133,25 @@ struct Join {
     for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
       const int sample = sample_of(slot);
       if (sample == counts.all) continue;
-      const JoinFacts& facts = memory.facts[sample];
+      const JoinFacts& facts = memory.facts()[sample];
       float limit = HUGE_VALF;
       if (facts.scale > 0) {
         const JoinWindow window = join_window(task.rows.kind, task.rows.cols, facts, others);
-        limit = key_limit(window, key_of_ordered(ordered_of(memory.ends[sample])));
-        if (!task.all_pairs && memory.least[slot] != kNanKey) {
-          limit = fminf(limit, nearest_limit(window, key_of_ordered(memory.least[slot])));
+        limit = key_limit(window, key_of_ordered(ordered_of(memory.ends()[sample])));
+        if (!task.all_pairs && memory.least()[slot] != kNanKey) {
+          limit = fminf(limit, nearest_limit(window, key_of_ordered(memory.least()[slot])));
         }
       }
-      memory.limits[slot] = limit;
+      memory.limits()[slot] = limit;
     }
   }
 
   __device__ void leave_pair(int slot, int other, float value, int* count) const {
-    if (value > memory.limits[slot]) return;  // a value that is no number stays
+    if (value > memory.limits()[slot]) return;  // a value that is no number stays
     const int place = atomicAdd(count, 1);
     if (place >= kLeftRoom) return;
-    memory.left[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(other), value};
-    atomicAdd(memory.hits + slot, 1u);
+    memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(other), value};
+    atomicAdd(memory.hits() + slot, 1u);
   }
 
   __device__ void leave_pairs(const JoinProducts& products, int first_row, int first_col, int* count) const {
@@ -176,9 +166,9 @@ struct Join {
           const int column = first_col + product_column(n, i);
           if (row >= counts.fresh || column >= counts.all || column == row) continue;
           const float product = products[m][n][i];
-          leave_pair(new_slot(row, column), column, fmaf(-product, memory.factors[column], memory.terms[column]), count);
+          leave_pair(new_slot(row, column), column, fmaf(-product, memory.factors()[column], memory.terms()[column]), count);
           if (column < counts.fresh) continue;
-          leave_pair(old_slot(column), row, fmaf(-product, memory.factors[row], memory.terms[row]), count);
+          leave_pair(old_slot(column), row, fmaf(-product, memory.factors()[row], memory.terms()[row]), count);
         }
       }
     }
@@ -205,17 +195,17 @@ struct Join {
 
   // Whether an offer would change nothing, before its key is known.
   __device__ bool in_vain(int sample, int other, float value, bool sure, const OperandFacts& others) const {
-    const uint32_t row = memory.ids[sample];
-    const uint32_t neighbor = memory.ids[other];
+    const uint32_t row = memory.ids()[sample];
+    const uint32_t neighbor = memory.ids()[other];
     if (is_known(task.known, row, neighbor) == Known::yes) return true;
     if (!sure) return false;
-    const float below = key_below(join_window(task.rows.kind, task.rows.cols, memory.facts[sample], others), value);
+    const float below = key_below(join_window(task.rows.kind, task.rows.cols, memory.facts()[sample], others), value);
     return ordered_key(below) > ordered_of(__ldcg(inbox_place(row, neighbor)));
   }
 
   __device__ void offer(int sample, uint64_t neighbor) const {
-    if (neighbor >= memory.ends[sample]) return;
-    const uint32_t row = memory.ids[sample];
+    if (neighbor >= memory.ends()[sample]) return;
+    const uint32_t row = memory.ids()[sample];
     const Known known = is_known(task.known, row, row_of(neighbor));
     if (known == Known::yes || (known == Known::unsure && in_list(row, neighbor))) return;
     uint64_t* const place = inbox_place(row, row_of(neighbor));
@@ -226,23 +216,23 @@ struct Join {
 
   // A key has been computed: what the sample is offered, or may be.
   __device__ void take(int slot, int sample, float key, int other) const {
-    const uint64_t neighbor = pack_neighbor(ordered_key(key), memory.ids[other]);
+    const uint64_t neighbor = pack_neighbor(ordered_key(key), memory.ids()[other]);
     if (task.all_pairs) return offer(sample, neighbor);
-    atomicMin(reinterpret_cast<unsigned long long*>(memory.nearest + slot), static_cast<unsigned long long>(neighbor));
+    atomicMin(reinterpret_cast<unsigned long long*>(memory.nearest() + slot), static_cast<unsigned long long>(neighbor));
   }
 
   __device__ void keys_of_left(int count, const OperandFacts& others) const {
     const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
     for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kGroups) {
-      const LeftPair pair = memory.left[i];
+      const LeftPair pair = memory.left()[i];
       const int sample = sample_of(pair.slot);
       // One thread looks, since what it looks at changes meanwhile.
       int needless = 0;
-      if (thread == 0 && (task.all_pairs || memory.hits[pair.slot] == 1)) {
-        needless = in_vain(sample, pair.other, pair.value, memory.limits[pair.slot] < HUGE_VALF, others) ? 1 : 0;
+      if (thread == 0 && (task.all_pairs || memory.hits()[pair.slot] == 1)) {
+        needless = in_vain(sample, pair.other, pair.value, memory.limits()[pair.slot] < HUGE_VALF, others) ? 1 : 0;
       }
       if (__shfl_sync(row_threads(), needless, 0, kRowThreads) != 0) continue;
-      const float key = pair_key(task.rows, memory.ids[sample], memory.ids[pair.other]);
+      const float key = pair_key(task.rows, memory.ids()[sample], memory.ids()[pair.other]);
       if (thread == 0) take(pair.slot, sample, key, pair.other);
     }
   }
@@ -253,7 +243,7 @@ struct Join {
       const int row = i / width;
       const int column = first_column + i % width;
       if (column < counts.fresh && column <= row) continue;
-      const float key = pair_key(task.rows, memory.ids[row], memory.ids[column]);
+      const float key = pair_key(task.rows, memory.ids()[row], memory.ids()[column]);
       if (threadIdx.x % kRowThreads != 0) continue;
       take(new_slot(row, column), row, key, column);
       take(column < counts.fresh ? column : old_slot(column), column, key, row);
@@ -262,18 +252,19 @@ struct Join {
 
   __device__ void offer_nearest() const {
     for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
-      if (memory.nearest[slot] != kPadding) offer(sample_of(slot), memory.nearest[slot]);
+      if (memory.nearest()[slot] != kPadding) offer(sample_of(slot), memory.nearest()[slot]);
     }
   }
 };
 
 template <bool kProducts>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(JoinTask task, int operand_bytes) {
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
+    join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ int left;
   __shared__ uint32_t largest[2];  // the bits of the norm and the residual, which are not negative
   const auto p = static_cast<int>(task.samples.samples);
-  const JoinMemory memory(shared, operand_bytes, p);
+  const JoinMemory memory{shared + operand_bytes, p};
   const int64_t place = task.first + blockIdx.x;
   const int64_t row = task.order == nullptr ? place : task.order[place];
   if (threadIdx.x == 0) {
@@ -281,7 +272,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(Joi
     largest[0] = largest[1] = 0;
   }
   const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
-                                                      reinterpret_cast<uint32_t*>(memory.operands), memory.ids);
+                                                      reinterpret_cast<uint32_t*>(shared), memory.ids());
   const bool across = task.boundary > 0;
   const int old = counts.all - counts.fresh;
   if (counts.fresh == 0 || (old == 0 && (across || counts.fresh == 1))) return;
@@ -291,20 +282,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(Joi
   }
   const Join join{task, memory, p, counts, across ? counts.fresh : 0};
   for (int slot = static_cast<int>(threadIdx.x); slot < 6 * p; slot += kThreads) {
-    memory.nearest[slot] = kPadding;
-    memory.least[slot] = kNanKey;
-    memory.hits[slot] = 0;
+    memory.nearest()[slot] = kPadding;
+    memory.least()[slot] = kNanKey;
+    memory.hits()[slot] = 0;
   }
   for (int i = static_cast<int>(threadIdx.x); i < counts.all; i += kThreads) {
-    const uint32_t id = memory.ids[i];
-    memory.ends[i] = task.lists.ends[id];
+    const uint32_t id = memory.ids()[i];
+    memory.ends()[i] = task.lists.ends[id];
     if constexpr (kProducts) {
       const JoinFacts facts = task.operands.facts[id];
       const bool sure = facts.scale > 0;
       const float factor = sure ? join_factor(task.rows.kind, facts) : 1.0f;
-      memory.facts[i] = facts;
-      memory.factors[i] = factor;
-      memory.terms[i] = sure ? join_term(task.rows.kind, facts) : NAN;
+      memory.facts()[i] = facts;
+      memory.factors()[i] = factor;
+      memory.terms()[i] = sure ? join_term(task.rows.kind, facts) : NAN;
       if (sure) {
         atomicMax(largest, __float_as_uint(facts.norm * factor));
         atomicMax(largest + 1, __float_as_uint(facts.residual * factor));
@@ -320,10 +311,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor) join_kernel(Joi
       for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
         for (int first_col = join.first_column; first_col < counts.all; first_col += kJoinColumns) {
           if (pass == 0 || !one_tile) {
-            const JoinTile tile{memory.ids + first_row, memory.ids + first_col,
+            const JoinTile tile{memory.ids() + first_row, memory.ids() + first_col,
                                 min(counts.fresh - first_row, kJoinRows), min(counts.all - first_col, kJoinColumns),
                                 first_row == 0 && first_col == 0};
-            multiply_tile(task.operands, task.rows.cols, tile, ptx::shared_address(memory.operands), products);
+            multiply_tile(task.operands, task.rows.cols, tile, ptx::shared_address(shared), products);
           }
           if (pass == 0) {
             join.note_least(products, first_row, first_col);
@@ -363,7 +354,7 @@ void launch(const JoinTask& task, int64_t operand_bytes, cudaStream_t stream) {
   const auto kernel = join_kernel<kProducts>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
   kernel<<<static_cast<unsigned>(task.count), kThreads,
-           static_cast<size_t>(JoinMemory::bytes(task.samples.samples, operand_bytes)), stream>>>(
+           static_cast<size_t>(operand_bytes + JoinMemory::bytes(task.samples.samples)), stream>>>(
       task, static_cast<int>(operand_bytes));
   KITH_CUDA_CHECK_LAUNCH("join_kernel");
 }

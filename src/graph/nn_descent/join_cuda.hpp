@@ -54,7 +54,7 @@ struct JoinTask {
 };
 
 // More do not fit a block's memory.
-inline constexpr int64_t kMostDeviceSamples = 256;
+inline constexpr int64_t kMostDeviceSamples = 512;
 
 // Draws the samples of all lists and marks them OLD; `reverse` is cleared before.
 void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, uint64_t salt, cudaStream_t stream);

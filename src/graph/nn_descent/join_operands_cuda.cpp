@@ -13,20 +13,10 @@ constexpr int64_t kHalfBytes = 2;
 
 }  // namespace
 
-bool JoinOperandsCuda::are_of_use(KeyKind kind, int64_t cols) {
-  return is_product(kind) && cols > 0 && cols <= kWindowMostHalfCols;
-}
-
-int64_t JoinOperandsCuda::bytes_for(int64_t rows, int64_t cols, KeyKind kind) {
-  if (!are_of_use(kind, cols)) return 0;
-  return operand_bytes(rows, operand_chunks(cols, kHalfBytes)) + array_bytes<JoinFacts>(rows) +
-         array_bytes<QueryFacts>(std::min(rows, kFactRows)) + 4 * cols + static_cast<int64_t>(sizeof(BaseFacts));
-}
-
 JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context,
                                    const Resources& resources) {
   const int64_t count = rows.rows.count;
-  if (!are_of_use(rows.kind, rows.cols) || count == 0) return;
+  if (!joins_are_products(rows.kind, rows.cols) || count == 0) return;
   const int64_t chunks = operand_chunks(rows.cols, kHalfBytes);
   const cudaStream_t stream = context->stream();
   halves_ = DeviceBuffer(operand_bytes(count, chunks), "operands of the rows", context, resources);

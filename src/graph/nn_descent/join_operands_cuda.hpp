@@ -6,6 +6,7 @@
 #include <kith/resources.hpp>
 
 #include "cuda/device_buffer.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 
@@ -14,14 +15,10 @@
 
 namespace kith {
 
-inline constexpr int64_t kFactRows = int64_t{1} << 20;  // whole tiles
-
 class JoinOperandsCuda {
  public:
   // Nothing where the metric is no product, or has too many columns for one.
   JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context, const Resources& resources);
-  static bool are_of_use(KeyKind kind, int64_t cols);
-  static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind);
 
   JoinOperands get() const { return operands_; }
 

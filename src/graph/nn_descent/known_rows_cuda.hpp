@@ -4,6 +4,7 @@
 // Memory: 8 to 16 bytes for each place of a list.
 #pragma once
 
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/working_lists_cuda.hpp"
 
@@ -13,22 +14,11 @@
 
 namespace kith {
 
-inline constexpr int kBucketRows = 8;
 inline constexpr uint32_t kMoreRows = kNobody - 1;  // in the last place of a bucket
 
 struct KnownRows {
   uint32_t* buckets = nullptr;  // rows x (1 << bits) x kBucketRows
-  int bits = 0;
-
-  // Of lists of that length: half the places stay empty.
-  static constexpr int bits_for(int64_t length) {
-    int bits = 0;
-    while ((int64_t{kBucketRows / 2} << bits) < length) ++bits;
-    return bits;
-  }
-  static constexpr int64_t bytes_for(int64_t rows, int64_t length) {
-    return rows * (int64_t{kBucketRows * 4} << bits_for(length));
-  }
+  int bits = 0;                 // known_bits() of the lists' length
 
   KITH_HOST_DEVICE int64_t bucket(int64_t list, uint32_t row) const {
     const uint32_t hash = row * 0x9E3779B1u;

@@ -100,7 +100,7 @@ void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& sampl
 
 void launch_know_rows(const DeviceListsRef& lists, const KnownRows& known, cudaStream_t stream) {
   if (lists.rows == 0) return;
-  static_assert((kBucketRows + 1) * 4 << KnownRows::bits_for(kLongestDeviceList) <= 227 << 10);
+  static_assert((kBucketRows + 1) * 4 << known_bits(kLongestDeviceList) <= 227 << 10);
   const int64_t warp_bytes = int64_t{(kBucketRows + 1) * 4} << known.bits;
   const int64_t warps = warp_bytes * kWarps <= 48 << 10 ? kWarps : 1;
   allow_all_shared_memory(reinterpret_cast<const void*>(&know_kernel));

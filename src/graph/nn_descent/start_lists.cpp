@@ -80,13 +80,12 @@ void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, Work
   });
 }
 
-void add_graph(const PairRows& rows, const KnnGraph& graph, int64_t first, int64_t most, WorkingLists& lists,
-               const Resources& resources) {
-  for_lists(rows, first, graph.rows(), resources, [&](int64_t row, StartWorker& worker) {
+void add_named_rows(const PairRows& rows, const NamedRows& named, WorkingLists& lists, const Resources& resources) {
+  for_lists(rows, named.first, named.count, resources, [&](int64_t row, StartWorker& worker) {
     worker.rows.clear();
-    const int64_t* const ids = graph.ids(row - first);
-    for (int64_t j = 0; j < std::min(most, graph.k()) && ids[j] >= 0; ++j) {
-      worker.rows.push_back(static_cast<uint32_t>(first + ids[j]));
+    const int64_t* const ids = named.ids + (row - named.first) * named.k;
+    for (int64_t j = 0; j < named.most && ids[j] >= 0; ++j) {
+      worker.rows.push_back(static_cast<uint32_t>(named.first_id + ids[j]));
     }
     worker.offer(lists, row);
   });

@@ -1,9 +1,9 @@
 // The lists that NN-Descent begins with: distinct random rows, or the neighbours of a graph that is there.
 #pragma once
 
-#include <kith/knn_graph.hpp>
 #include <kith/resources.hpp>
 
+#include "graph/nn_descent/named_rows.hpp"
 #include "graph/pairs/pair_rows.hpp"
 #include "graph/working_lists.hpp"
 
@@ -16,9 +16,8 @@ namespace kith {
 void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources);
 
-// The neighbours of rows first, first + 1, ... of the collection as a graph of these rows has them. Their distances are
-// computed again: what lists hold are keys of this collection.
-void add_graph(const PairRows& rows, const KnnGraph& graph, int64_t first, int64_t most, WorkingLists& lists,
-               const Resources& resources);
+// Offers rows by their ids, in host memory. Their distances are computed again: what lists hold are keys of this
+// collection.
+void add_named_rows(const PairRows& rows, const NamedRows& named, WorkingLists& lists, const Resources& resources);
 
 }  // namespace kith

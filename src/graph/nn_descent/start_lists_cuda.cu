@@ -7,6 +7,7 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Four threads for each.
 __global__ void __launch_bounds__(kThreads)
-    key_kernel(PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
+    key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   if (i >= count * places) return;
   const uint32_t other = named[i];
@@ -82,14 +83,18 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % kRowThreads == 0) offers[i] = pack_neighbor(ordered_key(key), other);
 }
 
+// Lists at a time.
+int64_t batch_of(int64_t count, int64_t places, int64_t extra_bytes) {
+  return std::clamp<int64_t>(kStartBytes / (12 * std::max<int64_t>(places, 1) + extra_bytes), 1,
+                             std::clamp<int64_t>(count, 1, kBatchRows));
+}
+
 // name(first, count, named) writes down what is offered to lists first, first + 1, ...
 template <typename Name>
 void offer_named(const PairKeyRows& rows, const DeviceListsRef& lists, int64_t first, int64_t count, int64_t places,
-                 int64_t extra_bytes, const std::shared_ptr<const DeviceContext>& context, const Resources& resources,
+                 int64_t batch, const std::shared_ptr<const DeviceContext>& context, const Resources& resources,
                  const Name& name) {
   if (count * places == 0) return;
-  const int64_t batch =
-      std::clamp<int64_t>(kStartBytes / (12 * places + extra_bytes), 1, std::min(count, kBatchRows));
   const DeviceBuffer named(batch * places * 4, "rows to begin with", context, resources);
   const DeviceBuffer offers(batch * places * 8, "rows to begin with", context, resources);
   auto* const numbers = reinterpret_cast<uint32_t*>(named.data());
@@ -116,7 +121,7 @@ void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t se
   const CounterRng rng(seed, kStartStream);
   const int64_t warps = std::clamp<int64_t>((48 << 10) / (4 * lists.length), 1, kWarps);
   allow_all_shared_memory(reinterpret_cast<const void*>(&draw_kernel));
-  offer_named(rows, lists, 0, lists.rows, lists.length, 0, context, resources,
+  offer_named(rows, lists, 0, lists.rows, lists.length, batch_of(lists.rows, lists.length, 0), context, resources,
               [&](int64_t first, int64_t count, uint32_t* named) {
                 draw_kernel<<<static_cast<unsigned>(divide_up(count, warps)), static_cast<unsigned>(32 * warps),
                               static_cast<size_t>(warps * 4 * lists.length), context->stream()>>>(
@@ -125,26 +130,22 @@ void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t se
               });
 }
 
-void add_graph_cuda(const PairKeyRows& rows, const KnnGraph& graph, int64_t first, int64_t most,
-                    const DeviceListsRef& lists, const std::shared_ptr<const DeviceContext>& context,
-                    const Resources& resources) {
-  const int64_t k = graph.k();
-  const int64_t places = std::min(most, k);
-  const bool there = !graph.space().host_readable();
-  const int64_t ids_bytes = there ? 0 : 8 * k;
-  const int64_t batch = std::clamp<int64_t>(kStartBytes / (12 * std::max<int64_t>(places, 1) + ids_bytes), 1,
-                                            std::min(std::max<int64_t>(graph.rows(), 1), kBatchRows));
-  const DeviceBuffer ids(batch * ids_bytes, "a graph's neighbours", context, resources);
-  offer_named(rows, lists, first, graph.rows(), places, ids_bytes, context, resources,
-              [&](int64_t row, int64_t count, uint32_t* named) {
-                const int64_t* from = graph.ids(row - first);
+void add_named_rows_cuda(const PairKeyRows& rows, const NamedRows& named, const DeviceListsRef& lists,
+                         const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
+  const bool there = !named.space.host_readable();
+  const int64_t ids_bytes = there ? 0 : 8 * named.k;
+  const int64_t batch = batch_of(named.count, named.most, ids_bytes);
+  const DeviceBuffer ids(batch * ids_bytes, "rows to begin with", context, resources);
+  offer_named(rows, lists, named.first, named.count, named.most, batch, context, resources,
+              [&](int64_t row, int64_t count, uint32_t* numbers) {
+                const int64_t* from = named.ids + (row - named.first) * named.k;
                 if (!there) {
-                  context->copy(ids.data(), from, count * k * 8);
+                  context->copy(ids.data(), from, count * ids_bytes);
                   from = reinterpret_cast<const int64_t*>(ids.data());
                 }
-                const int64_t threads = divide_up(count * places, int64_t{kThreads});
-                neighbors_kernel<<<static_cast<unsigned>(threads), kThreads, 0, context->stream()>>>(
-                    from, k, places, count, first, named);
+                const int64_t blocks = divide_up(count * named.most, int64_t{kThreads});
+                neighbors_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, context->stream()>>>(
+                    from, named.k, named.most, count, named.first_id, numbers);
                 KITH_CUDA_CHECK_LAUNCH("neighbors_kernel");
               });
 }

@@ -32,7 +32,7 @@ __device__ inline double join_lanes(double (&lanes)[kRowThreadLanes]) {
 // What lies past the last column is zero, and adds nothing.
 template <KeyKind kKind, bool kFloats>
 __device__ inline double sum_of(const PairKeyRows& task, uint32_t a, uint32_t b, double inverse_a, double inverse_b) {
-  constexpr int kAhead = 4;  // loads of each row that are under way at a time
+  constexpr int kAhead = 2;  // loads of each row that are under way at a time
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   const DType dtype = kFloats ? DType::f32 : task.rows.dtype;
   const bool aligned = fours_aligned(task.rows);

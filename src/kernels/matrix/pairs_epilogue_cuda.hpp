@@ -30,11 +30,11 @@ class PairsEpilogue {
 
   __device__ void begin(int64_t first_query, const ThreadQueries& queries, int64_t first_row) {
     first_query_ = static_cast<uint32_t>(first_query);
-    first_row_ = first_row;
+    first_tile_ = static_cast<int>(first_row / kOperandTile);
+    queries_ = queries;
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) {
-      in_tile_[q] = queries(q);
-      const Acc* const limits = static_cast<const Acc*>(target_.limits) + 2 * (first_query + in_tile_[q]);
+      const Acc* const limits = static_cast<const Acc*>(target_.limits) + 2 * (first_query + queries(q));
       limit_[q][0] = limits[0];
       limit_[q][1] = limits[1];
     }
@@ -59,7 +59,7 @@ class PairsEpilogue {
       uint32_t columns = 0;
       if (passing >> (2 * q) & 1u) columns |= columns_below(products[q / 2], q % 2, terms, limit_[q][0]);
       if (passing >> (2 * q) & 2u) columns |= columns_below(products[q / 2], q % 2, terms + kOperandTile, limit_[q][1]);
-      collect(columns, tile, in_tile_[q]);
+      collect(columns, tile, queries_(q));
     }
     __syncwarp();
     if (*count_ > kBuffer / 2) flush();
@@ -71,8 +71,7 @@ class PairsEpilogue {
   // An item's rows are at most 2^24, its queries 2^8. Not unrolled, few as they are: the code must fit its cache.
   __device__ void collect(uint32_t columns, int tile, int query) {
     const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
-    const auto first =
-        static_cast<uint32_t>(int64_t{tile} * kOperandTile - first_row_) + static_cast<uint32_t>(first_col);
+    const auto first = static_cast<uint32_t>((tile - first_tile_) * kOperandTile + first_col);
     while (columns != 0) {
       const int i = __ffs(static_cast<int>(columns)) - 1;
       columns &= columns - 1;
@@ -89,7 +88,7 @@ class PairsEpilogue {
 
   __device__ void write(uint32_t entry, uint32_t place) const {
     const uint64_t query = first_query_ + (entry & 0xFF);
-    const auto row = static_cast<uint64_t>(first_row_ + (entry >> 8));
+    const auto row = static_cast<uint64_t>(first_tile_) * kOperandTile + (entry >> 8);
     if (place < target_.capacity) target_.pairs[place] = query << 32 | row;
   }
 
@@ -108,8 +107,8 @@ class PairsEpilogue {
 
   const Target& target_;
   uint32_t first_query_ = 0;
-  int64_t first_row_ = 0;
-  int in_tile_[kThreadQueries];
+  int first_tile_ = 0;
+  ThreadQueries queries_ = {0, 0};
   Acc limit_[kThreadQueries][2];
   uint32_t* count_;
   uint32_t* found_;

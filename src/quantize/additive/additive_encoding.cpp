@@ -191,6 +191,16 @@ class Encoder {
 
 }  // namespace
 
+AdditiveEncoding codec_encoding(const CodeFormat& format) {
+  LocalSearchParams params;
+  params.codebooks = format.parts;
+  params.bits = format.bits;
+  AdditiveEncoding encoding;
+  encoding.search = plan_of(params, format.effort, 0);
+  encoding.by_content = true;
+  return encoding;
+}
+
 int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t batch_rows, int threads) {
   int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols + batch_rows * books.cols);
   bytes += threads * (block_bytes(books) + (form == SearchForm::direct ? 0 : product_icm_bytes(books)));

@@ -12,6 +12,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "kernels/codes/code_format.hpp"
 #include "quantize/additive/codebooks.hpp"
 #include "quantize/additive/local_search.hpp"
 
@@ -28,6 +29,9 @@ struct AdditiveEncoding {
   bool by_content = false;  // a row's number is a hash of its values: where it lies does not matter
   SearchForm form = SearchForm::automatic;
 };
+
+// That of a codec: a row's code depends on the row alone, since its draws come from its values.
+AdditiveEncoding codec_encoding(const CodeFormat& format);
 
 // The form for so many rows, with so many bytes to spare.
 SearchForm choose_search_form(const Codebooks& books, const LocalSearchPlan& search, int64_t rows, int threads,

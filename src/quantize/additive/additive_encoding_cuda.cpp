@@ -32,7 +32,7 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   if (rows.rows() == 0) return;
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
-  const IcmSearch search(books, encoding, context, resources);
+  const IcmSearch search(books, encoding, rows.rows(), context, resources);
   const bool rows_there = rows.space().kind == MemoryKind::cuda;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
   constexpr int64_t kMany = 4096;
@@ -82,6 +82,16 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
     meter.poll();
   }
   meter.finish();
+}
+
+void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
+  if (from.rows() == 0) return;
+  const DeviceGuard guard(device);
+  const DeviceContext context(device, resources.options().stream);
+  KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), static_cast<size_t>(to.row_stride()), from.data(),
+                                    static_cast<size_t>(from.row_stride()), static_cast<size_t>(from.cols()),
+                                    static_cast<size_t>(from.rows()), cudaMemcpyDefault, context.stream()));
+  context.synchronize();
 }
 
 }  // namespace kith

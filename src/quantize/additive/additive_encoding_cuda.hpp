@@ -16,4 +16,7 @@ namespace kith {
 void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encoding, const MatrixView& rows,
                           uint8_t* codes, float* costs, int device, const Resources& resources);
 
+// Codes from where they lie to elsewhere, both on the host or that device.
+void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources);
+
 }  // namespace kith

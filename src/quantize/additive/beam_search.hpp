@@ -4,41 +4,67 @@
 // other. The paths after a book are the first `beam` by (canonical squared distance of the residual and the book's
 // codeword, the path's place before, code).
 //
-// Cost: books x beam x 2^bits x cols multiply-adds in float64 a row.
+// Which they are is found by products of the residuals of some rows with the book, in f32. Their error bound leaves
+// hardly more codewords than are wanted, and of these the canonical distances decide.
+//
+// Cost: books x beam x 2^bits x cols multiply-adds in f32 a row. Memory: 4 bytes for each codeword of a book, and for
+// each column, of each path of a batch.
 #pragma once
 
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "quantize/additive/codebooks.hpp"
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace kith {
 
-// Paths of one row, extended by a book at a time. One thread's.
-class BeamPaths {
+// Paths of a batch of rows, extended by a book at a time.
+class BeamSearch {
  public:
-  BeamPaths(const Codebooks& books, int64_t beam);
+  // For batches of up to batch_rows().
+  BeamSearch(const Codebooks& books, int64_t beam, const Resources& resources);
 
+  static int64_t bytes_for(const Codebooks& books, int64_t beam);
+  static int64_t batch_rows(const Codebooks& books, int64_t beam);
   // How many paths there are after so many books.
   static int64_t count_after(int64_t books, int bits, int64_t beam);
 
-  // `paths`: codes of the paths after k books, of books().books bytes each; they become those after k + 1. `row`: f32.
-  void extend(const Codebooks& books, int64_t k, const float* row, uint8_t* paths);
-  // The row less the codewords of a path of k books.
-  static void residual(const Codebooks& books, int64_t k, const float* row, const uint8_t* path, float* out);
+  // `rows`: f32, one after the other. `paths`: for each row `beam` places of books().books bytes, of which the first
+  // count_after(k) are its paths after k books; they become those after k + 1. The book may have changed since the last
+  // call.
+  void extend(int64_t k, const float* rows, int64_t count, uint8_t* paths, ProgressMeter& meter);
 
  private:
-  int64_t beam_;
-  std::vector<float> residual_;
-  std::vector<uint32_t> every_;  // codewords of a book
-  std::vector<float> keys_;
-  std::vector<uint64_t> found_;
-  std::vector<uint8_t> before_;
+  // What one thread chooses paths with.
+  struct Worker {
+    std::vector<float> values;
+    std::vector<uint32_t> listed;
+    std::vector<float> keys;
+    std::vector<uint64_t> found;
+    std::vector<uint8_t> before;
+  };
+
+  void prepare_book(int64_t k);
+  void choose(int64_t k, int64_t held, int64_t row, uint8_t* paths, Worker& worker) const;
+
+  const Codebooks books_;
+  const int64_t beam_;
+  const Resources resources_;
+  HostArray<float> residuals_;  // of a batch's paths
+  HostArray<float> squares_;    // of these
+  HostArray<float> products_;   // with the book
+  std::vector<float> word_squares_;
+  double longest_word_ = 0;
+  std::vector<Worker> workers_;
 };
+
+// The row less the codewords of a path of k books.
+void path_residual(const Codebooks& books, int64_t k, const float* row, const uint8_t* path, float* out);
 
 // Rows of any dtype in host memory. `codes`: a byte for each row and book.
 void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, uint8_t* codes,

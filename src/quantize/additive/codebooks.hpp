@@ -2,6 +2,8 @@
 // the vector itself (Babenko and Lempitsky, "Additive quantization for extreme vector compression", 2014).
 #pragma once
 
+#include "core/host_device.hpp"
+
 #include <cstdint>
 
 namespace kith {
@@ -12,11 +14,11 @@ struct Codebooks {
   int bits = 8;
   int64_t cols = 0;
 
-  int64_t words() const { return int64_t{1} << bits; }  // of a book
-  int64_t all_words() const { return books * words(); }
-  int64_t size() const { return all_words() * cols; }
-  const float* book(int64_t k) const { return values + k * words() * cols; }
-  const float* word(int64_t k, int64_t j) const { return book(k) + j * cols; }
+  KITH_HOST_DEVICE int64_t words() const { return int64_t{1} << bits; }  // of a book
+  KITH_HOST_DEVICE int64_t all_words() const { return books * words(); }
+  KITH_HOST_DEVICE int64_t size() const { return all_words() * cols; }
+  KITH_HOST_DEVICE const float* book(int64_t k) const { return values + k * words() * cols; }
+  KITH_HOST_DEVICE const float* word(int64_t k, int64_t j) const { return book(k) + j * cols; }
 };
 
 }  // namespace kith

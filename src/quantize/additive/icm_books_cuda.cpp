@@ -83,6 +83,18 @@ BookWindow window_of(double norm, double rounding, int64_t cols, double scale) {
   return window;
 }
 
+struct TablePlaces : WorkspaceLayout {
+  explicit TablePlaces(const Codebooks& books) {
+    pairs = take(books.books * books.all_words() * PairwiseTables::width_for(books), sizeof(int16_t));
+    moved = take(books.size(), 4);
+    squares = take(books.all_words(), 4);
+    origin = take(books.cols, 4);
+    scales = take(books.books, sizeof(TableScale));
+  }
+
+  int64_t pairs, moved, squares, origin, scales;
+};
+
 template <typename Use>
 void for_each_book(const Codebooks& books, const Resources& resources, const Use& use) {
   const Resources quiet = resources.with_progress({});
@@ -184,6 +196,33 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   books_.centre = there(places.centre);
   books_.scale = static_cast<float>(scale);
   books_.unscale = 1 / (scale * scale);
+}
+
+int64_t IcmTablesOnDevice::bytes_for(const Codebooks& books) { return TablePlaces(books).bytes; }
+
+IcmTablesOnDevice::IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
+                                     const Resources& resources) {
+  const Codebooks& books = search.books();
+  const PairwiseTables made(search, resources);
+  const TablePlaces places(books);
+  buffer_ = DeviceBuffer(places.bytes, "tables of codewords", context, resources);
+  std::vector<TableScale> scales;
+  for (int64_t k = 0; k < books.books; ++k) scales.push_back(made.scale(k));
+  std::byte* const to = buffer_.data();
+  const int64_t width = made.width();
+  context->copy(to + places.pairs, made.row(0, 0, 0), array_bytes<int16_t>(books.books * books.all_words() * width));
+  context->copy(to + places.moved, made.moved_words(), array_bytes<float>(books.size()));
+  context->copy(to + places.squares, made.squared_norms(), array_bytes<float>(books.all_words()));
+  context->copy(to + places.origin, made.origin(), array_bytes<float>(books.cols));
+  context->copy(to + places.scales, scales.data(), array_bytes<TableScale>(books.books));
+  context->synchronize();
+  tables_.pairs = reinterpret_cast<const int16_t*>(to + places.pairs);
+  tables_.moved = reinterpret_cast<const float*>(to + places.moved);
+  tables_.squares = reinterpret_cast<const float*>(to + places.squares);
+  tables_.origin = reinterpret_cast<const float*>(to + places.origin);
+  tables_.scales = reinterpret_cast<const TableScale*>(to + places.scales);
+  tables_.width = width;
+  tables_.norms = made.norms();
 }
 
 }  // namespace kith

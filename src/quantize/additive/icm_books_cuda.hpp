@@ -26,9 +26,27 @@ class IcmBooksOnDevice {
   static int64_t bytes_for(const Codebooks& books, bool products);
 
   const IcmBooks& books() const { return books_; }
+  int64_t bytes() const { return buffer_.bytes(); }
 
  private:
   IcmBooks books_;
+  DeviceBuffer buffer_;
+};
+
+// Pairwise tables on a device. They are made on the host. Memory there: 2 bytes for each pair of codewords, and 4 for
+// each value of the codebooks.
+class IcmTablesOnDevice {
+ public:
+  // Copies on the context's stream, and waits.
+  IcmTablesOnDevice(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
+                    const Resources& resources);
+  static int64_t bytes_for(const Codebooks& books);
+
+  const IcmTables& tables() const { return tables_; }
+  int64_t bytes() const { return buffer_.bytes(); }
+
+ private:
+  IcmTables tables_;
   DeviceBuffer buffer_;
 };
 

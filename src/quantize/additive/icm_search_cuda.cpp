@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
+#include "core/memory_budget.hpp"
 #include "cuda/workspace_layout.hpp"
 #include "quantize/codec_kernels_cuda.hpp"
 
@@ -24,6 +25,16 @@ int attribute(cudaDeviceAttr which) {
 
 bool has_wgmma() {
   return attribute(cudaDevAttrComputeCapabilityMajor) == 9 && attribute(cudaDevAttrComputeCapabilityMinor) == 0;
+}
+
+// Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13.
+bool tables_pay(const Codebooks& books, const LocalSearchPlan& plan, int64_t rows, const Resources& resources) {
+  constexpr double kSlower = 150;
+  const double steps = static_cast<double>(rows) * static_cast<double>(plan.rounds * plan.sweeps + 1);
+  const int64_t there = IcmTablesOnDevice::bytes_for(books);
+  return steps > kSlower * static_cast<double>(books.all_words()) &&
+         PairwiseTables::bytes_for(books) <= resources.host_memory()->available() / 2 &&
+         there <= resources.device_memory()->available() / 4;
 }
 
 // The steps of each round, or of one where all are alike.
@@ -48,35 +59,44 @@ std::vector<IcmStep> schedule_of(const LocalSearchPlan& plan, int64_t books) {
 }  // namespace
 
 struct IcmSearch::Places : WorkspaceLayout {
-  Places(int64_t rows, const IcmBooks& books, int64_t scratch_doubles) {
-    const bool products = books.centred != nullptr;
+  Places(int64_t rows, const IcmSearch& search, int64_t scratch_doubles) {
+    const IcmBooks& books = search.books_->books();
+    const bool tables = search.form_ == SearchForm::tables;
     values = take(rows * books.cols, 4);
-    centred = take(products ? rows * product_cols(books.cols) : 0, 4);
+    centred = take(search.form_ == SearchForm::products ? rows * product_cols(books.cols) : 0, 4);
     numbers = take(rows, 8);
     fits = take(rows, 1);
-    list = take(products ? rows + 1 : 0, 4);
+    unary = take(tables ? rows * books.books * search.tables_->tables().width : 0, 2);
+    windows = take(tables ? rows * books.books : 0, 2);
+    norms = take(tables ? rows : 0, 8);
+    list = take(search.form_ == SearchForm::direct ? 0 : rows + 1, 4);
     scratch = take(scratch_doubles, 8);
   }
 
-  int64_t values, centred, numbers, fits, list, scratch;
+  int64_t values, centred, numbers, fits, unary, windows, norms, list, scratch;
 };
 
-IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding,
+IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, int64_t rows,
                      const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
-    : encoding_(encoding) {
+    : encoding_(encoding), form_(encoding.form) {
   const SearchBooks search(books, resources);
-  const bool possible = has_icm_products(search) && has_wgmma();
-  products_ = possible && encoding.form != SearchForm::direct;
-  if (encoding.form == SearchForm::products && !possible) {
+  const bool products = has_icm_products(search) && has_wgmma();
+  if (form_ == SearchForm::automatic) {
+    form_ = products                                              ? SearchForm::products
+            : tables_pay(books, encoding.search, rows, resources) ? SearchForm::tables
+                                                                  : SearchForm::direct;
+  }
+  if (form_ == SearchForm::products && !products) {
     throw Unsupported("local search by products on a GPU needs compute capability 9.0 and rows of up to 128 columns");
   }
-  books_ = std::make_unique<IcmBooksOnDevice>(search, products_, context, resources);
+  books_ = std::make_unique<IcmBooksOnDevice>(search, form_ == SearchForm::products, context, resources);
+  if (form_ == SearchForm::tables) tables_ = std::make_unique<IcmTablesOnDevice>(search, context, resources);
   grid_.shift = search.grid().shift();
   grid_.most = search.grid().most();
   grid_.by_content = encoding.by_content;
-  const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
-  good_batch_ = kTilesEach * kProductTileRows * multiprocessors;
-  direct_blocks_ = static_cast<int>(kDirectBlocks * multiprocessors);
+  multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount);
+  good_batch_ = kTilesEach * kProductTileRows * multiprocessors_;
+  direct_blocks_ = static_cast<int>(kDirectBlocks * multiprocessors_);
   const std::vector<IcmStep> steps = schedule_of(encoding.search, books.books);
   steps_ = static_cast<int>(encoding.search.sweeps * books.books);
   const auto bytes = static_cast<int64_t>(steps.size() * sizeof(IcmStep));
@@ -85,25 +105,33 @@ IcmSearch::IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding,
   context->synchronize();
 }
 
+int64_t IcmSearch::bytes() const {
+  return books_->bytes() + schedule_.bytes() + (tables_ == nullptr ? 0 : tables_->bytes());
+}
+
 int64_t IcmSearch::workspace_bytes(int64_t rows) const {
-  const IcmBooks& books = books_->books();
-  return Places(rows, books, direct_blocks_ * icm_direct_scratch(books.cols)).bytes;
+  return Places(rows, *this, direct_blocks_ * icm_direct_scratch(books_->books().cols)).bytes;
 }
 
 IcmRows IcmSearch::rows_of(int64_t count, std::byte* workspace) const {
-  const Places places(count, books_->books(), 0);
+  const Places places(count, *this, 0);
   IcmRows rows;
   rows.count = count;
   rows.values = reinterpret_cast<float*>(workspace + places.values);
-  if (products_) rows.centred = reinterpret_cast<float*>(workspace + places.centred);
+  if (form_ == SearchForm::products) rows.centred = reinterpret_cast<float*>(workspace + places.centred);
+  if (form_ == SearchForm::tables) {
+    rows.unary = reinterpret_cast<int16_t*>(workspace + places.unary);
+    rows.windows = reinterpret_cast<int16_t*>(workspace + places.windows);
+    rows.norms = reinterpret_cast<double*>(workspace + places.norms);
+  }
   rows.numbers = reinterpret_cast<int64_t*>(workspace + places.numbers);
   rows.fits = reinterpret_cast<uint8_t*>(workspace + places.fits);
   return rows;
 }
 
 IcmList IcmSearch::list_of(int64_t count, std::byte* workspace) const {
-  if (!products_) return {};
-  auto* const list = reinterpret_cast<uint32_t*>(workspace + Places(count, books_->books(), 0).list);
+  if (form_ == SearchForm::direct) return {};
+  auto* const list = reinterpret_cast<uint32_t*>(workspace + Places(count, *this, 0).list);
   return {list + 1, list};
 }
 
@@ -112,7 +140,9 @@ void IcmSearch::prepare(const DeviceRowsView& rows, int64_t first, std::byte* wo
   launch_widen_rows(rows, books_->books().cols, prepared.values, stream);
   IcmGrid grid = grid_;
   grid.first_number = first;
-  launch_prepare_icm_rows(books_->books(), grid, prepared, list_of(rows.count, workspace), stream);
+  const IcmList list = list_of(rows.count, workspace);
+  launch_prepare_icm_rows(books_->books(), grid, prepared, list, stream);
+  if (tables_ != nullptr) launch_unary_tables(books_->books(), tables_->tables(), prepared, list, stream);
 }
 
 void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts, uint8_t* codes, float* costs,
@@ -133,9 +163,10 @@ void IcmSearch::search(int64_t count, int64_t from, int64_t rounds, bool starts,
   run.schedule_stride = encoding_.search.random_order ? steps_ : 0;
   run.schedule = reinterpret_cast<const IcmStep*>(schedule_.data()) + (from - encoding_.search.from_round) * run.schedule_stride;
   const IcmBooks& books = books_->books();
-  auto* const scratch = reinterpret_cast<double*>(workspace + Places(count, books, 0).scratch);
+  auto* const scratch = reinterpret_cast<double*>(workspace + Places(count, *this, 0).scratch);
   launch_icm_direct(books, rows, list_of(count, workspace), run, scratch, direct_blocks_, stream);
-  if (products_) launch_icm_products(books, rows, run, stream);
+  if (form_ == SearchForm::products) launch_icm_products(books, rows, run, stream);
+  if (tables_ != nullptr) launch_icm_tables(books, tables_->tables(), rows, run, multiprocessors_, stream);
 }
 
 }  // namespace kith

@@ -1,6 +1,7 @@
 // The search for codes on a device, for batches of rows that lie there: which kernel takes which rows.
 //
-// Rows beyond the codebooks' grid, and all rows where products are of no use, take the direct search.
+// Products are used on Hopper for up to 128 columns; else tables, where they pay for themselves and there is memory for
+// them. Rows beyond the codebooks' grid, rows whose terms do not fit tables, and what is left take the direct search.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -18,15 +19,17 @@ namespace kith {
 
 class IcmSearch {
  public:
-  // `form`: automatic, products or direct. The codebooks may go when it returns.
-  IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding,
+  // `rows`: so many are expected. The codebooks may go when it returns. Unsupported for a form that was asked for and
+  // cannot be.
+  IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, int64_t rows,
             const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
   // Device memory that a batch of so many rows needs beside codes and costs.
   int64_t workspace_bytes(int64_t rows) const;
   // Rows for which every multiprocessor has the same to do.
   int64_t good_batch() const { return good_batch_; }
-  bool uses_products() const { return products_; }
+  SearchForm form() const { return form_; }  // that rows on the grid take
+  int64_t bytes() const;  // of device memory that it holds
   int64_t rounds() const { return encoding_.search.rounds; }
 
   // All enqueue. `first`: the number of the first row. `codes`, a byte for each row and book, are the start where that
@@ -44,10 +47,12 @@ class IcmSearch {
 
   const AdditiveEncoding encoding_;
   IcmGrid grid_;
-  bool products_ = false;
+  SearchForm form_ = SearchForm::direct;
   int64_t good_batch_ = 0;
+  int multiprocessors_ = 0;
   int direct_blocks_ = 0;
   std::unique_ptr<IcmBooksOnDevice> books_;
+  std::unique_ptr<IcmTablesOnDevice> tables_;  // where that is the form
   DeviceBuffer schedule_;
   int steps_ = 0;
 };

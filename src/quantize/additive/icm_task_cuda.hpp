@@ -1,17 +1,20 @@
 // What the kernels that search for codes work with: plain data in device memory.
 //
-// Two kernels do whole searches of rows, start, rounds and all, and give the same codes as the CPU (icm_engine.hpp):
+// Three kernels do whole searches of rows, start, rounds and all, and give the same codes as the CPU (icm_engine.hpp):
 //
 //   direct    exact costs of all codewords in float64: any row, any number of columns, any GPU
+//   tables    sums of rounded inner products that are looked up (pairwise_tables.hpp), and exact costs of what these
+//             cannot rule out: rows on the grid whose terms fit 16 bits
 //   products  residuals times the book in halves on Hopper's matrix units, and exact costs of what these cannot rule
 //             out: rows on the grid, up to kProductMostCols columns (icm_wgmma_cuda.cu)
 //
-// The second moves and scales: a codeword less the mean of its book, a row less all means, both times a power of two
+// The last moves and scales: a codeword less the mean of its book, a row less all means, both times a power of two
 // such that values are multiples of 2^-9 below 2^15. Differences of such are exact in f32, halves of them are never
 // subnormal, and residuals are what they were.
 #pragma once
 
 #include "quantize/additive/code_draws.hpp"
+#include "quantize/additive/pairwise_tables.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -57,11 +60,25 @@ struct IcmBooks {
   double unscale = 1;                      // of their squares, back
 };
 
+// Pairwise tables and what unary ones are made with; null where there are none.
+struct IcmTables {
+  const int16_t* pairs = nullptr;      // books x books x words x width
+  const float* moved = nullptr;        // books x words x cols: codewords less their means
+  const float* squares = nullptr;      // books x words: their squared norms
+  const float* origin = nullptr;       // cols: what rows are moved by
+  const TableScale* scales = nullptr;  // books
+  int64_t width = 0;
+  double norms = 0;
+};
+
 struct IcmRows {
   int64_t count = 0;
   float* values = nullptr;     // count x cols: on the grid where they fit there
   float* centred = nullptr;    // count x product_cols, where there are products
-  uint8_t* fits = nullptr;     // 1: of the products
+  uint8_t* fits = nullptr;     // 1: of the products or tables, where there are such
+  int16_t* unary = nullptr;    // count x books x width, where there are tables
+  int16_t* windows = nullptr;  // count x books, likewise; below 0: terms do not fit
+  double* norms = nullptr;     // count, likewise
   int64_t* numbers = nullptr;  // for their draws
   uint8_t* codes = nullptr;    // count x books
   float* costs = nullptr;      // count, or null
@@ -111,6 +128,12 @@ void launch_icm_direct(const IcmBooks& books, const IcmRows& rows, const IcmList
 // What a block of it wants of `scratch`, in doubles: nothing where shared memory will do.
 int64_t icm_direct_scratch(int64_t cols);
 int64_t icm_direct_rows();  // of a block
+
+// The unary tables of rows that fit. Rows whose terms do not are listed, and fit no more.
+void launch_unary_tables(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmList& list,
+                         cudaStream_t stream);
+void launch_icm_tables(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmRun& run,
+                       int multiprocessors, cudaStream_t stream);
 
 void launch_icm_products(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, cudaStream_t stream);
 

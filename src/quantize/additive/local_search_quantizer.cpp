@@ -3,12 +3,12 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
-#include "core/host_array.hpp"
 #include "core/named_limit.hpp"
 #include "quantize/additive/additive_encoding.hpp"
+#include "quantize/additive/encode_packed.hpp"
 #include "quantize/additive/local_search_training.hpp"
 #include "quantize/additive/packed_codes.hpp"
-#include "quantize/codec_tables.hpp"
+#include "quantize/codec.hpp"
 #include "quantize/finite_rows.hpp"
 
 #include <fmt/format.h>
@@ -57,9 +57,10 @@ struct LocalSearchQuantizer::State {
   explicit State(const LocalSearchParams& given) : params(given) {}
 
   struct Trained {
-    int64_t cols = 0;
-    std::vector<float> values;
+    std::shared_ptr<const Codec> codec;
     std::vector<double> history;
+
+    int64_t cols() const { return codec->format().cols; }
   };
 
   std::shared_ptr<const Trained> find() const {
@@ -71,34 +72,41 @@ struct LocalSearchQuantizer::State {
     if (found == nullptr) throw InvalidState("the quantizer is not trained; call train first");
     return found;
   }
-  void publish(Trained made) {
-    auto next = std::make_shared<const Trained>(std::move(made));
+  void publish(int64_t cols, std::vector<float> values, std::vector<double> history) {
+    CodeFormat format;
+    format.kind = CodeKind::additive;
+    format.cols = cols;
+    format.bits = params.bits;
+    format.parts = params.codebooks;
+    auto next = std::make_shared<const Trained>(
+        Trained{Codec::from_parts(format, std::move(values)), std::move(history)});
     const std::lock_guard lock(mutex);
     trained.swap(next);
   }
 
   void train(RowSource& source, const Resources& resources) {
     const DefaultFloatMode mode;
-    Trained made;
-    made.cols = source.info().cols;
-    if (made.cols < 1) throw InvalidArgument("the rows have no columns");
+    const int64_t cols = source.info().cols;
+    if (cols < 1) throw InvalidArgument("the rows have no columns");
+    std::vector<float> values;
+    std::vector<double> history;
     const auto take = [&](TrainingRound round) {
-      made.values = std::move(round.codebooks);
-      made.history.push_back(round.objective);
+      values = std::move(round.codebooks);
+      history.push_back(round.objective);
     };
-    const auto needed = [&] {
-      return local_search_training_bytes(params, source.rows(), made.cols, resources.threads());
-    };
+    const auto needed = [&] { return local_search_training_bytes(params, source.rows(), cols, resources.threads()); };
     try {
       naming_host_limit(needed, resources, [&] { train_local_search(params, source, take, resources); });
     } catch (const Cancelled&) {
-      if (!made.values.empty()) publish(std::move(made));
+      if (!values.empty()) publish(cols, std::move(values), std::move(history));
       throw;
     }
-    publish(std::move(made));
+    publish(cols, std::move(values), std::move(history));
   }
 
-  Codebooks books(const Trained& of) const { return {of.values.data(), params.codebooks, params.bits, of.cols}; }
+  Codebooks books(const Trained& of) const {
+    return {of.codec->values().data(), params.codebooks, params.bits, of.cols()};
+  }
 
   const LocalSearchParams params;
   mutable std::mutex mutex;
@@ -130,18 +138,17 @@ void LocalSearchQuantizer::train(const VectorFile& rows, const Resources& resour
 }
 
 void LocalSearchQuantizer::set_values(const VectorView<const float>& codebooks) {
-  state_->publish({columns_of_codebooks(params().codebooks, params().bits, codebooks),
-                   {codebooks.data, codebooks.data + codebooks.size},
-                   {}});
+  state_->publish(columns_of_codebooks(params().codebooks, params().bits, codebooks),
+                  {codebooks.data, codebooks.data + codebooks.size}, {});
 }
 
-std::vector<float> LocalSearchQuantizer::values() const { return state_->get()->values; }
+std::vector<float> LocalSearchQuantizer::values() const { return state_->get()->codec->values(); }
 std::vector<double> LocalSearchQuantizer::history() const { return state_->get()->history; }
 const LocalSearchParams& LocalSearchQuantizer::params() const { return state_->params; }
 bool LocalSearchQuantizer::trained() const { return state_->find() != nullptr; }
 int64_t LocalSearchQuantizer::cols() const {
   const auto found = state_->find();
-  return found == nullptr ? 0 : found->cols;
+  return found == nullptr ? 0 : found->cols();
 }
 int64_t LocalSearchQuantizer::code_bytes() const {
   return trained() ? additive_code_bytes(params().codebooks, params().bits) : 0;
@@ -157,15 +164,12 @@ void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixVie
   check_additive_codes(codes, rows.rows(), books);
   ViewSource source(rows);
   if (params().check_finite) refuse_not_finite_rows(source, resources);
-  const HostArray<uint8_t> whole(rows.rows() * books.books, "codes", resources);
-  if (encoding.start == CodeStart::given) unpack_codes(codes, books, whole.data());
   AdditiveEncoding how;
   how.search = plan_of(params(), encoding.rounds, encoding.from_round);
   how.search.seed = encoding.seed;
   how.start = encoding.start;
   how.first_row = encoding.first_row;
-  encode_additive(books, how, rows, whole.data(), nullptr, resources);
-  pack_codes(whole.data(), books, codes);
+  encode_packed(books, how, rows, codes, resources);
 }
 
 void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
@@ -176,7 +180,8 @@ void LocalSearchQuantizer::encode(const MatrixView& rows, const MutableMatrixVie
 void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out,
                                   const Resources& resources) const {
   const auto trained = state_->get();
-  decode_additive(state_->books(*trained), codes, out, resources);
+  check_additive_codes(codes, codes.rows(), state_->books(*trained));
+  trained->codec->decode(codes, out, resources);
 }
 
 }  // namespace kith

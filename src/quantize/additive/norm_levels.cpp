@@ -8,7 +8,7 @@
 namespace kith {
 namespace {
 
-constexpr int kMostIterations = 100;
+constexpr int kMostIterations = 10000;
 
 // As FAISS does, in float64 and rounded once.
 float middle_of_step(float least, float largest, int64_t step) {
@@ -22,7 +22,12 @@ std::vector<float> levels_of(std::vector<float> norms) {
   for (size_t i = 0; i < count; ++i) sums[i + 1] = sums[i] + static_cast<double>(norms[i]);
   const auto levels = static_cast<size_t>(kNormLevels);
   std::vector<float> centres(levels);
-  for (size_t i = 0; i < levels; ++i) centres[i] = norms[(2 * i + 1) * (count - 1) / (2 * levels)];
+  // Half of them by rank, where norms are many, and half at equal steps, where they are few.
+  for (size_t i = 0; i < levels; ++i) {
+    centres[i] = i % 2 == 0 ? norms[(2 * i + 1) * (count - 1) / (2 * levels)]
+                            : middle_of_step(norms.front(), norms.back(), static_cast<int64_t>(i));
+  }
+  std::sort(centres.begin(), centres.end());
   std::vector<size_t> ends(levels, 0);
   for (int iteration = 0; iteration < kMostIterations; ++iteration) {
     bool changed = false;

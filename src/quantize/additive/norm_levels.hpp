@@ -19,7 +19,7 @@ constexpr int64_t norm_value_count(CodeNorm norm) {
 std::vector<float> norm_levels(const CodeFormat& format, const std::vector<float>& values);
 
 // Norms to the values of a kind of them. For cqint8: Lloyd's iterations over the sorted norms, from levels at equal
-// ranks; they ascend.
+// ranks and at equal steps in turn; they ascend.
 std::vector<float> train_norm_values(CodeNorm norm, std::vector<float> norms);
 
 }  // namespace kith

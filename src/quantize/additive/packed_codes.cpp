@@ -2,9 +2,6 @@
 
 #include <kith/error.hpp>
 
-#include "core/divide.hpp"
-#include "core/parallel_for.hpp"
-#include "kernels/lists/decode_rows_cpu.hpp"
 #include "quantize/scalar_codes_cpu.hpp"
 
 #include <fmt/format.h>
@@ -13,18 +10,10 @@
 #include <cmath>
 
 namespace kith {
-namespace {
-
-constexpr int64_t kTaskRows = 512;
-
-}  // namespace
 
 void check_additive_rows(const MatrixView& rows, int64_t cols) {
   if (rows.cols() != cols) {
     throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), cols));
-  }
-  if (!rows.space().host_readable()) {
-    throw Unsupported("additive codes of rows in GPU memory; copy the rows to host memory first");
   }
 }
 
@@ -33,9 +22,6 @@ void check_additive_codes(const MatrixView& codes, int64_t rows, const Codebooks
   if (codes.dtype() != DType::u8 || codes.rows() != rows || codes.cols() != bytes) {
     throw InvalidArgument(fmt::format("the codes are {} x {} {}; {} codebooks of {} bits make {} x {} u8", codes.rows(),
                                       codes.cols(), name_of(codes.dtype()), books.books, books.bits, rows, bytes));
-  }
-  if (!codes.space().host_readable()) {
-    throw Unsupported("additive codes in GPU memory; copy them to host memory first");
   }
 }
 
@@ -69,33 +55,6 @@ void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whol
     }
     unpack_sub_codes(code, books.books, books.bits, whole + i * books.books);
   }
-}
-
-void decode_additive(const Codebooks& books, const MatrixView& codes, const MutableMatrixView& out,
-                     const Resources& resources) {
-  check_additive_codes(codes, codes.rows(), books);
-  if (out.dtype() != DType::f32 || out.rows() != codes.rows() || out.cols() != books.cols) {
-    throw InvalidArgument(fmt::format("the output is {} x {} {}; it must be {} x {} f32", out.rows(), out.cols(),
-                                      name_of(out.dtype()), codes.rows(), books.cols));
-  }
-  if (!out.space().host_readable()) throw Unsupported("additive codes decoded to GPU memory; decode to host memory");
-  CodecView codec;
-  codec.format.kind = CodeKind::additive;
-  codec.format.cols = books.cols;
-  codec.format.bits = books.bits;
-  codec.format.parts = books.books;
-  codec.codewords = books.values;
-  ProgressMeter meter("decode", codes.rows(), resources);
-  parallel_for(divide_up(codes.rows(), kTaskRows), meter, resources, [&](int64_t task, int) {
-    const int64_t first = task * kTaskRows;
-    const int64_t end = std::min(first + kTaskRows, codes.rows());
-    for (int64_t i = first; i < end; ++i) {
-      decode_rows_cpu(codec, reinterpret_cast<const uint8_t*>(codes.row(i)), 1, nullptr,
-                      reinterpret_cast<float*>(out.row(i)));
-    }
-    meter.add(end - first);
-  });
-  meter.finish();
 }
 
 }  // namespace kith

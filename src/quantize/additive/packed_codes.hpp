@@ -1,8 +1,7 @@
-// Additive codes as callers have them: packed, a few bits for each book from the lowest bit of the first byte on; the
-// checks of what they give, and the sums that codes stand for.
+// Additive codes as callers have them: packed, a few bits for each book from the lowest bit of the first byte on; and the
+// checks of what they give.
 #pragma once
 
-#include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include "quantize/additive/codebooks.hpp"
@@ -13,7 +12,7 @@ namespace kith {
 
 constexpr int64_t additive_code_bytes(int64_t books, int bits) { return (books * bits + 7) / 8; }
 
-// InvalidArgument for another number of columns, or rows that are not in host memory (Unsupported).
+// InvalidArgument for another number of columns.
 void check_additive_rows(const MatrixView& rows, int64_t cols);
 // InvalidArgument unless u8, rows x bytes of a code, one after the other.
 void check_additive_codes(const MatrixView& codes, int64_t rows, const Codebooks& books);
@@ -25,9 +24,5 @@ int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const flo
 void pack_codes(const uint8_t* whole, const Codebooks& books, const MutableMatrixView& codes);
 // InvalidArgument, naming the row, for bits behind the last book that are not zero.
 void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whole);
-
-// The first book's codeword, plus the second's, ...: one f32 addition a value and book.
-void decode_additive(const Codebooks& books, const MatrixView& codes, const MutableMatrixView& out,
-                     const Resources& resources);
 
 }  // namespace kith

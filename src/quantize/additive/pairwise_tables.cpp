@@ -8,13 +8,6 @@
 #include <cmath>
 
 namespace kith {
-namespace {
-
-constexpr double kMostWindow = 4096;  // steps; more leave too many codewords in doubt
-constexpr double kKeyRounding = 0x1p-22;
-
-}  // namespace
-
 int64_t PairwiseTables::width_for(const Codebooks& books) { return std::max(books.words(), kLeastWidth); }
 
 int64_t PairwiseTables::bytes_for(const Codebooks& books) {
@@ -64,13 +57,15 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
       for (int64_t e = 0; i != k && e < words_ * words_; ++e) most = std::max(most, std::abs(from[e]));
       reach += 2 * static_cast<double>(most);
     }
-    Scale& scale = scales_[static_cast<size_t>(k)];
+    TableScale& scale = scales_[static_cast<size_t>(k)];
     // Unary terms of rows near a sum of codewords reach as far, and by the book's own size further.
     const double room = reach + 4 * own * own;
     scale.step = (reach + room) / (kMostScore - books_ - 2);
     if (!(scale.step > 0)) scale.step = 1;
     scale.room = room;
-    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own);
+    // Products and keys may lie below f32's normal range.
+    const double underflow = 2 * static_cast<double>(books_) * underflow_error(cols);
+    scale.constant = 0.5 * static_cast<double>(books_) * scale.step + 2 * error * own * (norms_ + own) + underflow;
     scale.linear = 2 * error * own;
     ProgressMeter meter("tables", books_, quiet);
     parallel_for(books_, meter, quiet, [&](int64_t i, int) {
@@ -89,11 +84,9 @@ PairwiseTables::PairwiseTables(const SearchBooks& search, const Resources& resou
 
 bool PairwiseTables::round_unary(int64_t k, const float* products, double norm, int16_t* unary,
                                  int16_t* window) const {
-  const Scale& scale = scales_[static_cast<size_t>(k)];
-  const double reach = norm + norms_;
-  const double error = scale.constant + norm * scale.linear + kKeyRounding * reach * reach;
-  const double steps = std::ceil(2 * error / scale.step) + 1;
-  if (!(steps <= kMostWindow) || !(reach * reach < kLargestSquaredNorm)) return false;
+  const TableScale& scale = scales_[static_cast<size_t>(k)];
+  const double steps = table_window(scale, norm, norms_);
+  if (!(steps <= kMostTableWindow)) return false;
   const float* const squares = squares_.data() + k * words_;
   float least = squares[0] - 2 * products[0];
   float most = least;

@@ -16,12 +16,33 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
+#include "core/host_device.hpp"
+#include "kernels/distance/error_bound.hpp"
 #include "quantize/additive/search_books.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 namespace kith {
+
+// Of a book's rounded terms.
+struct TableScale {
+  double step = 1;
+  double room = 0;      // for half the range of unary terms
+  double constant = 0;  // of the error: constant + norm linear, and the square of (norm + norms) times its rounding
+  double linear = 0;
+};
+
+inline constexpr double kMostTableWindow = 4096;  // steps; more leave too many codewords in doubt
+inline constexpr double kTableKeyRounding = 0x1p-22;
+
+// In steps, for rows of a norm after the move; more than kMostTableWindow: tables are not fit for them.
+KITH_HOST_DEVICE inline double table_window(const TableScale& scale, double norm, double norms) {
+  const double reach = norm + norms;
+  if (!(reach * reach < kLargestSquaredNorm)) return HUGE_VAL;
+  return ceil(2 * (scale.constant + norm * scale.linear + kTableKeyRounding * reach * reach) / scale.step) + 1;
+}
 
 class PairwiseTables {
  public:
@@ -39,6 +60,8 @@ class PairwiseTables {
   }
   const float* moved_words() const { return moved_.data(); }  // less their means: all codewords x cols
   const float* squared_norms() const { return squares_.data(); }
+  const TableScale& scale(int64_t k) const { return scales_[static_cast<size_t>(k)]; }
+  double norms() const { return norms_; }  // the sum of the books' largest, after the move
   const float* origin() const { return origin_.data(); }  // the sum of the means: what rows are moved by
 
   // Rounds the unary terms of a row, whose norm after the move is given: products[j] = <x, c_j>, for a book. False
@@ -46,13 +69,6 @@ class PairwiseTables {
   bool round_unary(int64_t k, const float* products, double norm, int16_t* unary, int16_t* window) const;
 
  private:
-  struct Scale {
-    double step = 1;
-    double room = 0;      // for half the range of unary terms
-    double constant = 0;  // of the error: constant + norm linear, and the square of (norm + norms) times its rounding
-    double linear = 0;
-  };
-
   int64_t books_;
   int64_t words_;
   int64_t width_;
@@ -60,8 +76,8 @@ class PairwiseTables {
   HostArray<float> moved_;
   HostArray<float> squares_;
   std::vector<float> origin_;
-  std::vector<Scale> scales_;
-  double norms_ = 0;  // sum of the books' largest, after the move
+  std::vector<TableScale> scales_;
+  double norms_ = 0;
 };
 
 }  // namespace kith

@@ -94,6 +94,16 @@ TEST(AdditiveEncoding, EveryFormAndInstructionSetEqualsThePlainAlgorithm) {
   }
 }
 
+// Squares of such values are a few of f32's smallest steps, and many costs are equal.
+TEST(AdditiveEncoding, CostsBelowTheNormalRangeOfFloats) {
+  for (const CodeStart start : {CodeStart::random, CodeStart::greedy}) {
+    const Case given = make_case(Shape::tiny, 4, 6, 19, 140);
+    const Encoded direct = encode(given, encoding_of(SearchForm::direct, start, 2));
+    EXPECT_EQ(encode(given, encoding_of(SearchForm::tables, start, 2)), direct);
+    EXPECT_EQ(encode(given, encoding_of(SearchForm::products, start, 2)), direct);
+  }
+}
+
 TEST(AdditiveEncoding, TheMendedSearchEndsLowerThanThePrintedOne) {
   const Case given = make_case(Shape::gaussian, 4, 5, 12, 60);
   const AdditiveEncoding encoding = encoding_of(SearchForm::tables, CodeStart::random, 4);

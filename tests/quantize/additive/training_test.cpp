@@ -299,10 +299,13 @@ TEST(LocalSearchQuantizer, WarnsOfFewRows) {
 }
 
 TEST(BeamSearch, EqualsThePlainSearch) {
-  auto words = make_floats(Shape::gaussian, 4 * 8, 5, 2);
-  const Codebooks books{words.row(0), 4, 3, 5};
-  const auto rows = make_floats(Shape::gaussian, 30, 5, 3);
-  for (const int64_t beam : {1, 3, 10, 64}) {
+  for (const auto& [shape, beam] :
+       {std::pair(Shape::gaussian, 1), std::pair(Shape::gaussian, 3), std::pair(Shape::gaussian, 10),
+        std::pair(Shape::gaussian, 64), std::pair(Shape::near_duplicates, 4), std::pair(Shape::far_mean, 4),
+        std::pair(Shape::all_equal, 5), std::pair(Shape::huge, 3), std::pair(Shape::tiny, 3)}) {
+    auto words = make_floats(shape, 4 * 8, 5, 2);
+    const Codebooks books{words.row(0), 4, 3, 5};
+    const auto rows = make_floats(shape, 30, 5, 3);
     std::vector<uint8_t> codes(120);
     encode_beam(books, beam, rows.view(), codes.data(), with_threads(2));
     for (int64_t i = 0; i < 30; ++i) {
@@ -311,7 +314,7 @@ TEST(BeamSearch, EqualsThePlainSearch) {
         std::vector<std::tuple<float, size_t, std::vector<uint8_t>>> next;
         for (size_t p = 0; p < paths.size(); ++p) {
           std::vector<float> r(5);
-          BeamPaths::residual(books, k, rows.row(i), paths[p].data(), r.data());
+          path_residual(books, k, rows.row(i), paths[p].data(), r.data());
           for (int64_t j = 0; j < 8; ++j) {
             std::vector<uint8_t> path = paths[p];
             path.push_back(static_cast<uint8_t>(j));

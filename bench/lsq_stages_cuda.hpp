@@ -1,0 +1,15 @@
+// Where the time of a search for codes by products goes: cycles of each stage of a step, by the clocks of the
+// multiprocessors.
+#pragma once
+
+#include "quantize/additive/codebooks.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Cycles of a warp in each stage of a step, with names. `rows`: f32 on the device, one after the other. Reading the
+// clocks takes time itself.
+std::vector<std::pair<std::string, double>> lsq_stages(const kith::Codebooks& books, const float* rows, int64_t count,
+                                                       int64_t rounds);

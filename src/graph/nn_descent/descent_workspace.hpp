@@ -1,0 +1,55 @@
+// What rounds of NN-Descent on a GPU keep in its memory beside the rows and the lists: pure arithmetic, so that any machine
+// can say what another needs.
+//
+// Bytes a row: 16 p for samples, 8 for each slot of its inbox, 8 for its list's end, 8 to 16 for each place of the list
+// (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128, and 16.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/view.hpp>
+
+#include "cuda/workspace_layout.hpp"
+#include "graph/nn_descent/descent_steps.hpp"
+#include "kernels/distance/canonical.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// Of each number that kernels count.
+inline constexpr int64_t kCounterBytes = 64 * 8;
+
+// The rows of a list lie in (1 << known_bits) buckets of kBucketRows, of whose places half stay empty.
+inline constexpr int kBucketRows = 8;
+constexpr int known_bits(int64_t list_length) {
+  int bits = 0;
+  while ((int64_t{kBucketRows / 2} << bits) < list_length) ++bits;
+  return bits;
+}
+
+struct DescentLayout : WorkspaceLayout {
+  DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
+      : forward(take(rows, 8 * rules.samples)),
+        reverse(take(rows, 8 * rules.samples)),
+        inbox(take(rows, 8 * rules.inbox_slots)),
+        ends(take(rows, 8)),
+        known(take(rows, int64_t{4 * kBucketRows} << known_bits(list_length))),
+        counters(take(2, kCounterBytes)) {}
+
+  int64_t forward, reverse, inbox, ends, known, counters;
+};
+
+// Whether joins are products of halves.
+bool joins_are_products(KeyKind kind, int64_t cols);
+
+// Rows whose facts are looked at together while operands are made: whole tiles.
+inline constexpr int64_t kFactRows = int64_t{1} << 20;
+// Rows to begin with, for some lists at a time.
+inline constexpr int64_t kStartBytes = int64_t{256} << 20;
+
+// A device memory limit that would do for a graph by NN-Descent of `x`, from random rows, with control rows of k
+// neighbours.
+int64_t enough_for_descent(const MatrixView& x, Metric metric, int64_t k, int64_t list_length,
+                           const DescentRules& rules);
+
+}  // namespace kith

@@ -1,0 +1,29 @@
+#include "graph/with_graph_backend.hpp"
+
+#include "core/dispatch.hpp"
+#include "graph/graph_backend_cpu.hpp"
+#include "rows/finite_check.hpp"
+
+namespace kith {
+
+void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources) {
+  const Resources quiet = resources.with_progress({});
+  if (check_finite) refuse_not_finite("base", x, {}, quiet);
+  if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
+}
+
+void with_graph_backend(const MatrixView& x, const GraphRows& rows, const Resources& resources,
+                        const std::function<void(GraphBackend&)>& use) {
+  dispatch(
+      resources.device(),
+      [&] {
+        check_graph_rows(x, rows.metric, rows.check_finite, resources);
+        const PairRows pairs(x, key_kind(rows.metric), resources);
+        const ControlRows control(x, rows.metric, rows.k, rows.seed, resources);
+        WorkingLists lists(0, rows.k, resources);
+        use(*make_graph_backend_cpu(pairs, rows.metric, &control, lists, resources));
+      },
+      [&](int device) { use(*make_graph_backend_cuda(device, x, rows, resources)); });
+}
+
+}  // namespace kith

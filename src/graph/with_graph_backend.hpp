@@ -1,0 +1,21 @@
+// The backend of the device that was chosen, over checked rows, with their control rows.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "graph/graph_backend_cuda.hpp"
+
+#include <functional>
+
+namespace kith {
+
+// Calls use(backend), which is gone afterwards. The resources' device is not automatic, and holds the rows or can be
+// given a copy.
+void with_graph_backend(const MatrixView& x, const GraphRows& rows, const Resources& resources,
+                        const std::function<void(GraphBackend&)>& use);
+
+// That rows in host memory can be compared, naming the first that cannot.
+void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, const Resources& resources);
+
+}  // namespace kith

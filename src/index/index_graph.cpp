@@ -1,0 +1,128 @@
+#include <kith/index_graph.hpp>
+
+#include <kith/error.hpp>
+#include <kith/matrix_buffer.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/host_array.hpp"
+#include "core/ordered_key.hpp"
+#include "core/parallel_for.hpp"
+#include "core/peak_memory.hpp"
+#include "graph/control_rows.hpp"
+#include "graph/exact_graph.hpp"
+#include "graph/graph_access.hpp"
+#include "graph/pairs/pair_keys.hpp"
+#include "index/index_access.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// Rows searched at a time: their k + 1 results lie beside the graph.
+constexpr int64_t kBatchEntries = int64_t{1} << 20;
+constexpr int64_t kLargestBatch = 65536;
+
+void check_rows(const Index& index, const MatrixView& x) {
+  if (index.size() != x.rows()) {
+    throw InvalidArgument(fmt::format("{} vectors and an index of {}; give those that the index holds, row i that with "
+                                      "id i",
+                                      x.rows(), index.size()));
+  }
+  if (!IndexAccess::ids_are_rows(index)) {
+    throw InvalidArgument(
+        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index without ids, from "
+        "which nothing was removed");
+  }
+}
+
+// Without the row itself, or without the last where codes have put others before it.
+void leave_out_self(const Neighbors& found, int64_t first, const NeighborsView& out) {
+  for (int64_t i = 0; i < found.queries(); ++i) {
+    const int64_t row = first + i;
+    int64_t* const ids = out.ids + row * out.k;
+    float* const distances = out.distances + row * out.k;
+    int64_t taken = 0;
+    for (int64_t j = 0; j <= out.k && taken < out.k; ++j) {
+      if (found.ids(i)[j] == row) continue;
+      ids[taken] = found.ids(i)[j];
+      distances[taken] = found.distances(i)[j];
+      ++taken;
+    }
+  }
+}
+
+// The lists of the control rows by the vectors' own distances, whatever the index tells of them.
+GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric metric, uint64_t seed,
+                      const Resources& resources) {
+  const ControlRows control(x, metric, graph.k, seed, resources);
+  const auto count = static_cast<int64_t>(control.rows().size());
+  HostArray<uint64_t> lists(count * graph.k, "the control rows' neighbours", resources);
+  std::fill_n(lists.data(), lists.size(), kPadding);
+  MatrixBuffer vectors(x.dtype(), graph.k + 1, x.cols(), "a control row and its neighbours", resources);
+  ViewSource source(x);
+  std::vector<uint32_t> places(static_cast<size_t>(graph.k));
+  std::iota(places.begin(), places.end(), 1u);
+  std::vector<float> keys(places.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t row = control.rows()[static_cast<size_t>(i)];
+    std::vector<uint32_t> rows{row};
+    const int64_t* const ids = graph.ids + row * graph.k;
+    for (int64_t j = 0; j < graph.k && ids[j] >= 0; ++j) rows.push_back(static_cast<uint32_t>(ids[j]));
+    const auto found = static_cast<int64_t>(rows.size()) - 1;
+    gather(source, rows, vectors.mutable_view().slice(0, found + 1), resources);
+    PairKeys(vectors.view(), key_kind(metric)).of(0, places.data(), found, keys.data());
+    uint64_t* const list = lists.data() + i * graph.k;
+    for (int64_t j = 0; j < found; ++j) {
+      list[j] = pack_neighbor(ordered_key(keys[static_cast<size_t>(j)]), rows[static_cast<size_t>(j + 1)]);
+    }
+    std::sort(list, list + found);
+  }
+  const RecallEstimate estimate = control.measure(lists.data(), graph.k);
+  return {estimate.recall, estimate.recall_at_10, estimate.error, count};
+}
+
+}  // namespace
+
+void IndexGraphParams::validate() const {
+  if (k < 1) throw InvalidArgument(fmt::format("k = {}; it must be at least 1", k));
+}
+
+KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params, const Resources& given) {
+  const auto start = std::chrono::steady_clock::now();
+  params.validate();
+  const Index still = index.to(index.runs_on(), given);  // of this version, whatever is added meanwhile
+  check_graph_size(x.rows(), params.k);
+  check_rows(still, x);
+  const PeakMemory memory(given);
+  const Resources& resources = memory.resources();
+  Neighbors neighbors(x.rows(), params.k, resources);
+  const SearchParams search{.k = params.k + 1, .probes = params.probes, .refine = params.refine};
+  const Resources quiet = resources.with_progress({});
+  const int64_t batch = std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch);
+  ProgressMeter meter("search", x.rows(), resources);
+  for (int64_t first = 0; first < x.rows(); first += batch) {
+    const int64_t count = std::min(batch, x.rows() - first);
+    const Neighbors found = still.search(x.slice(first, count), search, quiet);
+    leave_out_self(found, first, neighbors.view());
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+  GraphReport report;
+  report.method = "index";
+  report.parameters = {{"factory", still.factory()}, {"probes", params.probes}, {"refine", params.refine}};
+  if (x.rows() > 0) report.recall = recall_of(neighbors.view(), x, still.params().metric, params.seed, quiet);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.peak_host_bytes = memory.host_bytes();
+  report.peak_device_bytes = memory.device_bytes();
+  return GraphAccess::make(std::move(neighbors), still.params().metric, std::move(report));
+}
+
+}  // namespace kith

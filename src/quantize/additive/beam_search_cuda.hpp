@@ -1,0 +1,35 @@
+// Codes of rows book by book, along the best paths so far (beam_search.hpp), on a GPU, with the same bytes.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "cuda/device_buffer.hpp"
+#include "quantize/additive/codebooks.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+class BeamOnDevice {
+ public:
+  // Copies on the context's stream, and waits.
+  BeamOnDevice(const Codebooks& books, int64_t beam, const std::shared_ptr<const DeviceContext>& context,
+             const Resources& resources);
+
+  int64_t bytes() const { return words_.bytes() + columns_.bytes(); }
+  // Device memory for residuals, whatever the number of rows.
+  int64_t scratch_bytes() const;
+  // Enqueues. f32 rows `stride` values apart; `codes`: a byte for each row and book.
+  void encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, std::byte* scratch,
+              cudaStream_t stream) const;
+
+ private:
+  Codebooks books_;  // of device memory
+  int64_t beam_;
+  DeviceBuffer words_;
+  DeviceBuffer columns_;  // books x cols x words
+  int blocks_ = 0;
+};
+
+}  // namespace kith

@@ -1,0 +1,59 @@
+// A half-warp for each code, a lane for each lane of the canonical sum. Cost: the codewords of each code, read once.
+#include "quantize/additive/code_norms_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "kernels/codes/code_norm.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kCodesPerBlock = kThreads / kCanonicalLanes;
+constexpr unsigned kFullWarp = 0xFFFFFFFFu;
+
+__global__ void __launch_bounds__(kThreads)
+    write_norms_kernel(CodecView codec, int64_t bytes, uint8_t* codes, int64_t count, CodeCentres centres) {
+  const auto lane = static_cast<int>(threadIdx.x % kCanonicalLanes);
+  const int64_t cols = codec.format.cols;
+  const int bits = codec.format.bits;
+  const int64_t apart = static_cast<int64_t>(gridDim.x) * kCodesPerBlock;
+  const int64_t mine = static_cast<int64_t>(blockIdx.x) * kCodesPerBlock + threadIdx.x / kCanonicalLanes;
+  // Both halves of a warp go round as often.
+  for (int64_t start = mine - mine % 2; start < count; start += apart) {
+    const int64_t i = start + mine % 2;
+    const bool there = i < count;
+    uint8_t* const code = codes + (there ? i : 0) * bytes;
+    const float* const centre =
+        centres.centres == nullptr ? nullptr : centres.centres + (there ? centres.lists[i] : 0) * cols;
+    double sum = 0;
+    for (int64_t c = lane; c < cols; c += kCanonicalLanes) {
+      float value = codec.codewords[sub_code(code, 0, bits) * cols + c];
+      for (int64_t p = 1; p < codec.format.parts; ++p) {
+        value = __fadd_rn(value, codec.codewords[((p << bits) + sub_code(code, p, bits)) * cols + c]);
+      }
+      if (centre != nullptr) value = __fadd_rn(value, centre[c]);
+      sum = fma(static_cast<double>(value), static_cast<double>(value), sum);
+    }
+    for (int with = kCanonicalLanes / 2; with > 0; with /= 2) sum += __shfl_xor_sync(kFullWarp, sum, with);
+    // The first bytes of the norm may hold bits of the last book: they are read above.
+    __syncwarp();
+    if (!there || lane != 0) continue;
+    for (int64_t byte = (codec.format.parts * bits + 7) / 8; byte < bytes; ++byte) code[byte] = 0;
+    set_norm_bits(codec.format, norm_code(codec, static_cast<float>(sum)), code);
+  }
+}
+
+}  // namespace
+
+void launch_write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const CodeCentres& centres,
+                             cudaStream_t stream) {
+  if (count == 0) return;
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(divide_up(count, int64_t{kCodesPerBlock}), 1 << 16));
+  write_norms_kernel<<<blocks, kThreads, 0, stream>>>(codec, codec.format.bytes(), codes, count, centres);
+  KITH_CUDA_CHECK_LAUNCH("write_norms_kernel");
+}
+
+}  // namespace kith

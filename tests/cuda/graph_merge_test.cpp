@@ -1,0 +1,168 @@
+// Graphs by NN-Descent, and graphs merged, extended and refined, on the GPU against the CPU: the same bytes.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+#include "graph/same_graph.hpp"
+#include "reference/data.hpp"
+
+#include <kith/graph_merge.hpp>
+#include <kith/knn_graph.hpp>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+class CudaGraphMerge : public OnCuda {};
+class CudaGraphMergeSmall : public OnCuda {};
+class CudaDescentGraph : public OnCuda {};
+class CudaDescentGraphSmall : public OnCuda {};
+
+void expect_same(const KnnGraph& expected, const KnnGraph& found) {
+  expect_same_bytes(expected, found);
+  const GraphReport& a = expected.report();
+  const GraphReport& b = found.report();
+  EXPECT_EQ(a.method, b.method);
+  EXPECT_EQ(a.reached, b.reached);
+  ASSERT_EQ(a.recall.has_value(), b.recall.has_value());
+  if (a.recall) {
+    EXPECT_EQ(a.recall->recall, b.recall->recall);
+  }
+  ASSERT_EQ(a.rounds.size(), b.rounds.size());
+  for (size_t i = 0; i < a.rounds.size(); ++i) {
+    EXPECT_EQ(a.rounds[i].recall, b.rounds[i].recall) << "round " << i;
+    EXPECT_EQ(a.rounds[i].updates, b.rounds[i].updates) << "round " << i;
+    EXPECT_EQ(a.rounds[i].comparisons, b.rounds[i].comparisons) << "round " << i;
+    EXPECT_NEAR(a.rounds[i].phi, b.rounds[i].phi, 1e-9 * std::abs(a.rounds[i].phi)) << "round " << i;
+  }
+}
+
+KnnGraphParams by_descent(int64_t k, Metric metric, GraphStart start) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = GraphMethod::nn_descent;
+  params.start = start;
+  params.seed = 5;
+  return params;
+}
+
+void expect_descent_parity(const MatrixView& x, const KnnGraphParams& params) {
+  SCOPED_TRACE(testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << ", k " << params.k
+                                  << ", " << name_of(params.metric) << ", start " << name_of(*params.start));
+  const KnnGraph expected = knn_graph(x, params, on_cpu());
+  expect_same(expected, knn_graph(x, params, on_cuda()));
+  const DeviceMatrix device(x);
+  const DeviceResult result(x.rows(), params.k);
+  knn_graph(device.view(), result.view, params, Resources());
+  expect_same_bytes(expected, result.on_host());
+}
+
+TEST_F(CudaDescentGraphSmall, SameAsOnTheCpu) {
+  for (const int64_t rows : {66, 127, 128, 129, 500}) {  // with fewer all others fit a list
+    const auto x = make_floats(Shape::gaussian, rows, 10, 3);
+    expect_descent_parity(x.view(), by_descent(7, Metric::l2, GraphStart::random));
+  }
+  const auto x = make_floats(Shape::gaussian, 600, 10, 3);
+  expect_descent_parity(x.view(), by_descent(9, Metric::l1, GraphStart::random));
+  expect_descent_parity(x.view(), by_descent(9, Metric::l2, GraphStart::cells));
+}
+
+TEST_F(CudaDescentGraph, EveryMetricAndStart) {
+  const auto x = reference::without_sign(make_floats(Shape::gaussian, 2500, 12, 3));
+  for (const Metric metric : kEveryMetric) {
+    expect_descent_parity(x.view(), by_descent(10, metric, GraphStart::random));
+    expect_descent_parity(x.view(), by_descent(10, metric, GraphStart::cells));
+  }
+  KnnGraphParams all = by_descent(33, Metric::l2, GraphStart::random);
+  all.update = GraphUpdate::all;
+  all.samples = 12;
+  expect_descent_parity(x.view(), all);
+  expect_descent_parity(Stored(DType::u8, 2000, 24, 6, false).view(), by_descent(10, Metric::hamming, GraphStart::random));
+}
+
+TEST_F(CudaDescentGraph, SaysWhatItCannotDo) {
+  const auto x = make_floats(Shape::gaussian, 300, 4, 3);
+  KnnGraphParams params = by_descent(5, Metric::l2, GraphStart::random);
+  params.samples = 1000;
+  EXPECT_NE(text_thrown<Unsupported>([&] { knn_graph(x.view(), params, on_cuda()); }).find("samples = 1000"),
+            std::string::npos);
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = 20'000;
+  params.samples = 8;
+  EXPECT_THROW(knn_graph(x.view(), params, Resources(options)), OutOfMemory);
+}
+
+KnnGraph exact(const MatrixView& x, int64_t k, Metric metric) {
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = GraphMethod::exact;
+  return knn_graph(x, params, on_cpu());
+}
+
+TEST_F(CudaGraphMergeSmall, TwoPartsWhereverTheyLie) {
+  const auto x = make_floats(Shape::gaussian, 500, 8, 3);
+  const MatrixView a = x.view().slice(0, 200);
+  const MatrixView b = x.view().slice(200, 300);
+  for (const Metric metric : {Metric::l2, Metric::l1}) {
+    const KnnGraph of_a = exact(a, 6, metric);
+    const KnnGraph of_b = exact(b, 6, metric);
+    const KnnGraph expected = merge_graphs(of_a, a, of_b, b, {}, on_cpu());
+    expect_same(expected, merge_graphs(of_a, a, of_b, b, {}, on_cuda()));
+    const DeviceMatrix device_a(a);
+    const DeviceMatrix device_b(b);
+    expect_same(expected, merge_graphs(of_a, device_a.view(), of_b, device_b.view(), {}, Resources()));
+    expect_same(expected, merge_graphs(of_a, a, of_b, device_b.view(), {}, on_cuda()));
+    EXPECT_THROW(merge_graphs(of_a, a, of_b, device_b.view(), {}, on_cpu()), Unsupported);
+  }
+}
+
+TEST_F(CudaGraphMerge, EveryMetricAndHalvedLists) {
+  const auto x = reference::without_sign(make_floats(Shape::gaussian, 3000, 10, 3));
+  const MatrixView a = x.view().slice(0, 1700);
+  const MatrixView b = x.view().slice(1700, 1300);
+  for (const Metric metric : kEveryMetric) {
+    SCOPED_TRACE(name_of(metric));
+    const KnnGraph of_a = exact(a, 10, metric);
+    const KnnGraph of_b = exact(b, 10, metric);
+    expect_same(merge_graphs(of_a, a, of_b, b, {}, on_cpu()), merge_graphs(of_a, a, of_b, b, {}, on_cuda()));
+  }
+  GraphMergeParams params;
+  params.list_length = 40;
+  params.iterations = 3;
+  const KnnGraph of_a = exact(a, 40, Metric::l2);
+  const KnnGraph of_b = exact(b, 40, Metric::l2);
+  expect_same(merge_graphs(of_a, a, of_b, b, params, on_cpu()), merge_graphs(of_a, a, of_b, b, params, on_cuda()));
+}
+
+TEST_F(CudaGraphMerge, ManyPartsNewRowsAndBetterGraphs) {
+  const auto x = make_floats(Shape::gaussian, 9000, 8, 3);
+  std::vector<GraphPart> parts;
+  for (int64_t first = 0; first < 1800; first += 600) {
+    const MatrixView part = x.view().slice(first, 600);
+    parts.push_back({exact(part, 8, Metric::cosine), part});
+  }
+  expect_same(merge_graphs(parts, {}, on_cpu()), merge_graphs(parts, {}, on_cuda()));
+
+  const MatrixView old = x.view().slice(0, 3000);
+  const KnnGraph graph = exact(old, 7, Metric::l2);
+  for (const int64_t fresh : {0, 5, 6000}) {
+    const MatrixView added = x.view().slice(3000, fresh);
+    expect_same(extend_graph(graph, old, added, {}, on_cpu()), extend_graph(graph, old, added, {}, on_cuda()));
+  }
+
+  KnnGraphParams poor;
+  poor.k = 10;
+  poor.method = GraphMethod::cells;
+  poor.cells = 60;
+  poor.probes = 2;
+  const KnnGraph before = knn_graph(x.view(), poor, on_cpu());
+  const DeviceMatrix device(x.view());
+  const KnnGraph after = refine_graph(before, x.view(), {}, on_cpu());
+  expect_same(after, refine_graph(before, x.view(), {}, on_cuda()));
+  expect_same(after, refine_graph(before, device.view(), {}, Resources()));
+}
+
+}  // namespace
+}  // namespace kith

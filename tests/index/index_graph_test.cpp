@@ -1,0 +1,103 @@
+// The graph of an index's own vectors: what a search of the index reports for each, less itself.
+#include <kith/error.hpp>
+#include <kith/index_graph.hpp>
+
+#include "graph/same_graph.hpp"
+#include "index/index_check.hpp"
+#include "reference/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+constexpr int64_t kRows = 600;
+constexpr int64_t kCols = 12;
+
+Index filled(const char* factory, Metric metric, const Matrix<float>& rows) {
+  Index index(factory, {.metric = metric});
+  index.train(rows.view(), on_cpu());
+  index.add(rows.view(), Ownership::copy, on_cpu());
+  return index;
+}
+
+TEST(IndexGraph, OfWholeVectorsAndAllListsIsExact) {
+  for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
+    const auto rows = make_floats(shape, kRows, kCols, 1);
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
+      for (const char* const factory : {"Flat", "IVF8,Flat"}) {
+        SCOPED_TRACE(testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
+        const Index index = filled(factory, metric, rows);
+        const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8}, on_cpu());
+        expect_same_bytes(knn_graph(rows.view(), {.k = 7, .metric = metric, .recall = 1}, on_cpu()), graph);
+        ASSERT_TRUE(graph.report().recall.has_value());
+        EXPECT_EQ(graph.report().recall->recall, 1);
+        EXPECT_EQ(graph.report().method, "index");
+      }
+    }
+  }
+}
+
+TEST(IndexGraph, OfCodesIsTheirSearchLessTheRowItself) {
+  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 3);
+  const Index index = filled("IVF8,PQ3x4", Metric::l2, rows);
+  const KnnGraph graph = knn_graph(index, rows.view(), {.k = 9, .probes = 2}, on_cpu());
+  graph.validate(on_cpu());
+  const Neighbors found = index.search(rows.view(), {.k = 10, .probes = 2}, on_cpu());
+  for (int64_t row = 0; row < kRows; ++row) {
+    std::vector<int64_t> others;
+    for (int64_t j = 0; j < 10 && others.size() < 9; ++j) {
+      if (found.ids(row)[j] != row) others.push_back(found.ids(row)[j]);
+    }
+    ASSERT_EQ(std::vector<int64_t>(graph.ids(row), graph.ids(row) + 9), others) << row;
+  }
+  ASSERT_TRUE(graph.report().recall.has_value());
+  EXPECT_LT(graph.report().recall->recall, 1);
+  EXPECT_GT(graph.report().recall->recall, 0.05);
+  // More of the lists, and a second look, find more.
+  const Index refined = filled("IVF8,PQ3x4,RFlat", Metric::l2, rows);
+  const KnnGraph better = knn_graph(refined, rows.view(), {.k = 9, .probes = 8, .refine = 20}, on_cpu());
+  EXPECT_GT(better.report().recall->recall, graph.report().recall->recall);
+}
+
+TEST(IndexGraph, FewRows) {
+  const auto rows = make_floats(Shape::gaussian, 3, kCols, 4);
+  for (const int64_t count : {0, 1, 3}) {
+    Index index("Flat");
+    if (count > 0) index.add(rows.view().slice(0, count), Ownership::copy, on_cpu());
+    const KnnGraph graph = knn_graph(index, rows.view().slice(0, count), {.k = 4}, on_cpu());
+    expect_same_bytes(knn_graph(rows.view().slice(0, count), {.k = 4, .recall = 1}, on_cpu()), graph);
+  }
+}
+
+TEST(IndexGraph, RefusesWhatIsNotItsRows) {
+  const auto rows = make_floats(Shape::gaussian, 50, kCols, 5);
+  Index index = filled("Flat", Metric::l2, rows);
+  EXPECT_THROW(knn_graph(index, rows.view(), {.k = 0}, on_cpu()), InvalidArgument);
+  try {
+    knn_graph(index, rows.view().slice(0, 49), {}, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("49 vectors and an index of 50"));
+  }
+  const std::vector<int64_t> gone{49};
+  index.remove({gone.data(), 1, {}}, on_cpu());
+  EXPECT_THROW(knn_graph(index, rows.view().slice(0, 49), {}, on_cpu()), InvalidArgument);
+}
+
+TEST(IndexGraph, IsCancelledBetweenBatches) {
+  const auto rows = make_floats(Shape::gaussian, kRows, kCols, 6);
+  const Index index = filled("Flat", Metric::l2, rows);
+  const Resources cancelled = on_cpu().with_cancel({}, [] { return true; });
+  EXPECT_THROW(knn_graph(index, rows.view(), {}, cancelled), Cancelled);
+}
+
+}  // namespace
+}  // namespace kith
