@@ -7,11 +7,13 @@
 //
 //   OPQ16_64 PCA64 RR64 L2norm Pad128   first, any number of them: what is done to vectors and queries
 //   IVF4096 or IVF                      then, if given: vectors lie in lists, of which a search looks at some
-//   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes
+//   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes:
+//   LSQ8x8 RQ8x8 LSQ7x8_Ncqint8         scalar, product and additive ones, the last with norms (docs/lsq.md)
 //   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these
 //
 // "Flat" alone is exact search. All other searches are exact too, over what the lists hold: the first k by (distance,
-// row) of the vectors in the lists nearest to the query, where a distance is that of knn() to the decoded vector.
+// row) of the vectors in the lists nearest to the query, where a distance is that of knn() to the decoded vector, or for l2
+// and sqeuclidean |q|^2 - 2 q x + norm where codes hold norms.
 #pragma once
 
 #include <kith/device.hpp>

@@ -1,7 +1,6 @@
 #include "ivf/list_product.hpp"
 
 #include "core/divide.hpp"
-#include "ivf/sum_list_product.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"

@@ -7,7 +7,7 @@
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp);
-//           additive codes that hold norms, or by inner product, too (sum_list_product.hpp)
+//           additive codes that hold norms, or by inner product, too (sum_list_product.cpp)
 #pragma once
 
 #include <kith/resources.hpp>
@@ -107,8 +107,15 @@ std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, co
                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
                                                      const Resources& resources);
+std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                   const Resources& resources);
 int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols);
 int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols);
 int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
+int64_t sum_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
+
+// Whether additive codes are searched by tables for such a key; and their parts, as tables see them.
+bool has_sum_tables(const CodeFormat& format, KeyKind kind);
+CodeFormat sum_table_format(const CodeFormat& format);
 
 }  // namespace kith

@@ -1,7 +1,15 @@
+// A piece of a list of additive codes by lookup tables, for few queries: m lookups, and one for the norm, where decoding
+// would add up m codewords.
+//
+//   |q|^2 - 2 q x + norm   with x = c + sum of codewords: tables have -2 q w, the norm's table its levels
+//   -q x                   tables have -q w
+//
+// A query's tables are the same in every list; they stay while it is searched. To a lookup an additive code of 8 bits a
+// book is a product code of as many parts, with its byte for the norm a further one. Codes without a norm have none for
+// distances, which need it of every vector.
+//
 // Bounds: with S the sum of the books' longest codewords, all that is added up is at most 2 |q| S and the norm. An entry
 // is a sum of `cols` products; a held vector is rounded once for every book and once for its centre.
-#include "ivf/sum_list_product.hpp"
-
 #include "ivf/code_table_scan.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"

@@ -92,7 +92,7 @@ def test_filters(kith, data, tmp_path):
     assert set(ids[:, :3].ravel()) == {5, 17, 2000} and (ids[:, 3] == -1).all()
 
 
-@pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat"])
+@pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat", "RQ3x4_Ncqint8"])
 def test_faiss_files(kith, data, tmp_path, factory):
     _, _, b, q = data
     build(kith, b, tmp_path / "x.kith", "--metric", "sqeuclidean", factory=factory)

@@ -6,6 +6,8 @@
 #include "ivf/list_assignment.hpp"
 #include "ivf/list_labels_cuda.hpp"
 #include "ivf/merge_found_cuda.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/additive/code_norms_cuda.hpp"
 #include "reference/data.hpp"
 #include "rows/kept_rows.hpp"
 
@@ -146,6 +148,56 @@ TEST_F(CudaListSegmentsSmall, TheNearestOfTwoParts) {
     std::vector<uint64_t> found(a.size());
     out.read(found.data());
     EXPECT_EQ(found, expected) << k;
+  }
+}
+
+// Norms that a GPU writes behind additive codes are the CPU's, of every kind and in any bits.
+TEST_F(CudaListSegmentsSmall, NormsOfCodesAreTheCpus) {
+  const DeviceGuard guard(0);
+  const auto bytes = make_bytes(500, 64, 3);
+  for (const auto& [cols, bits] : {std::pair<int64_t, int>{5, 3}, {24, 8}, {130, 7}}) {
+    for (const CodeNorm norm : {CodeNorm::float32, CodeNorm::cqint8}) {
+      for (const bool residual : {false, true}) {
+        CodeFormat format;
+        format.kind = CodeKind::additive;
+        format.cols = cols;
+        format.bits = bits;
+        format.parts = 3;
+        format.norm = norm;
+        const auto words = make_floats(Shape::gaussian, 3 * format.codewords(), cols, 4);
+        const auto centres = make_floats(Shape::gaussian, 4, cols, 5);
+        std::vector<float> levels(256);
+        for (size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<float>(i) * static_cast<float>(cols) / 32;
+        std::vector<uint8_t> codes;
+        std::vector<int32_t> lists;
+        for (int64_t i = 0; i < 500; ++i) {
+          const auto* const row = reinterpret_cast<const uint8_t*>(bytes.view().row(i));
+          codes.insert(codes.end(), row, row + format.bytes());
+          lists.push_back(static_cast<int32_t>(i % 4));
+        }
+        const CodecView here{format, nullptr, nullptr, words.row(0), levels.data()};
+        std::vector<uint8_t> expected = codes;
+        for (int64_t i = 0; i < 500; ++i) {
+          write_code_norms(here, expected.data() + i * format.bytes(), 1, residual ? centres.row(i % 4) : nullptr);
+        }
+        const DeviceArray device_words(words.row(0), static_cast<size_t>(3 * format.codewords() * cols) * 4);
+        const DeviceArray device_levels(levels.data(), levels.size() * 4);
+        const DeviceArray device_centres(centres.row(0), static_cast<size_t>(4 * cols) * 4);
+        const DeviceArray device_lists(lists.data(), lists.size() * 4);
+        const DeviceArray device_codes(codes.data(), codes.size());
+        const CodecView there{format, nullptr, nullptr, static_cast<const float*>(device_words.data()),
+                              static_cast<const float*>(device_levels.data())};
+        CodeCentres of_lists;
+        if (residual) {
+          of_lists = {static_cast<const float*>(device_centres.data()),
+                      static_cast<const int32_t*>(device_lists.data())};
+        }
+        launch_write_code_norms(there, static_cast<uint8_t*>(device_codes.data()), 500, of_lists, nullptr);
+        KITH_CUDA_CHECK(cudaDeviceSynchronize());
+        device_codes.read(codes.data());
+        EXPECT_EQ(codes, expected) << cols << " columns, " << bits << " bits, residual " << residual;
+      }
+    }
   }
 }
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(train well|better lists)")
 FACTORIES = ["SQ8", "SQ4", "SQfp16", "PQ4", "PQ8x4", "IVF8,Flat", "IVF8,SQ8", "IVF8,PQ4", "PCA12,IVF8,SQ8"]
 FACTORIES += ["OPQ4_8,IVF8,PQ4", "PCAR8,IVF8,PQ4", "L2norm,IVF8,Flat", "IVF8,PQ4x4,RFlat", "IVF8,PQ4,Refine(SQ8)", "RR,Flat", "IDMap,IVF8,PQ4x4fs"]
 FACTORIES += ["LSQ3x4", "IVF8,LSQ2x4", "RQ3x4"]
+NORMS = ["RQ2x8_Ncqint8", "IVF8,RQ3x4_Nqint8", "IVF8,LSQ2x4_Nfloat"]
 ALL = 1 << 20
 
 
@@ -38,7 +39,23 @@ def test_all_lists_give_knn_over_the_decoded_vectors(factory, metric, vectors):
     assert same(index.search(queries, k=9, probes=ALL), kith.knn(queries, decoded, k=9, metric=metric))
 
 
-@pytest.mark.parametrize("factory", FACTORIES)
+@pytest.mark.parametrize("factory", NORMS)
+def test_norms_of_additive_codes(factory, vectors):
+    x, queries = vectors(700, 16), vectors(20, 16)
+    index = made(factory, x)
+    assert index.info().code_bytes > made(factory[: factory.index("_N")], x).info().code_bytes
+    decoded = index.reconstruct(np.arange(700)).astype(np.float64)
+    for some in (queries, queries[:1]):  # products and lookups
+        found = index.search(some, k=9, probes=ALL)
+        exact = ((some[:, None, :].astype(np.float64) - decoded[found.ids]) ** 2).sum(axis=2)
+        norms = (decoded**2).sum(axis=1)
+        tolerance = 1e-4 if factory.endswith("_Nfloat") else np.ptp(norms) / 20
+        assert np.abs(found.distances - exact).max() < tolerance
+    raises(ValueError, "inner_product alone", kith.Index, "LSQ2x4_Nnone", metric="l2")
+    raises(ValueError, "norms that are not known", kith.Index, "LSQ2x4_Nqint4")
+
+
+@pytest.mark.parametrize("factory", FACTORIES + NORMS)
 def test_every_kind(factory, vectors, tmp_path):
     x = vectors(600, 16)
     index = kith.Index(factory, metric="sqeuclidean")
