@@ -2,8 +2,9 @@
 // cells, made on the device; by the method that is chosen, or by one that is named.
 //
 //   graph_cuda_bench [--only NAME] [--runs N] [--method auto|exact|cells|nn_descent] [--rows N] [--k N] [--recall PERCENT]
-//                    [--rounds 1] [--out FILE]
+//                    [--rounds 1] [--file FILE] [--out FILE]
 //
+// --file: rows of bytes (.u8bin) in the place of the others, as f32 and as bytes; --rows takes the first so many.
 // Rows and results are on the device. Times are those of whole calls by a clock, the check for NaN, the control rows and
 // their exact search included: the best of the runs after one that does not count. Recall is that of the k neighbours of
 // 10,000 rows, searched exactly. The floor is one product of every row with the centres of the cells and with the rows
@@ -20,6 +21,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -146,10 +148,29 @@ int64_t parameter(const GraphReport& report, const std::string& name) {
   return 0;
 }
 
-void run_case(const Case& one, const Options& options, const Table& table) {
+__global__ void to_floats_kernel(const uint8_t* from, int64_t count, float* to) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = static_cast<float>(from[i]);
+}
+
+void load_rows(const Case& one, int64_t rows, const std::vector<uint8_t>& values, const DeviceArray& data) {
+  const int64_t count = rows * one.cols;
+  if (one.dtype == DType::u8) {
+    return check(cudaMemcpy(data.as<uint8_t>(), values.data(), static_cast<size_t>(count), cudaMemcpyHostToDevice));
+  }
+  const DeviceArray bytes(values);
+  to_floats_kernel<<<static_cast<unsigned>((count + 255) / 256), 256>>>(bytes.as<uint8_t>(), count, data.as<float>());
+  check(cudaDeviceSynchronize());
+}
+
+void run_case(const Case& one, const Options& options, const Table& table, const std::vector<uint8_t>& given = {}) {
   const int64_t rows = options.number("--rows", one.rows);
   const DeviceArray data(static_cast<size_t>(rows * one.cols * size_of(one.dtype)));
-  fill_rows(one, rows, data);
+  if (given.empty()) {
+    fill_rows(one, rows, data);
+  } else {
+    load_rows(one, rows, given, data);
+  }
   const MatrixView x(data.as<std::byte>(), one.dtype, {rows, one.cols, one.cols}, MemorySpace::cuda(0));
   KnnGraphParams params;
   params.k = options.number("--k", 10);
@@ -198,7 +219,7 @@ void run_case(const Case& one, const Options& options, const Table& table) {
 int main(int argc, char** argv) {
   try {
     const Options options(argc, argv,
-                          {"--only", "--runs", "--method", "--rows", "--k", "--recall", "--rounds", "--out"});
+                          {"--only", "--runs", "--method", "--rows", "--k", "--recall", "--rounds", "--file", "--out"});
     if (cuda_devices().empty()) {
       std::fprintf(stderr, "graph_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;
@@ -206,6 +227,18 @@ int main(int argc, char** argv) {
     const Table table(options.text("--out"));
     table.line("data                 k  method      cells probe   time (ms) floor (ms) recall  estimate  GiB");
     const std::string only = options.text("--only");
+    const std::string path = options.text("--file");
+    if (!path.empty()) {
+      std::FILE* const file = std::fopen(path.c_str(), "rb");
+      uint32_t shape[2] = {0, 0};
+      if (file == nullptr || std::fread(shape, 4, 2, file) != 2) throw IoError("cannot read " + path, path, errno);
+      std::vector<uint8_t> values(static_cast<size_t>(shape[0]) * shape[1]);
+      if (std::fread(values.data(), 1, values.size(), file) != values.size()) throw IoError("too short", path, 0);
+      std::fclose(file);
+      run_case({"file", false, DType::f32, shape[0], shape[1], 0.99}, options, table, values);
+      run_case({"file u8", false, DType::u8, shape[0], shape[1], 0.99}, options, table, values);
+      return 0;
+    }
     for (const Case& one : kCases) {
       if (only.empty() ? one.rows <= 10000000 : std::string(one.name).find(only) != std::string::npos) {
         run_case(one, options, table);

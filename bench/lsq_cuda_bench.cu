@@ -1,7 +1,11 @@
 // Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the floor
 // of the matrix units, and the mean squared error.
 //
-//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--table FILE]
+//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--plain N] [--many N] [--table FILE]
+//
+// --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
+// rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds, and a tenth of
+// them with 15 and 32.
 //
 // Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
 // codebooks is said beside it.
@@ -10,6 +14,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "lsq_plain.hpp"
 #include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
@@ -44,11 +49,62 @@ struct Bench {
   const float* data;
   Resources resources;
 
-  void encode(const std::vector<float>& words, int64_t m, int64_t rounds, SearchForm form, int64_t count) const {
-    AdditiveEncoding encoding;
+  static AdditiveEncoding encoding_of(int64_t m, int64_t rounds) {
     LocalSearchParams params;
     params.codebooks = m;
+    AdditiveEncoding encoding;
     encoding.search = plan_of(params, rounds, 0);
+    return encoding;
+  }
+
+  // The mean error of so many rows, in plain f32 and by exact costs.
+  std::string compare_plain(const std::vector<float>& words, int64_t m, int64_t rounds, int64_t count) const {
+    std::vector<float> host(static_cast<size_t>(count * cols));
+    check(cudaMemcpy(host.data(), data, host.size() * 4, cudaMemcpyDeviceToHost));
+    const Codebooks books{words.data(), m, 8, cols};
+    const AdditiveEncoding encoding = encoding_of(m, rounds);
+    std::vector<uint8_t> codes(static_cast<size_t>(count * m));
+    std::vector<float> costs(static_cast<size_t>(count));
+    encode_additive_cuda(books, encoding, MatrixView(host.data(), count, cols), codes.data(), costs.data(), 0,
+                         resources);
+    double error = 0;
+    for (const float cost : costs) error += static_cast<double>(cost);
+    char text[200];
+    std::snprintf(text, sizeof text, "error of %lld rows, m = %lld, %lld rounds: %.3f, in plain f32 %.3f",
+                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds),
+                  error / static_cast<double>(count), plain::error(books, host.data(), count, encoding.search));
+    return text;
+  }
+
+  // Rows of the mixture in batches; the time of encoding alone, and of all.
+  std::string encode_many(const mixture::OnDevice& source, const std::vector<float>& words, int64_t m, int64_t rounds,
+                          int64_t count) const {
+    const int64_t batch = std::min<int64_t>(count, 10'000'000);
+    const DeviceArray made(static_cast<size_t>(batch * cols) * 4);
+    const DeviceArray codes(static_cast<size_t>(batch * m));
+    const Codebooks books{words.data(), m, 8, cols};
+    AdditiveEncoding encoding = encoding_of(m, rounds);
+    double encoding_seconds = 0;
+    const double all = seconds_of([&] {
+      for (int64_t first = 0; first < count; first += batch) {
+        const int64_t some = std::min(batch, count - first);
+        source.fill(2, first, some, made.as<float>());
+        encoding.first_row = first;
+        encoding_seconds += seconds_of([&] {
+          encode_additive_cuda(books, encoding, {made.as<float>(), DType::f32, {some, cols, cols}, MemorySpace::cuda(0)},
+                               codes.as<uint8_t>(), nullptr, 0, resources);
+        });
+      }
+    });
+    char text[200];
+    std::snprintf(text, sizeof text, "%lld rows, m = %lld, %lld rounds: %.2f s, %.2f s with making the rows; %.4f us a row",
+                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds),
+                  encoding_seconds, all, 1e6 * encoding_seconds / static_cast<double>(count));
+    return text;
+  }
+
+  void encode(const std::vector<float>& words, int64_t m, int64_t rounds, SearchForm form, int64_t count) const {
+    AdditiveEncoding encoding = encoding_of(m, rounds);
     encoding.form = form;
     const Codebooks books{words.data(), m, 8, cols};
     const MatrixView view(data, DType::f32, {count, cols, cols}, MemorySpace::cuda(0));
@@ -65,7 +121,7 @@ struct Bench {
     check(cudaMemcpy(host.data(), costs.as<float>(), host.size() * 4, cudaMemcpyDeviceToHost));
     double error = 0;
     for (const float cost : host) error += static_cast<double>(cost);
-    const double steps = static_cast<double>(m * (rounds * params.sweeps + 1));
+    const double steps = static_cast<double>(m * (rounds * encoding.search.sweeps + 1));
     const double floor = steps * 2 * 256 * static_cast<double>(cols) / kFlops;
     const double each = best / static_cast<double>(count);
     char text[200];
@@ -80,7 +136,7 @@ struct Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--table"});
+  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--plain", "--many", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t learn = options.number("--learn", 100'000);
@@ -101,6 +157,8 @@ int main(int argc, char** argv) {
   table.line("|   m | rounds | form      |      rows |  us / row  |   floor us |  ratio |        error |");
   table.line("|-----|--------|-----------|-----------|------------|------------|--------|--------------|");
   std::vector<std::string> trained;
+  const int64_t plain_rows = options.number("--plain", 0);
+  const int64_t many = options.number("--many", 0);
   for (const int64_t m : {7, 15}) {
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
     const double first = seconds_of([&] {
@@ -125,6 +183,10 @@ int main(int argc, char** argv) {
       where += "  " + name + column(cycles, 7, 0);
     }
     trained.push_back(where);
+    if (plain_rows > 0) {
+      for (const int64_t rounds : {16, 32}) trained.push_back(bench.compare_plain(words, m, rounds, plain_rows));
+    }
+    if (many > 0) trained.push_back(bench.encode_many(made, words, m, m == 7 ? 16 : 32, m == 7 ? many : many / 10));
   }
   for (const std::string& line : trained) table.line(line);
   return 0;

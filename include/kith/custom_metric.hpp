@@ -1,4 +1,4 @@
-// Exact search by a metric of your own, compiled in your file.
+// Exact search, and k-NN graphs, by a metric of your own, compiled in your file.
 //
 // A metric says how a distance is accumulated over the columns; smaller is nearer:
 //
@@ -16,11 +16,18 @@
 // number of threads. Sixteen rows go side by side, which a compiler turns into vector instructions where step() has no
 // branches that it cannot. init, step and finish are called from several threads at once.
 //
-// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does the same on a GPU. Cost: every pair of a query and a
+// A graph by NN-Descent compares few pairs, and wants a metric that says it is symmetric, `static constexpr bool symmetric =
+// true;`, which is looked at on some pairs:
+//
+//   kith::CustomGraph graph = kith::knn_graph_by(Canberra{}, x, {.k = 15, .recall = 0.99});
+//
+// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does exact search on a GPU. Cost: every pair of a query and a
 // row. Memory: the k best of each query, and a few rows for each thread.
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/graph_report.hpp>
+#include <kith/knn_graph.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
@@ -28,6 +35,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 
 namespace kith {
 
@@ -36,6 +44,30 @@ concept AccumulatedMetric = requires(const M& metric, float value) {
   { metric.init() } -> std::convertible_to<float>;
   { metric.step(value, value, value) } -> std::convertible_to<float>;
   { metric.finish(value) } -> std::convertible_to<float>;
+};
+
+template <typename M>
+concept SymmetricMetric = AccumulatedMetric<M> && M::symmetric;
+
+// As in KnnGraphParams, of nn_descent, which begins with random rows here.
+struct CustomGraphParams {
+  int64_t k = 15;
+  double recall = 0.99;  // below 1
+  uint64_t seed = 0;
+  std::optional<int64_t> samples = {};
+  std::optional<int64_t> list_length = {};
+  std::optional<int64_t> iterations = {};
+  std::optional<double> delta = {};
+  GraphUpdate update = GraphUpdate::selective;
+  bool check_finite = true;  // refuse NaN and infinities, naming the row; a NaN distance comes last
+
+  KITH_EXPORT void validate() const;
+};
+
+// The k nearest others of every row, nearest first, by (distance, row), and how they were found.
+struct CustomGraph {
+  Neighbors neighbors;
+  GraphReport report;
 };
 
 struct CustomKnnParams {
@@ -68,6 +100,8 @@ void panel_distances(const void* metric, const float* query, const float* panel,
 
 KITH_EXPORT Neighbors knn(const PanelMetric& metric, const MatrixView& queries, const MatrixView& base,
                           const CustomKnnParams& params, const Resources& resources);
+KITH_EXPORT CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const CustomGraphParams& params,
+                                  const Resources& resources);
 
 }  // namespace custom
 
@@ -75,6 +109,14 @@ template <AccumulatedMetric M>
 Neighbors knn_by(const M& metric, const MatrixView& queries, const MatrixView& base, const CustomKnnParams& params = {},
                  const Resources& resources = Resources()) {
   return custom::knn({&metric, &custom::panel_distances<M>}, queries, base, params, resources);
+}
+
+// The same bytes for any number of threads and memory limit. Where all others fit a working list all are compared.
+// InvalidArgument where the metric is not symmetric after all, naming two rows.
+template <SymmetricMetric M>
+CustomGraph knn_graph_by(const M& metric, const MatrixView& x, const CustomGraphParams& params = {},
+                         const Resources& resources = Resources()) {
+  return custom::knn_graph({&metric, &custom::panel_distances<M>}, x, params, resources);
 }
 
 }  // namespace kith

@@ -5,10 +5,12 @@
 //
 // Codes are found by iterated local search: some codes are perturbed, each is made the best for the others in turn, and
 // the result is kept where it is nearer. More rounds never raise the error of a vector; 16 rounds continued by 16 are
-// 32 rounds. For given codebooks, seed and rounds the codes are the same bytes for any number of threads, batch or
-// memory limit: a code is chosen by exact cost, ties to the smaller, and draws depend on (seed, row number, round).
+// 32 rounds. For given codebooks, seed and rounds the codes are the same bytes on CPUs and GPUs, for any number of
+// threads, batch or memory limit: a code is chosen by exact cost, ties to the smaller, and draws depend on (seed, row
+// number, round).
 //
-// Training is reproducible too. Trained codebooks lie on a grid of a power of two on which sums of them are exact.
+// Training is reproducible on each device; from one to the other codebooks differ in their last bits. Trained codebooks
+// lie on a grid of a power of two on which sums of them are exact.
 #pragma once
 
 #include <kith/export.hpp>
@@ -93,7 +95,8 @@ class KITH_EXPORT LocalSearchQuantizer {
   int64_t code_bytes() const;  // of a vector: (codebooks * bits + 7) / 8
 
   // Codes lie one after the other from the lowest bit of the first byte on. `codes`: u8, rows x code_bytes(); read too
-  // where the start is given. Rows and codes are in host memory.
+  // where the start is given. Rows and codes are in host memory, or in that of the GPU that does the work; complete when
+  // it returns.
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding = {},
               const Resources& resources = Resources()) const;
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;

@@ -41,7 +41,8 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     """A vector as a sum of codewords that local search has found (LSQ): the most accurate of the classical codes.
 
     At the same bytes the error is well below that of product codes; training and encoding take longer. The same vectors,
-    parameters and seed give the same bytes for any number of threads and any memory limit.
+    parameters and seed give the same bytes for any number of threads and any memory limit. Codes are the same on every
+    device; trained codebooks differ in their last bits from one to the other.
 
     Parameters
     ----------
@@ -67,13 +68,16 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         Of the codebooks in a sweep.
     seed : int, default 0
         Of training's random numbers; not negative.
+    device : str, default "auto"
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        that is expected to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
     Notes
     -----
     A code takes ``(codebooks * bits + 7) // 8`` bytes: one code after the other from the lowest bit on, as in FAISS.
-    Work is done on the CPU; arrays must lie in host memory. When training is interrupted, the codebooks of the last
+    When training is interrupted, the codebooks of the last
     complete round stay.
 
     A quantizer can be pickled and copied, trained or not.
@@ -105,9 +109,10 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         perturbed: SupportsIndex = 0,
         order: Order = "fixed",
         seed: SupportsIndex = 0,
+        device: str = "auto",
         check_finite: bool = True,
     ) -> None:
-        super().__init__("auto")
+        super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),
             whole_number(bits, "bits"),
@@ -137,12 +142,12 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike) -> LocalSearchQuantizer:
+    def load(cls, path: PathLike, device: str = "auto") -> LocalSearchQuantizer:
         """A quantizer that `save` or ``kith train`` has written: its codebooks, with the default parameters."""
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.LocalSearchQuantizer):
             raise _other_kind(path, compiled)
-        quantizer = cls(books, bits=bits, seed=seed, check_finite=check_finite)
+        quantizer = cls(books, bits=bits, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -221,10 +226,10 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and the codebooks."""
         values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"parameters": self._parameters, "values": values}
+        return {"device": self._device, "parameters": self._parameters, "values": values}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, "auto")
+        _Quantizer.__init__(self, state["device"])
         self._parameters = state["parameters"]
         self._compiled = _kith.LocalSearchQuantizer(*self._parameters)
         if state["values"] is not None:
@@ -247,12 +252,15 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
         Sums that are kept after each book, 1 to 64; 1 is the greedy choice.
     seed : int, default 0
         Of the random numbers; not negative.
+    device : str, default "auto"
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
+        that is expected to be faster.
     check_finite : bool, default True
         Refuse NaN and infinities, naming the row.
 
     Notes
     -----
-    A code takes ``(codebooks * bits + 7) // 8`` bytes. Work is done on the CPU; arrays must lie in host memory.
+    A code takes ``(codebooks * bits + 7) // 8`` bytes.
 
     A quantizer can be pickled and copied, trained or not.
 
@@ -272,9 +280,10 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
         bits: SupportsIndex = 8,
         beam: SupportsIndex = 5,
         seed: SupportsIndex = 0,
+        device: str = "auto",
         check_finite: bool = True,
     ) -> None:
-        super().__init__("auto")
+        super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),
             whole_number(bits, "bits"),
@@ -296,12 +305,12 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike) -> ResidualQuantizer:
+    def load(cls, path: PathLike, device: str = "auto") -> ResidualQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ResidualQuantizer):
             raise _other_kind(path, compiled)
-        quantizer = cls(books, bits=bits, beam=compiled.beam, seed=seed, check_finite=check_finite)
+        quantizer = cls(books, bits=bits, beam=compiled.beam, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
 
@@ -318,10 +327,10 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: the parameters and the codebooks."""
         values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"parameters": self._parameters, "values": values}
+        return {"device": self._device, "parameters": self._parameters, "values": values}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, "auto")
+        _Quantizer.__init__(self, state["device"])
         self._parameters = state["parameters"]
         self._compiled = _kith.ResidualQuantizer(*self._parameters)
         if state["values"] is not None:

@@ -28,6 +28,7 @@ CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
   wish.k = params.k;
   wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
   wish.probes = std::min(params.probes.value_or(default_probes(problem_of(x, params), wish.cells)), wish.cells);
+  wish.likely = likely_probes(problem_of(x, params), wish.cells);
   wish.recall = params.recall;
   wish.seed = params.seed;
   return wish;
@@ -64,15 +65,42 @@ GraphStart start_of(const KnnGraphParams& params) {
   return start == GraphStart::automatic ? default_start(params.metric) : start;
 }
 
-BuildOutcome build_cells(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, bool gives_up,
+void put_descent(const DescentWish& wish, GraphStart start, int64_t length, const KnnGraphParams& params,
+                 GraphReport& report) {
+  report.parameters.push_back({"start", std::string(name_of(start))});
+  report.parameters.push_back({"samples", wish.rules.samples});
+  report.parameters.push_back({"list_length", length});
+  report.parameters.push_back({"iterations", wish.iterations});
+  report.parameters.push_back({"delta", wish.delta});
+  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+}
+
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
+BuildOutcome descend(GraphBackend& backend, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
+                     const Resources& resources) {
+  backend.resize_lists(length);
+  BuildOutcome outcome = run_descent(backend, wish, resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  return outcome;
+}
+
+BuildOutcome build_cells(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, const CellsEnd& end,
                          GraphReport& report, const Resources& resources) {
   CellsWish wish = cells_wish(x, params);
-  wish.gives_up = gives_up;
+  wish.gives_up = end.gives_up;
+  wish.keeps_order = end.goes_on;
   backend.begin_lists(params.k);
   BuildOutcome outcome = build_by_cells(backend, wish, resources);
   report.parameters.push_back({"cells", wish.cells});
   report.parameters.push_back({"probes", outcome.probes});
-  return outcome;
+  if (outcome.reached || !end.goes_on) return outcome;
+  resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; nn_descent goes on",
+                                            params.recall));
+  const int64_t length = default_list_length(params.k);
+  const DescentWish rounds = descent_wish(params, length);
+  report.method = name_of(GraphMethod::nn_descent);
+  put_descent(rounds, GraphStart::cells, length, params, report);
+  return descend(backend, rounds, length, outcome, resources);
 }
 
 BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
@@ -80,12 +108,7 @@ BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const Knn
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
   const DescentWish wish = descent_wish(params, length);
-  report.parameters.push_back({"start", std::string(name_of(start))});
-  report.parameters.push_back({"samples", wish.rules.samples});
-  report.parameters.push_back({"list_length", length});
-  report.parameters.push_back({"iterations", wish.iterations});
-  report.parameters.push_back({"delta", wish.delta});
-  report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
+  put_descent(wish, start, length, params, report);
   if (start == GraphStart::random) {
     backend.begin_lists(length);
     backend.add_random_rows(params.seed, 0);
@@ -94,11 +117,7 @@ BuildOutcome build_descent(GraphBackend& backend, const MatrixView& x, const Knn
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   backend.begin_lists(params.k);
   BuildOutcome begun = build_by_cells(backend, start_wish(x, params), resources);
-  if (begun.reached) return begun;
-  backend.resize_lists(length);
-  BuildOutcome outcome = run_descent(backend, wish, resources);
-  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
-  return outcome;
+  return begun.reached ? begun : descend(backend, wish, length, begun, resources);
 }
 
 }  // namespace
@@ -122,7 +141,7 @@ void warn_if_missed(const GraphReport& report, double wanted, std::string_view a
 }
 
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              bool gives_up, const Resources& resources) {
+                              const CellsEnd& end, const Resources& resources) {
   const bool by_cells = params.method == GraphMethod::cells;
   GraphReport report;
   report.method = name_of(params.method);
@@ -130,7 +149,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
   const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
   with_graph_backend(x, rows, resources, [&](GraphBackend& backend) {
-    const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, gives_up, report, resources)
+    const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, end, report, resources)
                                           : build_descent(backend, x, params, report, resources);
     backend.write(out);
     put_outcome(outcome, backend.control_rows(), report);

@@ -107,15 +107,20 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
   return report;
 }
 
-// Where cells were chosen for the caller and do not reach the recall, what is next best does.
-GraphReport reach(const MatrixView& x, const NeighborsView& out, KnnGraphParams params, const Resources& resources) {
-  const GraphCosts costs = predict_graph_costs({x.rows(), x.cols(), params.k, params.metric, params.recall},
-                                               resources.device().kind);
-  params.method = costs.exact <= costs.nn_descent ? GraphMethod::exact : GraphMethod::nn_descent;
-  resources.log(LogLevel::info, fmt::format("cells do not reach a recall of {} on these rows; {} goes on", params.recall,
-                                            name_of(params.method)));
-  return params.method == GraphMethod::exact ? exact_report(x, out, params, resources)
-                                             : approximate_graph(x, out, params, false, resources);
+// A method that was chosen for the caller. Where cells do not reach the recall, what is next best does.
+GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, KnnGraphParams chosen,
+                          const Resources& resources) {
+  const GraphProblem problem{x.rows(), x.cols(), chosen.k, chosen.metric, chosen.recall};
+  const GraphCosts costs = predict_graph_costs(problem, resources.device().kind);
+  const bool descends = costs.nn_descent < costs.exact;
+  const bool warns = chosen.method != GraphMethod::cells || descends;
+  GraphReport report = approximate_graph(x, out, chosen, {.gives_up = true, .goes_on = descends},
+                                         warns ? resources : resources.with_log({}));
+  if (report.reached || warns) return report;
+  resources.log(LogLevel::info,
+                fmt::format("cells do not reach a recall of {} on these rows; exact goes on", chosen.recall));
+  chosen.method = GraphMethod::exact;
+  return exact_report(x, out, chosen, resources);
 }
 
 GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -128,14 +133,16 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
   const bool on_cpu = settled_graph.device.kind == DeviceKind::cpu;
-  const auto needed = [&] { return on_cpu ? approximate_graph_bytes(x, chosen, there) : 0; };
+  const auto needed = [&] {
+    if (!on_cpu) return int64_t{0};
+    KnnGraphParams most = chosen;  // cells that were chosen for the caller may go on so
+    if (params.method == GraphMethod::automatic) most.method = GraphMethod::nn_descent;
+    return approximate_graph_bytes(x, most, there);
+  };
   const auto needed_there = [&] { return on_cpu ? 0 : approximate_graph_device_bytes(x, chosen); };
   const auto work = [&] {
-    const bool ours = params.method == GraphMethod::automatic;
-    const Resources quiet = ours ? there.with_log({}) : there;
-    GraphReport report = approximate_graph(x, out, chosen, ours, chosen.method == GraphMethod::cells ? quiet : there);
-    if (ours && !report.reached && chosen.method == GraphMethod::cells) return reach(x, out, chosen, there);
-    return report;
+    return params.method == GraphMethod::automatic ? chosen_report(x, out, chosen, there)
+                                                   : approximate_graph(x, out, chosen, {}, there);
   };
   return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }

@@ -24,6 +24,12 @@ int64_t found_in(const uint64_t* list, int64_t count, uint32_t key) {
 }  // namespace
 
 ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources)
+    : ControlRows(x, metric, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
+        return knn(queries, x, {.k = most, .metric = metric, .check_finite = false}, resources.with_progress({}));
+      }) {}
+
+ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
+                         const Search& search)
     : all_rows_(x.rows()), k_(std::min(k, std::max<int64_t>(x.rows() - 1, 0))), ten_(std::min(k_, kFirstTen)) {
   if (k_ == 0) return;
   const int64_t count = std::min(kControlRows, all_rows_);
@@ -32,8 +38,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
   // The k + 1 first hold the k first others, whether or not the row itself is among them.
-  const KnnParams params{.k = k_ + 1, .metric = metric, .check_finite = false};
-  const Neighbors truth = knn(queries.view(), x, params, resources.with_progress({}));
+  const Neighbors truth = search(queries.view(), k_ + 1);
   for (int64_t i = 0; i < count; ++i) {
     int64_t others = 0;
     for (int64_t j = 0; j <= k_ && others < k_; ++j) {

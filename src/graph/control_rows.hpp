@@ -7,6 +7,7 @@
 #pragma once
 
 #include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -14,6 +15,7 @@
 #include "graph/working_lists.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace kith {
@@ -31,6 +33,11 @@ class ControlRows {
  public:
   // `x` may lie in the memory of a GPU, which then searches.
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
+
+  // The true neighbours by a search of one's own: of each query the first so many of all rows.
+  using Search = std::function<Neighbors(const MatrixView& queries, int64_t k)>;
+  ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
+              const Search& search);
 
   const std::vector<uint32_t>& rows() const { return rows_; }
   RecallEstimate measure(const WorkingLists& lists) const;

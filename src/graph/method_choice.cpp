@@ -92,6 +92,10 @@ int64_t default_probes(const GraphProblem& problem, int64_t cells) {
   return std::min(cells, std::max(kFewest, most));
 }
 
+int64_t likely_probes(const GraphProblem& problem, int64_t cells) {
+  return std::min(cells, static_cast<int64_t>(std::ceil(predicted_probes(problem))));
+}
+
 int64_t start_probes(const GraphProblem& problem, int64_t cells) {
   constexpr int64_t kFewest = 4;
   const auto enough = static_cast<int64_t>(1.25 * predicted_probes(problem));

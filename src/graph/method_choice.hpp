@@ -46,6 +46,8 @@ int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind
 int64_t default_cells(int64_t rows, int64_t k);
 // At most so many for a row of the cells there are.
 int64_t default_probes(const GraphProblem& problem, int64_t cells);
+// What data such as SIFT needs.
+int64_t likely_probes(const GraphProblem& problem, int64_t cells);
 // Of nn_descent: room for more than k, so that neighbours' neighbours are many.
 int64_t default_list_length(int64_t k);
 int64_t default_samples(int64_t list_length);

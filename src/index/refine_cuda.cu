@@ -47,16 +47,14 @@ __global__ void __launch_bounds__(kThreads) refine_kernel(const __grid_constant_
   __shared__ int listed;
   const auto thread = static_cast<int>(threadIdx.x);
   const int64_t query = blockIdx.x;
-  uint64_t* const list = memory;
-  auto* const values = reinterpret_cast<double*>(memory + task.count);
+  auto* const values = reinterpret_cast<double*>(memory);
+  uint64_t* const list = memory + padded_cols(task.vectors.codec.format.cols);
   if (thread == 0) listed = 0;
   __syncthreads();
   for (int i = thread; i < task.count; i += kThreads) {
     const int64_t row = task.candidates[query * task.count + i];
     if (row < 0) continue;
     list[atomicAdd(&listed, 1)] = static_cast<uint64_t>(row);
-    const uint8_t* const code = task.code(static_cast<uint32_t>(row));
-    for (int64_t at = 0; at < task.code_bytes && at < 1024; at += 128) ptx::prefetch(code + at);
   }
   const double inverse_q = load_query(task.vectors, task.queries + query * task.query_stride, values);
   __syncthreads();

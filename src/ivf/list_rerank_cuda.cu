@@ -79,14 +79,6 @@ __device__ inline void compute_keys(const ListRerankTask& task, const Reader& re
   }
 }
 
-// What was listed is on its way all at once: one wait instead of one for every few of them.
-template <typename Threads>
-__device__ inline void prefetch_listed(const ListRerankTask& task, int64_t code_bytes, const uint64_t* list, int count) {
-  for (int i = Threads::thread(); i < count; i += Threads::threads()) {
-    prefetch_stored(task.lists, code_bytes, ordered_of(list[i]));
-  }
-}
-
 constexpr int kWarps = kRerankThreads / 32;
 constexpr int kWarpHeld = 32;  // candidates of a lane
 constexpr int kWarpFew = 8;    // the same where there are few
@@ -159,7 +151,6 @@ __global__ void __launch_bounds__(kRerankThreads, 7)
     }
   }
   __syncwarp();
-  prefetch_listed<WarpThreads>(task, code_bytes, list, stays);
   const double inverse_q = load_query<WarpThreads>(task.lists, task.queries + query * task.query_stride, values);
   compute_keys<Reader, WarpThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncwarp();
@@ -216,7 +207,6 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     }
   }
   __syncthreads();
-  prefetch_listed<BlockThreads>(task, code_bytes, list, stays);
   compute_keys<Reader, BlockThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncthreads();
   uint64_t* const out = task.neighbors + query * task.k;

@@ -72,7 +72,6 @@ class WarpOperands {
 // Rare, and so not inlined: the code of the scan must fit its cache, and its registers hold other things.
 __device__ __noinline__ void add_candidate(const ScanListsTask& task, const ScanQuery* query, uint32_t position,
                                            uint32_t list, float value) {
-  if (task.candidates.has_enough_before(position)) return;
   const uint32_t at = atomicAdd(&task.candidates.counts[query->query], 1u);
   if (at >= task.candidates.capacity) return;
   const int64_t place = static_cast<int64_t>(query->query) * task.candidates.capacity + at;
@@ -151,8 +150,9 @@ class TileEnd {
         for (int i = 0; i < 4; ++i) {
           const auto position = static_cast<uint32_t>(first_position_ + 8 * i);
           const ScanQuery* const queries = memory_.queries + first;
-          if (values[i][0] <= limits.x) add_candidate(task_, queries, position, item_.list, values[i][0]);
-          if (values[i][1] <= limits.y) add_candidate(task_, queries + 1, position, item_.list, values[i][1]);
+          const bool wanted = inside(i) && !task_.candidates.has_enough_before(position);
+          if (wanted && values[i][0] <= limits.x) add_candidate(task_, queries, position, item_.list, values[i][0]);
+          if (wanted && values[i][1] <= limits.y) add_candidate(task_, queries + 1, position, item_.list, values[i][1]);
         }
       }
     }

@@ -189,16 +189,15 @@ class TileEnd {
         }
       }
     } else {
-      uint32_t hits = 0;
+      // Most tiles have none, and a test whether there is any takes fewer instructions than to say which.
+      bool any = false;
       KITH_UNROLL
       for (int i = 0; i < kQueries / 2; i += 4) {
         const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
-        if (sums[i] <= limits.x) hits |= 1u << i;
-        if (sums[i + 1] <= limits.y) hits |= 2u << i;
-        if (sums[i + 2] <= limits.x) hits |= 4u << i;
-        if (sums[i + 3] <= limits.y) hits |= 8u << i;
+        any = any || sums[i] <= limits.x || sums[i + 2] <= limits.x;
+        any = any || sums[i + 1] <= limits.y || sums[i + 3] <= limits.y;
       }
-      hits_.add(hits, row, first, sums);
+      if (__any_sync(0xFFFFFFFFu, any)) add_hits<kQueries>(sums, row, first);
     }
     __syncwarp();  // matrix units want all lanes together
   }
@@ -208,6 +207,25 @@ class TileEnd {
   }
 
  private:
+  // Which of the sums are within their limits.
+  template <int kQueries>
+  __device__ void add_hits(const float (&sums)[kQueries / 2], uint32_t row, int first) {
+    float values[kQueries / 2];
+    KITH_UNROLL
+    for (int i = 0; i < kQueries / 2; ++i) values[i] = sums[i];
+    ptx::keep_sums(values);  // else the comparisons would be kept, and cost what they are to spare
+    uint32_t hits = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kQueries / 2; i += 4) {
+      const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
+      if (values[i] <= limits.x) hits |= 1u << i;
+      if (values[i + 1] <= limits.y) hits |= 2u << i;
+      if (values[i + 2] <= limits.x) hits |= 4u << i;
+      if (values[i + 3] <= limits.y) hits |= 8u << i;
+    }
+    hits_.add(hits, row, first, values);
+  }
+
   // Where the first pass's estimates of a query go; nowhere past the last query.
   struct Target {
     float* values;
@@ -255,7 +273,7 @@ __device__ inline void multiply_tile(const uint32_t (&vectors)[kSteps][1][4], co
 template <typename Decoder>
 struct HeldTile {
   HeldCodes<Decoder, 2> codes;
-  float terms[2];  // NaN for what is past the last vector, or left out by a filter: it is below nothing
+  float terms[2];  // NaN for what a filter leaves out
 };
 
 // Where the tiles of an item's codes lie.
@@ -306,6 +324,14 @@ class ItemTiles {
   __device__ const uint8_t* codes(int tile) const { return all_.tile(tile); }
   __device__ uint32_t bytes(int tile) const { return all_.bytes(tile); }
 
+  // The terms of a tile that was held. NaN for what is past the last vector: it is below nothing. Not before they are
+  // used, since a look at a value waits for its load.
+  __device__ void take_terms(int tile, const HeldTile<Decoder>& held, float (&terms)[2]) const {
+    const int last = rows_ - 1 - tile * kTileRows;
+    terms[0] = lane_row_ <= last ? held.terms[0] : NAN;
+    terms[1] = lane_row_ + 8 <= last ? held.terms[1] : NAN;
+  }
+
   // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
   __device__ void hold(int tile, HeldTile<Decoder>& held) const {
     tile = min(tile, (rows_ - 1) / kTileRows);
@@ -316,9 +342,8 @@ class ItemTiles {
       const int row = lane_row_ + 8 * i;
       const uint32_t at = start + static_cast<uint32_t>(min(row, last));
       if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(all_.first() + at * code_bytes_);
-      float term = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
-      if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) term = NAN;
-      held.terms[i] = row <= last ? term : NAN;
+      held.terms[i] = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
+      if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) held.terms[i] = NAN;
     }
   }
 
@@ -388,7 +413,8 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
         ask_next_item<kFirst>(task, next_item, code_bytes, staged);
       }
     }
-    const float terms[2] = {held.terms[0], held.terms[1]};
+    float terms[2];
+    tiles.take_terms(tile, held, terms);
     tiles.hold(tile + kGroups, held);
     __syncwarp();
     const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());

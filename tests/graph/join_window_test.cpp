@@ -101,7 +101,7 @@ TEST(JoinWindow, NeverRulesOutTheNearest) {
             const Operand& other = operands[static_cast<size_t>(j)];
             if (j == i || other.facts.scale == 0) continue;
             keys.push_back(reference::canonical(metric, x.row(i), x.row(j), cols));
-            values.push_back(std::fma(-product(mine, other), join_factor(kind, other.facts), join_term(kind, other.facts)));
+            values.push_back(join_value(kind, product(mine, other), join_weight(kind, other.facts)));
           }
           if (keys.empty()) continue;
           const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));
@@ -134,7 +134,7 @@ TEST(JoinWindow, RulesOutMost) {
   for (size_t i = 0; i < 200; ++i) {
     std::vector<float> values;
     for (size_t j = 0; j < 200; ++j) {
-      if (j != i) values.push_back(join_term(KeyKind::l2, operands[j].facts) - product(operands[i], operands[j]));
+      if (j != i) values.push_back(join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
     }
     const JoinWindow window = join_window(KeyKind::l2, 64, operands[i].facts, others);
     const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));

@@ -366,6 +366,19 @@ def test_quantizers(kind, rng):
         assert (kind.take(quantizer.decode(codes)) == true.decode(true.encode(x))).all()
 
 
+def test_additive_quantizers(kind, rng):
+    x = rng.standard_normal((1500, 16)).astype(np.float32)
+    local = kith.LocalSearchQuantizer(3, bits=5, rounds=2).train(kind.give(x))
+    residual = kith.ResidualQuantizer(3, bits=5).train(kind.give(x))
+    for quantizer in (local, residual):
+        true = type(quantizer).of_codebooks(quantizer.codebooks, device="cpu")
+        codes = quantizer.encode(kind.give(x))
+        assert (kind.take(codes) == true.encode(x)).all()
+        assert (kind.take(quantizer.decode(codes)) == true.decode(true.encode(x))).all()
+    more = local.encode(kind.give(x), rounds=4, from_round=16, start=local.encode(x))
+    assert (kind.take(more) == local.encode(x, rounds=20)).all()
+
+
 def test_pairwise_distances(kind, vectors):
     x, y = vectors(70, 8), vectors(50, 8)
     true = kith.pairwise_distances(x, y, device="cpu")

@@ -20,6 +20,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kPairsPerBlock = kThreads / kRowThreads;
 constexpr int kMostBlocks = 132 * 32;  // each goes on until no pairs are left
 constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr int64_t kStagedList = 64;  // the longest that comes to shared memory
 
 // What a pair's sum is made of.
 enum class Sum { product, difference, unit_difference };
@@ -195,10 +196,11 @@ __device__ void merge_into(uint64_t* list, int64_t length, const uint64_t* entri
   }
 }
 
-// A warp looks at the counts of 32 rows and works on those that have offers.
-__global__ void __launch_bounds__(kThreads) merge_kernel(DeviceWorkingLists lists, CellInboxes inboxes) {
+// A warp looks at the counts of 32 rows and works on those that have offers; a list comes to shared memory if it is short.
+__global__ void __launch_bounds__(kThreads) merge_kernel(DeviceWorkingLists lists, CellInboxes inboxes, int64_t staged) {
   extern __shared__ uint64_t shared[];
-  uint64_t* const mine = shared + threadIdx.x / 32 * inboxes.slots;
+  uint64_t* const mine = shared + threadIdx.x / 32 * (inboxes.slots + staged);
+  uint64_t* const here = mine + inboxes.slots;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32) * 32;
   const uint32_t counted = first + lane < lists.rows ? inboxes.counts[first + lane] : 0;
@@ -207,14 +209,19 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(DeviceWorkingLists list
     const int turn = __ffs(static_cast<int>(waiting)) - 1;
     const int64_t row = first + turn;
     const int count = min(static_cast<int>(__shfl_sync(kAll, counted, turn)), static_cast<int>(inboxes.slots));
-    int room = 32;
+    int room = 1;
     while (room < count) room *= 2;
+    uint64_t* const stored = lists.entries + row * lists.length;
+    uint64_t* const list = staged > 0 ? here : stored;
+    for (int64_t i = lane; i < staged && i < lists.length; i += 32) here[i] = stored[i];
     for (int i = lane; i < room; i += 32) mine[i] = i < count ? inboxes.entries[row * inboxes.slots + i] : kPadding;
     __syncwarp();
     sort_entries(mine, room);
-    uint64_t* const list = lists.entries + row * lists.length;
     const int fresh = leave_new(mine, count, list, lists.length);
-    if (fresh > 0) merge_into(list, lists.length, mine, fresh);
+    if (fresh > 0) {
+      merge_into(list, lists.length, mine, fresh);
+      for (int64_t i = lane; i < staged && i < lists.length; i += 32) stored[i] = here[i];
+    }
     __syncwarp();
   }
 }
@@ -248,8 +255,9 @@ void launch_pair_keys(const PairKeysTask& task, cudaStream_t stream) {
 void launch_merge_inboxes(const DeviceWorkingLists& lists, const CellInboxes& inboxes, cudaStream_t stream) {
   if (lists.rows == 0) return;
   const auto blocks = static_cast<unsigned>(divide_up(lists.rows, 32 * kWarps));
-  const auto shared = static_cast<size_t>(kWarps * inboxes.slots * 8);
-  merge_kernel<<<blocks, kThreads, shared, stream>>>(lists, inboxes);
+  const int64_t staged = lists.length <= kStagedList ? kStagedList : 0;
+  const auto shared = static_cast<size_t>(kWarps * (inboxes.slots + staged) * 8);
+  merge_kernel<<<blocks, kThreads, shared, stream>>>(lists, inboxes, staged);
   KITH_CUDA_CHECK_LAUNCH("merge_kernel");
 }
 

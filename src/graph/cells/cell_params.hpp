@@ -16,12 +16,19 @@ struct CellParams {
   int64_t cells = 1;
   int64_t probes = 1;  // no more than cells
   uint64_t seed = 0;
+  int64_t likely = 0;  // probes that will do: a hint, which changes nothing that comes out
 };
 
 // The probes that a row can have.
 constexpr int64_t ranked_probes(const CellParams& params) {
   const int64_t most = params.cells > kMostCellsRanked ? kCellsRanked : params.cells;
   return params.probes < most ? params.probes : most;
+}
+
+// The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
+constexpr int64_t wave_end(int64_t first, int64_t probes) {
+  const int64_t end = first == 0 ? 1 : first + (first < 10 ? 2 : first < 18 ? 3 : first / 6);
+  return end < probes ? end : probes;
 }
 
 }  // namespace kith

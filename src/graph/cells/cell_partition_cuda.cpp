@@ -185,7 +185,7 @@ void CellPartitionCuda::rank_near(int64_t probes) {
 void CellPartitionCuda::count_sizes() {
   const DeviceBuffer counts(4 * cells_, "the cells", context_, resources_);
   KITH_CUDA_CHECK(cudaMemsetAsync(counts.data(), 0, static_cast<size_t>(4 * cells_), context_->stream()));
-  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, reinterpret_cast<uint32_t*>(counts.data()),
+  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, reinterpret_cast<uint32_t*>(counts.data()),
                      context_->stream());
   std::vector<uint32_t> found(static_cast<size_t>(cells_));
   context_->copy(found.data(), counts.data(), counts.bytes());

@@ -2,72 +2,118 @@
 
 #include "core/divide.hpp"
 #include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+
+#include <algorithm>
 
 namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kCountThreads = 512;
+constexpr int64_t kMostBlockCounters = 16384;
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
+// A warp for each row; lane j has the cells found at places j, j + 32, ... The own cell comes first, and those behind it
+// close up.
+template <typename CellAt>
+__device__ void put_ranks(uint32_t own, int64_t count, const CellAt& cell_at, uint32_t* ranks, int64_t probes) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane == 0) ranks[0] = own;
+  int64_t passed = 0;  // own cells among the places before
+  for (int64_t first = 0; first < count; first += 32) {
+    const uint32_t cell = first + lane < count ? cell_at(first + lane) : own;
+    const unsigned owns = __ballot_sync(0xFFFFFFFFu, cell == own);
+    const int64_t place = 1 + first + lane - passed - __popc(owns & ((1u << lane) - 1));
+    if (cell != own && place < probes) ranks[place] = cell;
+    passed += __popc(owns);
+  }
+}
 
 __global__ void __launch_bounds__(kThreads) put_ranks_kernel(RanksTask task) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= task.count) return;
   const int64_t row = task.first + i;
   const int64_t* const found = task.found + i * task.stride;
   const uint32_t own = task.sets_own ? static_cast<uint32_t>(found[0]) : task.own[row];
-  if (task.sets_own) task.own[row] = own;
+  if (task.sets_own && threadIdx.x % 32 == 0) task.own[row] = own;
   if (task.ranks == nullptr) return;
-  uint32_t* const ranks = task.ranks + row * task.probes;
-  int64_t at = 0;
-  ranks[at++] = own;
-  for (int64_t j = 0; j < task.stride && at < task.probes; ++j) {
-    const auto cell = static_cast<uint32_t>(found[j]);
-    if (cell != own) ranks[at++] = cell;
+  put_ranks(own, task.stride, [&](int64_t j) { return static_cast<uint32_t>(found[j]); },
+            task.ranks + row * task.probes, task.probes);
+}
+
+// Calls use(row, cell) for every row and column of the block's part.
+template <typename Use>
+__device__ void for_cells(const CellColumns& columns, int64_t part, const Use& use) {
+  const int64_t width = columns.end - columns.first;
+  const int64_t all = columns.rows * width;
+  const int64_t end = (blockIdx.x + 1) * part < all ? (blockIdx.x + 1) * part : all;
+  for (int64_t at = blockIdx.x * part + threadIdx.x; at < end; at += blockDim.x) {
+    const int64_t row = at / width;
+    use(row, columns.cells[row * columns.stride + columns.first + at % width]);
   }
 }
 
-// Calls use(row, cell) on every thread that has one.
-template <typename Use>
-__device__ void with_cell(const CellColumns& columns, const Use& use) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  const int64_t width = columns.end - columns.first;
-  if (at >= columns.rows * width) return;
-  const int64_t row = at / width;
-  use(row, columns.cells[row * columns.stride + columns.first + at % width]);
+// Where counters fit shared memory a block counts there first, and takes what it needs of each cell at once: many rows name
+// the same cell, and counters in device memory would make them wait for each other.
+__device__ void zero_counters(uint32_t* counters, int64_t cells) {
+  for (int64_t cell = threadIdx.x; cell < cells; cell += blockDim.x) counters[cell] = 0;
+  __syncthreads();
 }
 
-__global__ void __launch_bounds__(kThreads) count_kernel(CellColumns columns, uint32_t* counts) {
-  with_cell(columns, [&](int64_t, uint32_t cell) { atomicAdd(counts + cell, 1u); });
+__global__ void __launch_bounds__(kCountThreads)
+    count_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, uint32_t* counts) {
+  extern __shared__ uint32_t shared[];
+  if (fits) zero_counters(shared, cells);
+  for_cells(columns, part, [&](int64_t, uint32_t cell) { atomicAdd((fits ? shared : counts) + cell, 1u); });
+  if (!fits) return;
+  __syncthreads();
+  for (int64_t cell = threadIdx.x; cell < cells; cell += blockDim.x) {
+    if (shared[cell] > 0) atomicAdd(counts + cell, shared[cell]);
+  }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    places_kernel(CellColumns columns, uint32_t* next, uint32_t* places, uint32_t* row_places) {
-  with_cell(columns, [&](int64_t row, uint32_t cell) {
-    const uint32_t place = atomicAdd(next + cell, 1u);
+// Calls put(row, place) with the next free place of each cell that a row names.
+template <typename Put>
+__device__ void put_next(const CellColumns& columns, int64_t part, int64_t cells, bool fits, uint32_t* next,
+                         const Put& put) {
+  extern __shared__ uint32_t shared[];
+  if (fits) {
+    zero_counters(shared, cells);
+    for_cells(columns, part, [&](int64_t, uint32_t cell) { atomicAdd(shared + cell, 1u); });
+    __syncthreads();
+    for (int64_t cell = threadIdx.x; cell < cells; cell += blockDim.x) {
+      if (shared[cell] > 0) shared[cell] = atomicAdd(next + cell, shared[cell]);
+    }
+    __syncthreads();
+  }
+  for_cells(columns, part,
+            [&](int64_t row, uint32_t cell) { put(row, atomicAdd((fits ? shared : next) + cell, 1u)); });
+}
+
+__global__ void __launch_bounds__(kCountThreads) places_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits,
+                                                               uint32_t* next, uint32_t* places, uint32_t* row_places) {
+  put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t place) {
     places[place] = static_cast<uint32_t>(row);
     row_places[row] = place;
   });
 }
 
-__global__ void __launch_bounds__(kThreads)
-    slots_kernel(CellColumns columns, const uint32_t* row_places, uint32_t* next, uint32_t* slots) {
-  with_cell(columns, [&](int64_t row, uint32_t cell) { slots[atomicAdd(next + cell, 1u)] = row_places[row]; });
+__global__ void __launch_bounds__(kCountThreads)
+    slots_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, const uint32_t* row_places, uint32_t* next,
+                 uint32_t* slots) {
+  put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t slot) { slots[slot] = row_places[row]; });
 }
 
 __global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= task.count) return;
   const uint32_t row = task.list[i];
   const uint32_t own = task.own[row];
   const uint32_t* const numbers = task.numbers + own * task.near;
-  uint32_t* const ranks = task.ranks + row * task.probes;
-  int64_t at = 0;
-  ranks[at++] = own;
-  for (int64_t j = 0; j < task.stride && at < task.probes; ++j) {
-    const uint32_t cell = numbers[task.columns[i * task.stride + j]];
-    if (cell != own) ranks[at++] = cell;
-  }
+  const int32_t* const columns = task.columns + i * task.stride;
+  put_ranks(own, task.stride, [&](int64_t j) { return numbers[columns[j]]; }, task.ranks + row * task.probes,
+            task.probes);
 }
 
 // A block for each row, in shared memory.
@@ -95,11 +141,26 @@ __global__ void __launch_bounds__(kThreads) sort_kernel(const int64_t* ids, int6
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) out[blockIdx.x * count + i] = numbers[i];
 }
 
+// How counting is cut: blocks with a part each, large enough that a block's counters are worth their while.
+struct CountLaunch {
+  int64_t part;
+  unsigned blocks;
+  size_t shared;
+
+  CountLaunch(const CellColumns& columns, int64_t cells) {
+    const int64_t all = columns.rows * (columns.end - columns.first);
+    shared = cells <= kMostBlockCounters ? static_cast<size_t>(4 * cells) : 0;
+    part = std::max<int64_t>(fits() ? 4 * cells : 0, 16 * kCountThreads);
+    blocks = static_cast<unsigned>(divide_up(all, part));
+  }
+  bool fits() const { return shared > 0; }
+};
+
 }  // namespace
 
 void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream) {
   if (task.count == 0) return;
-  near_ranks_kernel<<<blocks_for(task.count), kThreads, 0, stream>>>(task);
+  near_ranks_kernel<<<static_cast<unsigned>(divide_up(task.count, kWarps)), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("near_ranks_kernel");
 }
 
@@ -111,30 +172,36 @@ void launch_sort_numbers(const int64_t* ids, int64_t rows, int64_t count, uint32
 
 void launch_put_ranks(const RanksTask& task, cudaStream_t stream) {
   if (task.count == 0) return;
-  put_ranks_kernel<<<blocks_for(task.count), kThreads, 0, stream>>>(task);
+  put_ranks_kernel<<<static_cast<unsigned>(divide_up(task.count, kWarps)), kThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("put_ranks_kernel");
 }
 
-void launch_count_cells(const CellColumns& columns, uint32_t* counts, cudaStream_t stream) {
-  const int64_t threads = columns.rows * (columns.end - columns.first);
-  if (threads == 0) return;
-  count_kernel<<<blocks_for(threads), kThreads, 0, stream>>>(columns, counts);
+void launch_count_cells(const CellColumns& columns, int64_t cells, uint32_t* counts, cudaStream_t stream) {
+  const CountLaunch launch(columns, cells);
+  if (launch.blocks == 0) return;
+  allow_all_shared_memory(reinterpret_cast<const void*>(count_kernel));
+  count_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(),
+                                                                        counts);
   KITH_CUDA_CHECK_LAUNCH("count_kernel");
 }
 
-void launch_put_places(const CellColumns& columns, uint32_t* next, uint32_t* places, uint32_t* row_places,
-                       cudaStream_t stream) {
-  const int64_t threads = columns.rows * (columns.end - columns.first);
-  if (threads == 0) return;
-  places_kernel<<<blocks_for(threads), kThreads, 0, stream>>>(columns, next, places, row_places);
+void launch_put_places(const CellColumns& columns, int64_t cells, uint32_t* next, uint32_t* places,
+                       uint32_t* row_places, cudaStream_t stream) {
+  const CountLaunch launch(columns, cells);
+  if (launch.blocks == 0) return;
+  allow_all_shared_memory(reinterpret_cast<const void*>(places_kernel));
+  places_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(), next,
+                                                                         places, row_places);
   KITH_CUDA_CHECK_LAUNCH("places_kernel");
 }
 
-void launch_put_slots(const CellColumns& columns, const uint32_t* row_places, uint32_t* next, uint32_t* slots,
-                      cudaStream_t stream) {
-  const int64_t threads = columns.rows * (columns.end - columns.first);
-  if (threads == 0) return;
-  slots_kernel<<<blocks_for(threads), kThreads, 0, stream>>>(columns, row_places, next, slots);
+void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t* row_places, uint32_t* next,
+                      uint32_t* slots, cudaStream_t stream) {
+  const CountLaunch launch(columns, cells);
+  if (launch.blocks == 0) return;
+  allow_all_shared_memory(reinterpret_cast<const void*>(slots_kernel));
+  slots_kernel<<<launch.blocks, kCountThreads, launch.shared, stream>>>(columns, launch.part, cells, launch.fits(),
+                                                                        row_places, next, slots);
   KITH_CUDA_CHECK_LAUNCH("slots_kernel");
 }
 

@@ -31,15 +31,15 @@ struct CellColumns {
   int64_t first = 0;
   int64_t end = 1;
 };
-void launch_count_cells(const CellColumns& columns, uint32_t* counts, cudaStream_t stream);
+void launch_count_cells(const CellColumns& columns, int64_t cells, uint32_t* counts, cudaStream_t stream);
 
 // Every row to the next free place of its cell. `next`, one for each cell, holds the first and is raised.
 // `places`: the row at each place, kNoPlace before. `row_places`: each row's place.
-void launch_put_places(const CellColumns& columns, uint32_t* next, uint32_t* places, uint32_t* row_places,
-                       cudaStream_t stream);
+void launch_put_places(const CellColumns& columns, int64_t cells, uint32_t* next, uint32_t* places,
+                       uint32_t* row_places, cudaStream_t stream);
 // Every row's place to the next free slot of each cell that it names. `slots` hold kNoPlace before.
-void launch_put_slots(const CellColumns& columns, const uint32_t* row_places, uint32_t* next, uint32_t* slots,
-                      cudaStream_t stream);
+void launch_put_slots(const CellColumns& columns, int64_t cells, const uint32_t* row_places, uint32_t* next,
+                      uint32_t* slots, cudaStream_t stream);
 
 // The same where columns were selected among the cells near each row's own.
 struct NearRanksTask {

@@ -45,7 +45,7 @@ class CellStepsCuda final : public CellSteps {
         resources_(resources),
         cells_(rows, params, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(first_ranked(cells_.probes(), params.cells <= kMostCellsRanked));
+    cells_.rank(first_ranked(cells_.probes(), params.likely));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(params);
@@ -95,7 +95,7 @@ class CellStepsCuda final : public CellSteps {
     }
     context_->copy(next.data(), first.data(), 4 * cells);
     KITH_CUDA_CHECK(cudaMemsetAsync(place_memory_.data(), 0xFF, static_cast<size_t>(4 * places), stream()));
-    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, reinterpret_cast<uint32_t*>(next.data()),
+    launch_put_places({cells_.own(), 1, lists_.rows, 0, 1}, cells, reinterpret_cast<uint32_t*>(next.data()),
                       reinterpret_cast<uint32_t*>(place_memory_.data()),
                       reinterpret_cast<uint32_t*>(row_place_memory_.data()), stream());
     context_->synchronize();  // `first` is on its way
@@ -157,7 +157,7 @@ class CellStepsCuda final : public CellSteps {
     const WaveTiles wave = collect(first, end);
     launch_cell_limits(operands_, lists_, !own_, stream());
     zero(at<uint32_t>(space_.spilled_count), 4);
-    const int64_t most = own_ ? space_.own_tiles : space_.tiles;
+    const int64_t most = own_ ? space_.own_tiles : tiles_at_once();
     std::vector<WavePiece> again;
     std::vector<WavePiece> under_way;
     for (int64_t tile = 0; tile < wave.count(); tile += most) {
@@ -193,7 +193,7 @@ class CellStepsCuda final : public CellSteps {
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
     auto* const next = at<uint32_t>(space_.next);
     zero(next, 4 * cells);
-    launch_count_cells(columns, next, stream());
+    launch_count_cells(columns, cells, next, stream());
     std::vector<uint32_t> probing(static_cast<size_t>(cells));
     context_->copy(probing.data(), next, 4 * cells);
     context_->synchronize();
@@ -205,7 +205,7 @@ class CellStepsCuda final : public CellSteps {
     }
     context_->copy(next, wave.first_slots.data(), 4 * cells);
     KITH_CUDA_CHECK(cudaMemsetAsync(slot_memory_.data(), 0xFF, static_cast<size_t>(4 * wave.slots()), stream()));
-    launch_put_slots(columns, row_places(), next, reinterpret_cast<uint32_t*>(slot_memory_.data()), stream());
+    launch_put_slots(columns, cells, row_places(), next, reinterpret_cast<uint32_t*>(slot_memory_.data()), stream());
     return wave;
   }
 
@@ -304,6 +304,12 @@ class CellStepsCuda final : public CellSteps {
     return boxes;
   }
 
+  // As many as are likely to leave room, by what the last piece found: the next ones find fewer.
+  int64_t tiles_at_once() const {
+    const double likely = static_cast<double>(space_.pair_capacity) / (1.5 * (pairs_per_slot_ + 0.1) * kQueryTile);
+    return std::clamp<int64_t>(static_cast<int64_t>(likely), 1, space_.tiles);
+  }
+
   // Waits for the pieces that are under way, brings in what was spilled, and names those that lost something.
   void settle(std::vector<WavePiece>& under_way, std::vector<WavePiece>& again) {
     if (under_way.empty()) return;
@@ -314,6 +320,8 @@ class CellStepsCuda final : public CellSteps {
     context_->copy(spilled, at<uint32_t>(space_.spill_counts), 4 * count);
     context_->synchronize();
     for (int64_t i = 0; i < count; ++i) {
+      const auto slots = static_cast<double>(under_way[static_cast<size_t>(i)].tiles() * kQueryTile);
+      if (!own_) pairs_per_slot_ = static_cast<double>(found[i]) / slots;
       if (found[i] > space_.pair_capacity || spilled[i] > space_.spill_capacity) {
         again.push_back(under_way[static_cast<size_t>(i)]);
       }
@@ -353,6 +361,7 @@ class CellStepsCuda final : public CellSteps {
   CellOperands operands_;
   bool by_products_ = true;
   bool own_ = true;  // the wave is that of the own cells
+  double pairs_per_slot_ = 10;
   std::vector<DeviceBuffer> item_memory_;
   std::vector<std::vector<ProductItem>> host_items_;
 };

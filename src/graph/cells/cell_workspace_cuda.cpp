@@ -11,8 +11,7 @@ namespace {
 constexpr int64_t kMostPairs = int64_t{1} << 26;
 constexpr int64_t kFewestPairs = int64_t{1} << 16;  // a tile of slots with a tile of rows has half as many
 constexpr int64_t kPairsPerRow = 16;
-constexpr int64_t kPairsPerSlot = 16;
-constexpr int64_t kQueryBytes = int64_t{512} << 20;
+constexpr int64_t kQueryBytes = int64_t{640} << 20;
 constexpr int64_t kPartBytes = int64_t{256} << 20;
 constexpr int64_t kMostSlots = int64_t{1} << 28;
 constexpr int64_t kSpillBytes = 16;
@@ -36,7 +35,7 @@ CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift) {
   plan.spill_capacity = std::max(plan.pair_capacity / 8, 2 * kFewestPairs);
   plan.inbox_slots = inbox_slots(problem.length);
   const int64_t tile_bytes = kQueryTile * problem.chunks * kChunkBytes;
-  plan.tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, plan.pair_capacity / (kPairsPerSlot * kQueryTile));
+  plan.tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, std::max<int64_t>(plan.pair_capacity / kQueryTile, 1));
   const int64_t part_bytes = kQueryTile * cell_parts(problem.length).stride() * 4;
   plan.own_tiles = part_bytes == 0 ? plan.tiles : std::clamp<int64_t>((kPartBytes >> shift) / part_bytes, 1, plan.tiles);
   plan.slots = std::max(kMostSlots >> shift, problem.rows);

@@ -15,11 +15,13 @@
 
 namespace kith {
 
-// Of the first cells that are ranked for each row, and how many where these do not suffice: twice what is needed.
-// Where a row ranks the cells near its own, which takes as long for few as for many, more come at once.
-constexpr int64_t first_ranked(int64_t probes, bool ranks_all) {
-  const int64_t first = ranks_all ? 20 : 46;
-  return probes < first ? probes : first;
+// How many cells are ranked for each row at first, to the end of a wave, and how many where these do not suffice: twice
+// what is needed.
+constexpr int64_t first_ranked(int64_t probes, int64_t likely) {
+  constexpr int64_t kFewest = 20;
+  int64_t end = 0;
+  while (end < likely || end < kFewest) end = wave_end(end, INT64_MAX);
+  return probes < end ? probes : end;
 }
 constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
 

@@ -28,6 +28,7 @@ struct CellsWish {
   int64_t k = 15;
   int64_t cells = 1;
   int64_t probes = 1;             // at most
+  int64_t likely = 0;             // probes that will do: a hint
   std::optional<double> recall = {};   // stops the waves; none: all probes are made
   uint64_t seed = 0;
   bool gives_up = false;     // stops where what is missing will not be found within the probes
@@ -37,12 +38,6 @@ struct CellsWish {
 // Probes after which the recall is reached, if what is missing falls on as it fell from one probe to another: as a power
 // of the probes. Infinite where it does not fall.
 double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing);
-
-// The end of the wave that begins with a probe: waves grow, so that few are needed and little is done in vain.
-constexpr int64_t wave_end(int64_t first, int64_t probes) {
-  const int64_t end = first == 0 ? 1 : first + (first < 10 ? 2 : first < 18 ? 3 : first / 6);
-  return end < probes ? end : probes;
-}
 
 // Fills the backend's lists, which are empty.
 BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const Resources& resources);

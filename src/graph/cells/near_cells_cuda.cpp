@@ -42,7 +42,7 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
   const DeviceBuffer next(4 * cells, "the cells", context, resources);
   const DeviceBuffer places(4 * rows, "the rows of each cell", context, resources);
   context->copy(next.data(), starts.data(), 4 * cells);
-  launch_put_places({own, 1, rows, 0, 1}, reinterpret_cast<uint32_t*>(next.data()),
+  launch_put_places({own, 1, rows, 0, 1}, cells, reinterpret_cast<uint32_t*>(next.data()),
                     reinterpret_cast<uint32_t*>(members_.data()), reinterpret_cast<uint32_t*>(places.data()),
                     context->stream());
   context->synchronize();  // `starts` is on its way

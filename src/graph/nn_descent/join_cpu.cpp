@@ -25,7 +25,7 @@ JoinWorker::JoinWorker(const PairRows& rows, const DescentRules& rules, const Wo
       lists_(lists),
       inbox_(inbox),
       scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources)),
-      keys_(rows.view(), rows.kind()) {}
+      keys_(rows) {}
 
 int64_t JoinWorker::join(const JoinSets& sets, uint64_t salt) {
   salt_ = salt;

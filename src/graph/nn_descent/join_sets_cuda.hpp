@@ -13,45 +13,63 @@ struct JoinCounts {
   int all = 0;
 };
 
-// Every thread of the block calls it. `raw` has room for 4 p numbers, a multiple of 4 of them, 16-byte aligned; so has
-// `ids`, which is filled. Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
+// Places of the table by which those that come twice are found: a power of two, twice as many as there are samples.
+KITH_HOST_DEVICE constexpr int sample_table_bits(int64_t samples) {
+  int bits = 5;
+  while ((int64_t{1} << bits) < 8 * samples) ++bits;
+  return bits;
+}
+
+// Whether it is the first of that number.
+__device__ inline bool enter_table(uint32_t* table, int bits, uint32_t number) {
+  const uint32_t mask = (1u << bits) - 1;
+  for (uint32_t place = (number * 0x9E3779B1u) >> (32 - bits);; place = (place + 1) & mask) {
+    const uint32_t there = atomicCAS(table + place, kNobody, number);
+    if (there == kNobody) return true;
+    if (there == number) return false;
+  }
+}
+
+// Every thread of the block calls it. `table` has 1 << sample_table_bits(p) places; `ids`, room for 4 p numbers, is filled.
+// Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
 template <int kThreads>
-__device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64_t row, int64_t boundary, uint32_t* raw,
+__device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64_t row, int64_t boundary, uint32_t* table,
                                              uint32_t* ids) {
   __shared__ int warp_counts[kThreads / 32];
   const auto p = static_cast<int>(samples.samples);
+  const int bits = sample_table_bits(p);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  for (int i = static_cast<int>(threadIdx.x); i < 4 * p; i += kThreads) {
-    const int kind = i / (2 * p);
-    const int place = i % (2 * p);
-    const uint32_t* const from = place < p ? samples.forward : samples.reverse;
-    raw[i] = from[(2 * row + kind) * p + place % p];
-  }
-  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < 1 << bits; i += kThreads) table[i] = kNobody;
   JoinCounts counts;
   for (int first = 0; first < 4 * p; first += kThreads) {
     const int i = first + static_cast<int>(threadIdx.x);
-    const uint32_t mine = i < 4 * p ? raw[i] : kNobody;
-    bool stays = mine != kNobody;
-    if (stays && i >= 2 * p && boundary > 0) stays = (mine < boundary) == (row < boundary);
-    // Whoever came before has the place.
-    for (int j = 0; stays && j < i; j += 4) {
-      const uint4 others = *reinterpret_cast<const uint4*>(raw + j);
-      stays = !((others.x == mine) || (others.y == mine && j + 1 < i) || (others.z == mine && j + 2 < i) ||
-                (others.w == mine && j + 3 < i));
+    const bool fresh = i < 2 * p;
+    uint32_t mine = kNobody;
+    if (i < 4 * p) {
+      const int place = fresh ? i : i - 2 * p;
+      const uint32_t* const from = (place < p ? samples.forward : samples.reverse) + (2 * row + (fresh ? 0 : 1)) * p;
+      mine = from[place < p ? place : place - p];
     }
+    bool stays = mine != kNobody;
+    if (stays && !fresh && boundary > 0) stays = (mine < boundary) == (row < boundary);
+    __syncthreads();  // the table is clear, and all that came before is in it
+    if (stays && fresh) stays = enter_table(table, bits, mine);
+    __syncthreads();
+    if (stays && !fresh) stays = enter_table(table, bits, mine);
     const unsigned lanes = __ballot_sync(0xFFFFFFFFu, stays);
     if (lane == 0) warp_counts[warp] = __popc(lanes);
-    counts.fresh += __syncthreads_count(stays && i < 2 * p);
+    counts.fresh += __syncthreads_count(stays && fresh);
     int place = counts.all + __popc(lanes & ((1u << lane) - 1));
+    KITH_UNROLL
     for (int w = 0; w < kThreads / 32; ++w) {
-      if (w < warp) place += warp_counts[w];
-      counts.all += warp_counts[w];
+      const int count = warp_counts[w];
+      if (w < warp) place += count;
+      counts.all += count;
     }
     if (stays) ids[place] = mine;
-    __syncthreads();
   }
+  __syncthreads();
   return counts;
 }
 

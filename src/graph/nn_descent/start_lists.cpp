@@ -32,7 +32,7 @@ struct StartWorker {
 template <typename Body>
 void for_lists(const PairRows& rows, int64_t first, int64_t count, const Resources& resources, const Body& body) {
   std::vector<StartWorker> workers(static_cast<size_t>(resources.threads()),
-                                   {PairKeys(rows.view(), rows.kind()), {}, {}});
+                                   {PairKeys(rows), {}, {}});
   ProgressMeter meter("start", count, resources);
   parallel_for(divide_up(count, kRowsPerTask), meter, resources, [&](int64_t task, int slot) {
     const int64_t end = std::min((task + 1) * kRowsPerTask, count);

@@ -1,10 +1,14 @@
 #include "graph/pairs/pair_keys.hpp"
 
+#include "kernels/panels/panel_packing.hpp"
 #include "rows/stored_row.hpp"
+
+#include <algorithm>
 
 namespace kith {
 
 void PairKeys::of(uint32_t row, const uint32_t* others, int64_t count, float* keys) {
+  if (custom_ != nullptr) return by_custom(row, others, count, keys);
   const float* values = values_.data();
   if (x_.dtype() == DType::f32) {
     values = reinterpret_cast<const float*>(x_.row(row));
@@ -16,6 +20,22 @@ void PairKeys::of(uint32_t row, const uint32_t* others, int64_t count, float* ke
     query.inverse_norm = canonical_inverse_norm(canonical_squared_norm_cpu(values, x_.cols()));
   }
   canonical_keys_cpu(kind_, query, x_, others, count, keys);
+}
+
+void PairKeys::by_custom(uint32_t row, const uint32_t* others, int64_t count, float* keys) {
+  constexpr int64_t kWidth = custom::kPanelRows;
+  const int64_t cols = x_.cols();
+  widen_row(x_, row, values_.data());
+  float* const panel = others_.data() + kWidth * cols;
+  for (int64_t first = 0; first < count; first += kWidth) {
+    const int64_t here = std::min(kWidth, count - first);
+    for (int64_t i = 0; i < here; ++i) widen_row(x_, others[first + i], others_.data() + i * cols);
+    pack_units(reinterpret_cast<const uint32_t*>(others_.data()), cols, here, cols, kWidth,
+               reinterpret_cast<uint32_t*>(panel));
+    float found[kWidth];
+    custom_->distances(custom_->metric, values_.data(), panel, cols, found);
+    std::copy_n(found, here, keys + first);
+  }
 }
 
 }  // namespace kith

@@ -7,6 +7,7 @@
 // Memory: for floats a byte a value and 20 bytes a row, where they are rounded; for bytes 8 bytes a row.
 #pragma once
 
+#include <kith/custom_metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -36,6 +37,9 @@ class PairRows {
 
   // `x` must outlive it.
   PairRows(const MatrixView& x, KeyKind kind, const Resources& resources);
+  // To be compared by a user's metric, which must outlive it too: nothing is prepared.
+  PairRows(const MatrixView& x, const custom::PanelMetric& metric)
+      : x_(x), kind_(KeyKind::l1), format_(PanelFormat::f32), custom_(&metric) {}
   static int64_t bytes_for(int64_t rows, int64_t cols, KeyKind kind, DType dtype, const CpuExtensions& cpu);
 
   const MatrixView& view() const { return x_; }
@@ -43,6 +47,8 @@ class PairRows {
   PanelFormat format() const { return format_; }
   const std::vector<float>& origin() const { return origin_; }
   int64_t cols() const { return x_.cols(); }
+  // Null where keys are those of `kind`.
+  const custom::PanelMetric* custom() const { return custom_; }
 
   // Where rows are rounded: the bytes, rounded_words(cols) * 4 of them, and the rest.
   const int8_t* rounded_bytes(int64_t row) const { return bytes_.data() + row * rounded_stride(); }
@@ -60,6 +66,7 @@ class PairRows {
   KeyKind kind_;
   PanelFormat format_;
   std::vector<float> origin_;
+  const custom::PanelMetric* custom_ = nullptr;
   HostArray<int8_t> bytes_;
   HostArray<Rounded> rounded_;
   HostArray<ByteSums> sums_;

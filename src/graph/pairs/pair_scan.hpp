@@ -55,6 +55,8 @@ std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_quer
                                          const Resources& resources);
 std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                               const Resources& resources);
+std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
+                                                const Resources& resources);
 // What one takes.
 int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
 

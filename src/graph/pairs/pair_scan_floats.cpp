@@ -272,6 +272,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
 std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                          const Resources& resources) {
+  if (rows.custom() != nullptr) return make_custom_pair_scan(rows, most_queries, most_rows, resources);
   if (holds_bytes(rows.format())) return make_byte_pair_scan(rows, most_queries, most_rows, resources);
   return std::make_unique<FloatPairScan>(rows, most_queries, most_rows, resources);
 }

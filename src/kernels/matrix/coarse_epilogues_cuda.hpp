@@ -15,6 +15,7 @@ class PartsEpilogue {
  public:
   using Target = ProductParts;
   static constexpr int kTerms = 1;
+  static constexpr bool kShortItems = false;
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ PartsEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
@@ -82,6 +83,7 @@ class MarksEpilogue {
  public:
   using Target = ProductMarks;
   static constexpr int kTerms = 1;
+  static constexpr bool kShortItems = false;
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ MarksEpilogue(const Target& target, const ProductOperands& operands, std::byte*)

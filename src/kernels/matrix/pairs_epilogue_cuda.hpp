@@ -17,6 +17,7 @@ class PairsEpilogue {
  public:
   using Target = ProductPairs;
   static constexpr int kTerms = 2;
+  static constexpr bool kShortItems = true;  // a cell has a few tiles
   static constexpr int kBuffer = 127;                     // pairs a warp holds
   static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
 

@@ -83,6 +83,7 @@ class MinimaEpilogue {
  public:
   using Target = ProductMinima;
   static constexpr int kTerms = 1;        // of a row
+  static constexpr bool kShortItems = false;
   static constexpr int kSharedBytes = 0;  // for each warp
 
   __device__ MinimaEpilogue(const Target& target, const ProductOperands& operands, std::byte*)
@@ -123,6 +124,7 @@ class CandidatesEpilogue {
  public:
   using Target = ProductCandidates;
   static constexpr int kTerms = 1;
+  static constexpr bool kShortItems = false;
   static constexpr int kBuffer = 95;                      // found rows a warp holds
   static constexpr int kSharedBytes = (kBuffer + 1) * 4;  // for each warp
 

@@ -35,6 +35,7 @@ struct Layout {
   bool resident;  // the queries stay
   bool turns;     // the warpgroups take turns: a stage waits for the second one for a whole tile
   bool split;     // the warpgroups share the tiles, not the queries
+  int query_buffers;  // two where items are short: the next one's queries come while this one's are multiplied
 };
 
 // Of a tile of rows.
@@ -57,14 +58,20 @@ Layout layout_for(int64_t chunks, int64_t queries) {
       std::min<int64_t>(layout.resident ? resident_stages : room / (3 * kTileChunkBytes), kMostStages));
   layout.split = layout.resident && layout.stages > 2 * chunks && queries <= kGroupQueries;
   layout.turns = layout.resident && layout.stages > 2 * chunks && !layout.split;
+  layout.query_buffers = 1;
+  const int64_t left = (room - 2 * chunks * 2 * kTileChunkBytes) / kTileChunkBytes;
+  if (Epilogue::kShortItems && left > 2 * chunks) {
+    layout.query_buffers = 2;
+    layout.stages = static_cast<int>(std::min<int64_t>(left, kMostStages));
+  }
   return layout;
 }
 
 struct Barriers {
   uint64_t full[kMostStages];
   uint64_t empty[kMostStages];
-  uint64_t queries_full;
-  uint64_t queries_empty;
+  uint64_t queries_full[2];
+  uint64_t queries_empty[2];
 };
 
 // A place in the ring and the parity of its current round.
@@ -79,8 +86,20 @@ struct Place {
   }
 };
 
+// The same of the queries' buffers.
+struct QueryPlace {
+  int buffer = 0;
+  uint32_t parity = 0;
+
+  __device__ void advance(int buffers) {
+    if (++buffer < buffers) return;
+    buffer = 0;
+    parity ^= 1;
+  }
+};
+
 struct BlockMemory {
-  std::byte* queries;  // chunks x 32 KiB, where they stay
+  std::byte* queries;  // buffers x chunks x 32 KiB, where they stay
   std::byte* ring;     // stages of a chunk of rows, after the queries' one where they do not stay
   std::byte* terms;    // a tile's for each stage
   Barriers* barriers;
@@ -103,20 +122,20 @@ __device__ void produce(const ProductOperands& operands, const ProductSchedule& 
   const int chunks = static_cast<int>(operands.chunks);
   const int stage_bytes = layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes;
   Place place;
-  uint32_t item_parity = 0;
+  QueryPlace queries;
   const int end = schedule.end_for(static_cast<int>(blockIdx.x));
   for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
     if (layout.resident) {
-      ptx::barrier_wait(&memory.barriers->queries_empty, item_parity ^ 1);
-      ptx::barrier_arrive_and_expect(&memory.barriers->queries_full,
-                                     static_cast<uint32_t>(chunks * 2 * kTileChunkBytes));
+      uint64_t* const full = &memory.barriers->queries_full[queries.buffer];
+      ptx::barrier_wait(&memory.barriers->queries_empty[queries.buffer], queries.parity ^ 1);
+      ptx::barrier_arrive_and_expect(full, static_cast<uint32_t>(chunks * 2 * kTileChunkBytes));
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        copy_queries(operands, item.query_tile, chunk, memory.queries + chunk * 2 * kTileChunkBytes,
-                     &memory.barriers->queries_full);
+        copy_queries(operands, item.query_tile, chunk,
+                     memory.queries + (queries.buffer * chunks + chunk) * 2 * kTileChunkBytes, full);
       }
     }
-    item_parity ^= 1;
+    queries.advance(layout.query_buffers);
     for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         uint64_t* const full = &memory.barriers->full[place.stage];
@@ -167,7 +186,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   const ThreadQueries queries{half * kGroupQueries + static_cast<int>(threadIdx.x) % kGroupThreads / 32 * 16, 64};
   Epilogue epilogue(target, operands, memory.epilogue);
   Place place;
-  uint32_t item_parity = 0;
+  QueryPlace from;
   const auto release = [&](int stage) {
     if (signals) ptx::barrier_arrive(&memory.barriers->empty[stage]);
   };
@@ -177,8 +196,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
   for (int index = static_cast<int>(blockIdx.x); index < end; index += static_cast<int>(gridDim.x)) {
     const ProductItem item = schedule.item(index);
     epilogue.begin(int64_t{item.query_tile} * kQueryTile, queries, int64_t{item.first_tile} * kOperandTile);
-    if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full, item_parity);
-    item_parity ^= 1;
+    if (layout.resident) ptx::barrier_wait(&memory.barriers->queries_full[from.buffer], from.parity);
     for (int tile = item.first_tile; tile < item.end_tile; ++tile) {
       if (layout.split && tile / 2 % kGroups != group) {  // the other's
         for (int chunk = 0; chunk < chunks; ++chunk) place.advance(layout.stages);
@@ -191,7 +209,8 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
         ptx::barrier_wait(&memory.barriers->full[place.stage], place.parity);
         const std::byte* const rows = memory.ring + place.stage * stage_bytes;
         const std::byte* const mine =
-            (layout.resident ? memory.queries + chunk * 2 * kTileChunkBytes : rows + kTileChunkBytes) +
+            (layout.resident ? memory.queries + (from.buffer * chunks + chunk) * 2 * kTileChunkBytes
+                             : rows + kTileChunkBytes) +
             half * kTileChunkBytes;
         ptx::warpgroup_fence();
         multiply_chunk<kSteps>(products, mine, rows, chunk > 0);
@@ -218,7 +237,8 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       __syncwarp();
       release(last_stage);
     }
-    if (layout.resident && signals) ptx::barrier_arrive(&memory.barriers->queries_empty);
+    if (layout.resident && signals) ptx::barrier_arrive(&memory.barriers->queries_empty[from.buffer]);
+    from.advance(layout.query_buffers);
     epilogue.end();
   }
 }
@@ -234,7 +254,7 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
     next += bytes;
     return start;
   };
-  memory.queries = take(layout.resident ? operands.chunks * 2 * kTileChunkBytes : 0);
+  memory.queries = take(layout.resident ? layout.query_buffers * operands.chunks * 2 * kTileChunkBytes : 0);
   memory.ring = take(layout.stages * (layout.resident ? kTileChunkBytes : 3 * kTileChunkBytes));
   memory.terms = take(layout.stages * kTermBytes<Epilogue>);
   memory.barriers = reinterpret_cast<Barriers*>(take(512));
@@ -245,8 +265,10 @@ __global__ void __launch_bounds__(kThreads, 1) product_wgmma_kernel(ProductOpera
       ptx::barrier_init(&memory.barriers->full[stage], 1);
       ptx::barrier_init(&memory.barriers->empty[stage], (layout.split ? kGroupThreads : kMultipliers) / 32);
     }
-    ptx::barrier_init(&memory.barriers->queries_full, 1);
-    ptx::barrier_init(&memory.barriers->queries_empty, kMultipliers / 32);
+    for (int buffer = 0; buffer < 2; ++buffer) {
+      ptx::barrier_init(&memory.barriers->queries_full[buffer], 1);
+      ptx::barrier_init(&memory.barriers->queries_empty[buffer], kMultipliers / 32);
+    }
     ptx::barrier_init_fence();
   }
   ptx::wait_for_kernel_before();

@@ -1,0 +1,147 @@
+// The graph by a metric of the user's, by NN-Descent from random rows, on the CPU.
+#include <kith/custom_metric.hpp>
+#include <kith/error.hpp>
+
+#include "core/peak_memory.hpp"
+#include "core/random.hpp"
+#include "exact/knn_checks.hpp"
+#include "graph/approximate_graph.hpp"
+#include "graph/exact_graph.hpp"
+#include "graph/method_choice.hpp"
+#include "graph/nn_descent/nn_descent.hpp"
+#include "graph/nn_descent/start_lists.hpp"
+#include "graph/pairs/pair_keys.hpp"
+#include "graph/write_lists.hpp"
+#include "rows/finite_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace kith {
+
+void CustomGraphParams::validate() const {
+  KnnGraphParams{.k = k,
+                 .method = GraphMethod::nn_descent,
+                 .recall = recall,
+                 .seed = seed,
+                 .samples = samples,
+                 .list_length = list_length,
+                 .iterations = iterations,
+                 .delta = delta}
+      .validate();
+}
+
+namespace custom {
+namespace {
+
+constexpr uint64_t kPairStream = 0x5133E7;
+constexpr int64_t kPairsLookedAt = 256;
+// Smaller is nearer, as for every metric of a user's.
+constexpr Metric kLike = Metric::l1;
+
+// That the metric is what it says it is.
+void check_symmetric(const PairRows& rows, uint64_t seed) {
+  const CounterRng rng(seed, kPairStream);
+  const auto count = static_cast<uint32_t>(rows.view().rows());
+  PairKeys keys(rows);
+  for (uint64_t i = 0; i < kPairsLookedAt; ++i) {
+    const uint32_t a = rng.below(2 * i, count);
+    const uint32_t b = rng.below(2 * i + 1, count);
+    float there = 0;
+    float back = 0;
+    keys.of(a, &b, 1, &there);
+    keys.of(b, &a, 1, &back);
+    if (there == back || (std::isnan(there) && std::isnan(back))) continue;
+    throw InvalidArgument(fmt::format("the metric says that it is symmetric, and rows {} and {} are {} apart one way and {} "
+                                      "the other; make step() symmetric in its values, or search with knn_by",
+                                      a, b, there, back));
+  }
+}
+
+// The neighbours of some rows among all others, one more than k where a row may find itself.
+Neighbors search(const PanelMetric& metric, const MatrixView& queries, const MatrixView& x, int64_t k,
+                 const Resources& resources) {
+  return knn(metric, queries, x, {.k = k + 1, .check_finite = false}, resources.with_progress({}));
+}
+
+// Everything compared: each row's own place among its neighbours is left out.
+void exact(const PanelMetric& metric, const MatrixView& x, int64_t k, const NeighborsView& out,
+           const Resources& resources) {
+  const Neighbors found = search(metric, x, x, k, resources);
+  for (int64_t row = 0; row < x.rows(); ++row) {
+    int64_t place = 0;
+    for (int64_t j = 0; j < found.k() && place < k; ++j) {
+      if (found.ids(row)[j] == row) continue;
+      out.ids[row * k + place] = found.ids(row)[j];
+      out.distances[row * k + place++] = found.distances(row)[j];
+    }
+  }
+}
+
+ControlRows control_of(const PanelMetric& metric, const MatrixView& x, int64_t k, uint64_t seed,
+                       const Resources& resources) {
+  return ControlRows(x, kLike, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
+    return search(metric, queries, x, most - 1, resources);
+  });
+}
+
+}  // namespace
+
+CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const CustomGraphParams& params,
+                      const Resources& given) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  params.validate();
+  check_graph_size(x.rows(), params.k);
+  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLike});
+  check_host_readable("x", x);
+  if (given.device().kind == DeviceKind::cuda) {
+    throw Unsupported("a graph by a metric of yours is built on the CPU; use device cpu or auto");
+  }
+  const PeakMemory memory(given);
+  const Resources resources = memory.resources().with_device(Device::cpu());
+  if (params.check_finite) refuse_not_finite("base", x, {}, resources.with_progress({}));
+  const int64_t length = params.list_length.value_or(default_list_length(params.k));
+  CustomGraph graph{Neighbors(x.rows(), params.k, resources), {}};
+  graph.report.method = name_of(GraphMethod::nn_descent);
+  const PairRows rows(x, metric);
+  if (x.rows() > 0) check_symmetric(rows, params.seed);
+  if (x.rows() - 1 <= length) {
+    exact(metric, x, params.k, graph.neighbors.view(), resources);
+    graph.report.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = x.rows()};
+  } else {
+    DescentWish wish;
+    wish.metric = kLike;
+    wish.k = params.k;
+    wish.rules = {.samples = params.samples.value_or(default_samples(length)),
+                  .inbox_slots = kInboxSlots,
+                  .all_pairs = params.update == GraphUpdate::all,
+                  .seed = params.seed};
+    wish.iterations = params.iterations.value_or(kDefaultIterations);
+    wish.delta = params.delta.value_or(kDefaultDelta);
+    wish.recall = params.recall;
+    graph.report.parameters = {{"recall", params.recall},
+                               {"seed", static_cast<int64_t>(params.seed)},
+                               {"samples", wish.rules.samples},
+                               {"list_length", length},
+                               {"iterations", wish.iterations},
+                               {"delta", wish.delta},
+                               {"update", std::string(name_of(params.update))}};
+    const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
+    WorkingLists lists(x.rows(), length, resources);
+    add_random_rows(rows, 0, params.seed, lists, resources);
+    const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
+    put_outcome(outcome, static_cast<int64_t>(control.rows().size()), graph.report);
+    warn_if_missed(graph.report, params.recall, "allow longer lists, more samples or iterations", resources);
+    write_lists(lists, kLike, graph.neighbors.view(), resources);
+  }
+  graph.report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  graph.report.peak_host_bytes = memory.host_bytes();
+  return graph;
+}
+
+}  // namespace custom
+}  // namespace kith
