@@ -48,7 +48,7 @@ void encode_cuda(const CodecTables& codec, const MatrixView& rows, const Mutable
                  const Resources& resources) {
   const DeviceGuard guard(device);
   const auto context = std::make_shared<const DeviceContext>(device, resources.options().stream);
-  const DeviceCodec on_device(codec, context, resources);
+  const DeviceCodec on_device(codec, context, resources, CodecUse::all, rows.rows());
   const CodeFormat& format = codec.format;
   const bool rows_there = rows.space().kind == MemoryKind::cuda;
   const bool codes_there = codes.space().kind == MemoryKind::cuda;

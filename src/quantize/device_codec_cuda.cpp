@@ -23,7 +23,7 @@ bool has_labels(const CodeFormat& format) {
 }  // namespace
 
 DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceContext> context,
-                         const Resources& resources, CodecUse use) {
+                         const Resources& resources, CodecUse use, int64_t rows) {
   const CodecView host = codec.view();
   view_.format = host.format;
   if (host.format.kind == CodeKind::stored) return;
@@ -50,8 +50,7 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
     } else if (host.format.search == AdditiveSearch::beam) {
       beam_.emplace(books, host.format.effort, context, resources);
     } else {
-      constexpr int64_t kMany = int64_t{1} << 20;  // rows that it may have to code
-      local_.emplace(books, codec_encoding(host.format), kMany, context, resources);
+      local_.emplace(books, codec_encoding(host.format), rows, context, resources);
     }
   } else {
     view_.codewords = floats;

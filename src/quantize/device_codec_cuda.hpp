@@ -22,9 +22,11 @@ enum class CodecUse : uint8_t { all, decoding };
 
 class DeviceCodec {
  public:
-  // Copies on the context's stream, and waits.
+  static constexpr int64_t kManyRows = int64_t{1} << 20;
+
+  // Copies on the context's stream, and waits. `rows`: so many are expected to be encoded, for what pays then.
   DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceContext> context, const Resources& resources,
-              CodecUse use = CodecUse::all);
+              CodecUse use = CodecUse::all, int64_t rows = kManyRows);
 
   const CodeFormat& format() const { return view_.format; }
   const CodecView& view() const { return view_; }  // of device memory
