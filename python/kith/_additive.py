@@ -143,11 +143,23 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
 
     @classmethod
     def load(cls, path: PathLike, device: str = "auto") -> LocalSearchQuantizer:
-        """A quantizer that `save` or ``kith train`` has written: its codebooks, with the default parameters."""
+        """A quantizer that `save` or ``kith train`` has written: its codebooks and how codes are searched for.
+
+        What only training uses has its defaults.
+        """
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.LocalSearchQuantizer):
             raise _other_kind(path, compiled)
-        quantizer = cls(books, bits=bits, seed=seed, device=device, check_finite=check_finite)
+        quantizer = cls(
+            books,
+            bits=bits,
+            sweeps=compiled.sweeps,
+            perturbed=compiled.perturbed,
+            order=compiled.order,
+            seed=seed,
+            device=device,
+            check_finite=check_finite,
+        )
         quantizer._compiled = compiled
         return quantizer
 

@@ -110,7 +110,12 @@ void bind_additive_quantizers(nb::module_& module) {
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
                    ", rounds: int, from_round: int, first_row: int, seed: int, random: bool, start: " KITH_PY_HOST_VECTORS
                    " | None, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
-      .def("history", &LocalSearchQuantizer::history);
+      .def("history", &LocalSearchQuantizer::history)
+      .def_prop_ro("sweeps", [](const LocalSearchQuantizer& self) { return self.params().sweeps; })
+      .def_prop_ro("perturbed", [](const LocalSearchQuantizer& self) { return self.params().perturbed; })
+      .def_prop_ro("order", [](const LocalSearchQuantizer& self) {
+        return self.params().order == SweepOrder::fixed ? "fixed" : "random";
+      });
   bind_additive<ResidualQuantizer>(module, "ResidualQuantizer")
       .def(nb::new_(&make_residual), nb::arg("codebooks"), nb::arg("bits"), nb::arg("beam"), nb::arg("seed"),
            nb::arg("check_finite"))

@@ -139,3 +139,13 @@ def test_mistakes(x):
     np.testing.assert_array_equal(quantizer.codebooks, before)
     with pytest.raises(ValueError, match=r"must be \(codebooks, 2\*\*bits, dimension\)"):
         kith.LocalSearchQuantizer.of_codebooks(np.zeros((2, 15, 4)))
+
+
+def test_a_loaded_quantizer_is_copied_with_its_search(rng, tmp_path):
+    x = rng.standard_normal((600, 8)).astype(np.float32)
+    quantizer = kith.LocalSearchQuantizer(3, bits=4, rounds=2, sweeps=2, perturbed=1, order="random").train(x)
+    quantizer.save(tmp_path / "lsq.kith")
+    codes = quantizer.encode(x)
+    loaded = kith.LocalSearchQuantizer.load(tmp_path / "lsq.kith")
+    assert (loaded.encode(x) == codes).all()
+    assert (pickle.loads(pickle.dumps(loaded)).encode(x) == codes).all()

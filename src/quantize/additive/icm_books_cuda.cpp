@@ -153,8 +153,6 @@ bool has_icm_products(const SearchBooks& search) {
          exponent > -50 && exponent < 50;
 }
 
-int64_t IcmBooksOnDevice::bytes_for(const Codebooks& books, bool products) { return Places(books, products).bytes; }
-
 IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
                                    const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
   const Codebooks& books = search.books();

@@ -23,7 +23,6 @@ class IcmBooksOnDevice {
   // Copies on the context's stream, and waits.
   IcmBooksOnDevice(const SearchBooks& search, bool products, const std::shared_ptr<const DeviceContext>& context,
                    const Resources& resources);
-  static int64_t bytes_for(const Codebooks& books, bool products);
 
   const IcmBooks& books() const { return books_; }
   int64_t bytes() const { return buffer_.bytes(); }

@@ -211,7 +211,6 @@ bool residuals_shared(int64_t cols) { return kRows * cols * 8 <= kSharedResidual
 }  // namespace
 
 int64_t icm_direct_scratch(int64_t cols) { return residuals_shared(cols) ? 0 : kRows * cols; }
-int64_t icm_direct_rows() { return kRows; }
 
 void launch_icm_direct(const IcmBooks& books, const IcmRows& rows, const IcmList& list, const IcmRun& run,
                        double* scratch, int blocks, cudaStream_t stream) {

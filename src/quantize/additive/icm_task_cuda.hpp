@@ -127,7 +127,6 @@ void launch_icm_direct(const IcmBooks& books, const IcmRows& rows, const IcmList
                        double* scratch, int blocks, cudaStream_t stream);
 // What a block of it wants of `scratch`, in doubles: nothing where shared memory will do.
 int64_t icm_direct_scratch(int64_t cols);
-int64_t icm_direct_rows();  // of a block
 
 // The unary tables of rows that fit. Rows whose terms do not are listed, and fit no more.
 void launch_unary_tables(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmList& list,

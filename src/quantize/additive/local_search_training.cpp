@@ -99,6 +99,8 @@ double squares_of(const std::vector<float>& codebooks) {
   return squares;
 }
 
+// Codebooks may not depend on threads, and differ in their last bits from device to device: where it is left to us, the
+// machine and the problem alone decide.
 Device resolve_training_device(const LocalSearchParams& params, const RowSource& source, int64_t rows,
                                const Resources& resources) {
   const int64_t cols = source.info().cols;
@@ -111,6 +113,11 @@ Device resolve_training_device(const LocalSearchParams& params, const RowSource&
   request.work.gpu_flops = cols <= 128 ? 2e14 : 1e13;
   request.fits = [](Device) { return true; };
   request.description = [&] { return fmt::format("codebooks of {} x {} vectors", source.rows(), cols); };
+  if (resources.device().kind == DeviceKind::automatic && source.space().host_readable()) {
+    constexpr int kThreads = 8;
+    const bool pays = worth_a_gpu(request.work, kThreads);
+    return pays ? choose_device(request.work, kThreads, cuda_devices()) : Device::cpu();
+  }
   return resolve_device(request, resources);
 }
 
