@@ -142,7 +142,7 @@ def test_mistakes(x):
 
 
 def test_a_loaded_quantizer_is_copied_with_its_search(rng, tmp_path):
-    x = rng.standard_normal((600, 8)).astype(np.float32)
+    x = rng.standard_normal((700, 8)).astype(np.float32)
     quantizer = kith.LocalSearchQuantizer(3, bits=4, rounds=2, sweeps=2, perturbed=1, order="random").train(x)
     quantizer.save(tmp_path / "lsq.kith")
     codes = quantizer.encode(x)
