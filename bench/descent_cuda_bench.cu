@@ -94,13 +94,17 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
   wish.samples = samples;
   wish.list_length = length;
   const GraphMergeParams merging{.recall = recall, .samples = samples, .list_length = length};
-  table.line("whole call                    s   rounds   compared a row   recall@k   device bytes a row");
+  table.line("whole call                    s   of rounds   rounds   compared a row   recall@k   device bytes a row");
   const auto tell = [&](const char* name, const GraphReport& report) {
     int64_t compared = 0;
-    for (const GraphRound& round : report.rounds) compared += round.comparisons;
+    double of_rounds = 0;
+    for (const GraphRound& round : report.rounds) {
+      compared += round.comparisons;
+      of_rounds += round.seconds;
+    }
     char text[256];
-    std::snprintf(text, sizeof text, "%-20s %10.3f %8zu %16.1f %10.4f %20.1f", name, report.seconds,
-                  report.rounds.size(), static_cast<double>(compared) / static_cast<double>(x.rows()),
+    std::snprintf(text, sizeof text, "%-20s %10.3f %11.3f %8zu %16.1f %10.4f %20.1f", name, report.seconds,
+                  of_rounds, report.rounds.size(), static_cast<double>(compared) / static_cast<double>(x.rows()),
                   report.recall->recall, static_cast<double>(report.peak_device_bytes) / static_cast<double>(x.rows()));
     table.line(text);
   };

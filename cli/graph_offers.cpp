@@ -20,8 +20,8 @@ void offer_graph_outputs(OfferedCommand& command, NeighborPaths& out) {
 }
 
 template <typename Params>
-void offer_recall_and_seed(OfferedCommand& command, Params& params) {
-  command.real("--recall", params.recall, "The share of the true neighbours to find; 1 is exact");
+void offer_recall_and_seed(OfferedCommand& command, Params& params, const char* help) {
+  command.real("--recall", params.recall, help);
   command.count("--seed", params.seed, "Seed of the random numbers");
 }
 
@@ -43,7 +43,7 @@ void offer_build(Commands& graph) {
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
                "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");
-  offer_recall_and_seed(command, params);
+  offer_recall_and_seed(command, params, "The share of the true neighbours to find; 1 is exact");
   command.number("--cells", params.cells, "Of cells: how many there are");
   command.number("--probes", params.probes, "Of cells: with how many a row is compared at most");
   command.word("--start", params.start, parse_graph_start, "", "Of nn_descent: random, cells or auto");
@@ -97,7 +97,7 @@ void offer_path(Commands& graph) {
 template <typename Options>
 void offer_merging(OfferedCommand& command, Options& options) {
   offer_graph_outputs(command, options.out);
-  offer_recall_and_seed(command, options.params);
+  offer_recall_and_seed(command, options.params, "The share of the true neighbours to find, below 1");
   offer_descent(command, options.params);
   command.no_flag("--no-check-finite", options.params.check_finite, "Do not look for NaN and infinities");
   command.run_options();

@@ -200,6 +200,32 @@ TEST(GraphMerge, ALimitThatIsTooSmallNamesOneThatWillDo) {
   }
 }
 
+// As those of a compressed index are.
+TEST(GraphMerge, RefinesAGraphOfOtherDistancesAndDoesNotMergeIt) {
+  const auto x = make_floats(Shape::gaussian, 800, 6, 3);
+  const KnnGraph graph = exact(x.view(), 5);
+  Neighbors told(800, 5, on_cpu());
+  const NeighborsView view = told.view();
+  std::copy(graph.ids(), graph.ids() + 4000, view.ids);
+  std::transform(graph.distances(), graph.distances() + 4000, view.distances, [](float d) { return d * 1.5f; });
+  const KnnGraph rough(std::move(told), Metric::l2, on_cpu());
+  EXPECT_EQ(ids_of(refine_graph(rough, x.view(), {}, on_cpu())), ids_of(graph));
+  try {
+    merge_graphs(rough, x.view(), graph, x.view(), {}, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("refine a graph whose distances are others"));
+  }
+  GraphMergeParams params;
+  params.recall = 1;
+  try {
+    refine_graph(graph, x.view(), params, on_cpu());
+    FAIL();
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("0.999"));
+  }
+}
+
 TEST(GraphMerge, RefusesGraphsWithoutNeighbours) {
   const auto x = make_floats(Shape::gaussian, 5, 4, 3);
   const KnnGraph none(Neighbors(5, 0, on_cpu()), Metric::l2, on_cpu());

@@ -14,6 +14,7 @@
 #include "graph/merge/merge_pair.hpp"
 #include "graph/merge/part_checks.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/with_graph_backend.hpp"
 #include "graph/write_lists.hpp"
 
@@ -125,6 +126,7 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
   const MatrixView& x = both.view();
   if (x.rows() - 1 <= length) return work.exact(x, metric, k, params.check_finite);
   const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
+  if (!exactly) check_descent(wish_of(params, metric, k, length).rules, length, resources.device());
   const MergeInput input{a.graph, b.graph, a.x.rows()};
   Neighbors neighbors(x.rows(), k, resources);
   with_graph_backend(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphBackend& backend) {
@@ -166,7 +168,7 @@ KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& 
   int64_t rows = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     here.push_back({parts[i].graph.to(MemorySpace::host(), work.resources()), parts[i].x});
-    check_part(here[i], fmt::format("graph {}", i + 1), work.resources());
+    check_part(here[i], fmt::format("graph {}", i + 1), PartDistances::of_rows, work.resources());
     check_same(here[0], here[i]);
     rows += parts[i].x.rows();
   }
@@ -208,10 +210,11 @@ KnnGraph refined(const std::vector<GraphPart>& parts, const GraphMergeParams& pa
   const GraphPart part{parts[0].graph.to(MemorySpace::host(), work.resources()), parts[0].x};
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
-  check_part(part, "the graph", work.resources());
+  check_part(part, "the graph", PartDistances::any, work.resources());  // its distances are computed again
   const int64_t length = length_of(params, k);
   if (part.x.rows() - 1 <= length) return work.exact(part.x, metric, k, params.check_finite);
   const DescentWish wish = wish_of(params, metric, k, length);
+  check_descent(wish.rules, length, work.resources().device());
   work.put_parameters(wish, length);
   Neighbors neighbors(part.x.rows(), k, work.resources());
   with_graph_backend(part.x, {metric, k, params.seed, params.check_finite}, work.resources(), [&](GraphBackend& backend) {
@@ -229,6 +232,10 @@ KnnGraph refined(const std::vector<GraphPart>& parts, const GraphMergeParams& pa
 }  // namespace
 
 void GraphMergeParams::validate() const {
+  if (recall == 1) {
+    throw InvalidArgument("recall = 1, which rounds cannot promise; ask for less, as 0.999, or build the graph of all rows "
+                          "by the method exact");
+  }
   KnnGraphParams{.method = GraphMethod::nn_descent,
                  .recall = recall,
                  .samples = samples,
@@ -260,8 +267,11 @@ KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixVi
   return naming_merge_limit(needed, resources, [&] {
     GraphWork work("extend", parts, resources);
     const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
-    check_part(old, "the graph", work.resources());
+    check_part(old, "the graph", PartDistances::of_rows, work.resources());
     check_same(old, {old.graph, fresh});
+    if (fresh.space().host_readable()) {
+      check_graph_rows(fresh, graph.metric(), params.check_finite, work.resources());
+    }
     // The same method on every device, so that the graph is the same too.
     const GraphProblem problem{fresh.rows(), fresh.cols(), graph.k(), graph.metric(), params.recall};
     const KnnGraphParams of_fresh{.k = graph.k(),

@@ -1,14 +1,10 @@
 #include "graph/nn_descent/descent_steps_cuda.hpp"
 
-#include <kith/error.hpp>
-
 #include "cuda/device_buffer.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -17,18 +13,6 @@ namespace kith {
 namespace {
 
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
-
-void check_rules(const DescentRules& rules, int64_t list_length) {
-  if (list_length > kLongestDeviceList) {
-    throw Unsupported(fmt::format("lists of {} neighbours; nn_descent on a GPU has up to {}: use device cpu, or the method "
-                                  "exact",
-                                  list_length, kLongestDeviceList));
-  }
-  if (rules.samples > kMostDeviceSamples) {
-    throw Unsupported(fmt::format("samples = {}; nn_descent on a GPU takes up to {}: use device cpu, or fewer",
-                                  rules.samples, kMostDeviceSamples));
-  }
-}
 
 static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
 
@@ -115,7 +99,7 @@ std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, c
                                                       uint64_t* lists, int64_t list_length,
                                                       std::shared_ptr<const DeviceContext> context,
                                                       const Resources& resources) {
-  check_rules(rules, list_length);
+  check_descent(rules, list_length, Device::cuda(context->device()));
   return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources);
 }
 

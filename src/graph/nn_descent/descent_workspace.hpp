@@ -5,6 +5,7 @@
 // (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128, and 16.
 #pragma once
 
+#include <kith/device.hpp>
 #include <kith/metric.hpp>
 #include <kith/view.hpp>
 
@@ -46,6 +47,12 @@ bool joins_are_products(KeyKind kind, int64_t cols);
 inline constexpr int64_t kFactRows = int64_t{1} << 20;
 // Rows to begin with, for some lists at a time.
 inline constexpr int64_t kStartBytes = int64_t{256} << 20;
+
+// What fits the shared memory of a block: a list and as many offers, the samples of a join.
+int64_t longest_gpu_list(int64_t shared_bytes);
+int64_t most_gpu_samples(int64_t shared_bytes);
+// Unsupported, with what is allowed, where rounds on that device cannot be; nothing on the CPU.
+void check_descent(const DescentRules& rules, int64_t list_length, Device device);
 
 // A device memory limit that would do for a graph by NN-Descent of `x`, from random rows, with control rows of k
 // neighbours.

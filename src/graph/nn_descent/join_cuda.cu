@@ -149,8 +149,12 @@ struct Join {
         const int column = first_col + product_column(n, side);
         const Weighed mine = weighed(column, is_column(column, old));
         KITH_UNROLL
-        for (int i = 0; i < 2 * kRowGroups; ++i) {
-          of_rows[i] = fminf(of_rows[i], mine.value(products[i / 2][n][2 * (i % 2) + side]));
+        for (int m = 0; m < kRowGroups; ++m) {
+          if (first_row + m * 16 >= counts.fresh) break;
+          KITH_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            of_rows[2 * m + half] = fminf(of_rows[2 * m + half], mine.value(products[m][n][2 * half + side]));
+          }
         }
       }
     }
@@ -168,6 +172,7 @@ struct Join {
     float of_columns[4] = {HUGE_VALF, HUGE_VALF, HUGE_VALF, HUGE_VALF};
     KITH_UNROLL
     for (int i = 0; i < 2 * kRowGroups; ++i) {
+      if (first_row + i / 2 * 16 >= counts.fresh) break;
       const int row = first_row + product_row(i / 2, i % 2);
       const Weighed mine = weighed(row, row < counts.fresh);
       KITH_UNROLL
@@ -240,14 +245,20 @@ struct Join {
     }
     KITH_UNROLL
     for (int i = 0; i < 2 * kRowGroups; ++i) {
+      if (first_row + i / 2 * 16 >= counts.fresh) break;
       const int row = first_row + product_row(i / 2, i % 2);
       const bool mine = row < counts.fresh;
       const float limit = mine ? memory.limits()[(old ? 2 * p : 0) + row] : -HUGE_VALF;
-      const Weighed of_row = weighed(row, mine);
       KITH_UNROLL
       for (int c = 0; c < 4; ++c) {
         const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
         if (!(of_columns[c].value(product) > limit)) for_rows |= 1u << (4 * i + c);
+      }
+      if (!old) continue;
+      const Weighed of_row = weighed(row, mine);
+      KITH_UNROLL
+      for (int c = 0; c < 4; ++c) {
+        const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
         if (!(of_row.value(product) > column_limits[c])) for_columns |= 1u << (4 * i + c);
       }
     }
@@ -400,7 +411,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   const Join<kThreads> join{task, memory, p, counts, across ? counts.fresh : 0};
   const auto tile_at = [&](int first_row, int first_col) {
     return JoinTile{memory.ids() + first_row, memory.ids() + first_col, min(counts.fresh - first_row, kJoinRows),
-                    min(counts.all - first_col, kJoinColumns), first_row == 0 && first_col == 0};
+                    min(counts.all - first_col, kJoinColumns), first_row == 0 && first_col == 0,
+                    across && 4 * p <= kJoinColumns};
   };
   const uint32_t operands_at = ptx::shared_address(shared);
   if constexpr (kProducts) gather_stage<kThreads>(task.operands, tile_at(0, join.first_column), 0, operands_at);
@@ -465,12 +477,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
           }
 #pragma unroll 1
           for (int part = 0; part < tile.column_count; part += kPart) {
-            if (kParts || gathers) {
+            if (gathers || tile.column_count > kPart) {
               clear_products(products);
               if constexpr (kParts) {
-                multiply_stage(tile, part, stage_steps(task.rows.cols, 0), operands_at, products);
+                multiply_stage(tile, part, stage_chunks(task.operands, 0), operands_at, products);
               } else {
-                multiply_stages<kThreads>(task.operands, task.rows.cols, tile, operands_at, products);
+                multiply_stages<kThreads>(task.operands, tile, operands_at, products);
               }
               if (!across) join.drop_selves(products, first_row, first_col + part);
             }
@@ -530,7 +542,7 @@ void launch_join(const JoinTask& task, cudaStream_t stream) {
   if (task.operands.halves == nullptr) {
     return launch<false, kManyThreads>(task, int64_t{4} << sample_table_bits(p), stream);
   }
-  const bool rows_apart = task.boundary > 0 || 4 * p > kJoinColumns;
+  const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
   const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
   if (task.operands.chunks <= kJoinStageChunks) return launch<true, kFewThreads>(task, operand_bytes, stream);
   launch<true, kManyThreads>(task, operand_bytes, stream);

@@ -18,9 +18,6 @@
 
 namespace kith {
 
-// More do not fit a block's memory.
-inline constexpr int64_t kMostDeviceSamples = 512;
-
 // Draws the samples of all lists and marks them OLD; `reverse` is cleared before.
 void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, uint64_t salt, cudaStream_t stream);
 void launch_join(const JoinTask& task, cudaStream_t stream);

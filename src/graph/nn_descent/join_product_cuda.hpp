@@ -42,7 +42,14 @@ struct JoinTile {
   const uint32_t* columns = nullptr;
   int row_count = 0;
   int column_count = 0;
-  bool rows_first = false;  // the rows are the first columns
+  bool rows_first = false;   // the rows are the first columns
+  bool rows_behind = false;  // they lie behind kJoinRows columns, of which there are no more; else in a place of their own
+
+  __device__ int row_capacity() const { return rows_first || rows_behind ? kJoinColumns : kJoinRows; }
+  // From the first column on, in bytes.
+  __device__ uint32_t rows_at() const {
+    return rows_first ? 0 : rows_behind ? kJoinRows * kChunkBytes : kJoinColumns * kJoinStageBytes;
+  }
 };
 
 // Brings some chunks of so many rows to shared memory, chunk by chunk; `capacity` rows fit. Eight threads bring a chunk.
@@ -75,8 +82,8 @@ __device__ inline void gather_stage(const JoinOperands& operands, const JoinTile
       static_cast<int>(operands.chunks - first < kJoinStageChunks ? operands.chunks - first : kJoinStageChunks);
   gather_operands<kThreads>(operands, tile.columns, tile.column_count, first, chunks, kJoinColumns, shared);
   if (!tile.rows_first) {
-    gather_operands<kThreads>(operands, tile.rows, tile.row_count, first, chunks, kJoinRows,
-                    shared + kJoinColumns * kJoinStageBytes);
+    gather_operands<kThreads>(operands, tile.rows, tile.row_count, first, chunks, tile.row_capacity(),
+                              shared + tile.rows_at());
   }
   ptx::copy_async_commit();
 }
@@ -92,56 +99,56 @@ __device__ inline void clear_products(JoinProducts& products) {
   }
 }
 
-// Adds the products of a stage that has come: `steps` of 32 bytes, columns from first_column of the tile on. Values past
-// the tile's rows and columns are anything.
-__device__ inline void multiply_stage(const JoinTile& tile, int first_column, int steps, uint32_t shared,
+// Adds the products of a stage that has come, whole chunks, which zeros fill up: columns from first_column of the tile on.
+// Values past the tile's rows and columns are anything.
+__device__ inline void multiply_stage(const JoinTile& tile, int first_column, int chunks, uint32_t shared,
                                       JoinProducts& products) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   first_column += static_cast<int>(threadIdx.x) / 32 * 16;
   if (first_column >= tile.column_count) return;
-  const int row_capacity = tile.rows_first ? kJoinColumns : kJoinRows;
-  // Rows a multiple of 16 apart have the same swizzle: a lane's own is the same in all groups.
+  // Rows a multiple of 16 apart have the same swizzle: a lane's own is the same in all groups. A step is two units farther,
+  // which the swizzle turns into bits that change.
   const auto b_row = static_cast<uint32_t>(first_column + lane % 8 + lane / 16 * 8);
   const auto a_row = static_cast<uint32_t>(lane % 16);
-  const uint32_t b_at = shared + b_row * kChunkBytes;
-  const uint32_t a_at = (tile.rows_first ? shared : shared + kJoinColumns * kJoinStageBytes) + a_row * kChunkBytes;
-  const auto b_part = static_cast<uint32_t>(lane / 8 % 2);
-  const auto a_part = static_cast<uint32_t>(lane / 16);
+  uint32_t b_at = shared + b_row * kChunkBytes + ((static_cast<uint32_t>(lane / 8 % 2) ^ b_row % 8) * 16);
+  uint32_t a_at =
+      shared + tile.rows_at() + a_row * kChunkBytes + ((static_cast<uint32_t>(lane / 16) ^ a_row % 8) * 16);
+  const auto a_chunk = static_cast<uint32_t>(tile.row_capacity() * kChunkBytes);
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    const auto chunk = static_cast<uint32_t>(step / kChunkSteps);
-    const auto unit = static_cast<uint32_t>(step % kChunkSteps * 2);
-    uint32_t b[4];
-    ptx::load_matrices(b, b_at + chunk * (kJoinColumns * kChunkBytes) + (((unit + b_part) ^ b_row % 8) * 16));
-    const uint32_t a_step =
-        a_at + chunk * static_cast<uint32_t>(row_capacity * kChunkBytes) + (((unit + a_part) ^ a_row % 8) * 16);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
     KITH_UNROLL
-    for (int m = 0; m < kRowGroups; ++m) {
-      if (m * 16 >= tile.row_count) break;
-      uint32_t a[4];
-      ptx::load_matrices(a, a_step + static_cast<uint32_t>(m * 16 * kChunkBytes));
-      ptx::multiply_add(products[m][0], a, b);
-      ptx::multiply_add(products[m][1], a, b + 2);
+    for (int step = 0; step < kChunkSteps; ++step) {
+      uint32_t b[4];
+      ptx::load_matrices(b, b_at ^ static_cast<uint32_t>(step * kStepBytes));
+      KITH_UNROLL
+      for (int m = 0; m < kRowGroups; ++m) {
+        if (m * 16 >= tile.row_count) break;
+        uint32_t a[4];
+        ptx::load_matrices(a, (a_at ^ static_cast<uint32_t>(step * kStepBytes)) + static_cast<uint32_t>(m * 16 * kChunkBytes));
+        ptx::multiply_add(products[m][0], a, b);
+        ptx::multiply_add(products[m][1], a, b + 2);
+      }
     }
+    b_at += kJoinColumns * kChunkBytes;
+    a_at += a_chunk;
   }
 }
 
-// The steps of a stage, whose first chunk is given.
-__device__ inline int stage_steps(int64_t cols, int64_t first_chunk) {
-  const auto left = static_cast<int>(divide_up(cols * 2, int64_t{kStepBytes}) - first_chunk * kChunkSteps);
-  return left < kJoinStageChunks * kChunkSteps ? left : kJoinStageChunks * kChunkSteps;
+// Of a stage, whose first chunk is given.
+__device__ inline int stage_chunks(const JoinOperands& operands, int64_t first) {
+  return static_cast<int>(operands.chunks - first < kJoinStageChunks ? operands.chunks - first : kJoinStageChunks);
 }
 
 // All stages, of which the first is on its way; all threads call it. `shared` is free again when it returns.
 template <int kThreads>
-__device__ inline void multiply_stages(const JoinOperands& operands, int64_t cols, const JoinTile& tile, uint32_t shared,
+__device__ inline void multiply_stages(const JoinOperands& operands, const JoinTile& tile, uint32_t shared,
                                        JoinProducts& products) {
 #pragma unroll 1
   for (int64_t first = 0; first < operands.chunks; first += kJoinStageChunks) {
     if (first > 0) gather_stage<kThreads>(operands, tile, first, shared);
     ptx::copy_async_wait<0>();
     __syncthreads();
-    multiply_stage(tile, 0, stage_steps(cols, first), shared, products);
+    multiply_stage(tile, 0, stage_chunks(operands, first), shared, products);
     __syncthreads();  // all have read
   }
 }
