@@ -285,6 +285,7 @@ TEST(MethodChoice, OnAGpuTakesWhatWasMeasuredToBeSooner) {
     return choose_graph_method({rows, 128, k, metric, 0.99}, DeviceKind::cuda);
   };
   EXPECT_EQ(chosen(20000, 10, Metric::l2), GraphMethod::exact);
+  EXPECT_EQ(chosen(100000, 10, Metric::l2), GraphMethod::exact);
   EXPECT_EQ(chosen(400000, 10, Metric::l2), GraphMethod::cells);
   EXPECT_EQ(chosen(10000000, 10, Metric::cosine), GraphMethod::cells);
   EXPECT_EQ(chosen(20000, 10, Metric::l1), GraphMethod::exact);

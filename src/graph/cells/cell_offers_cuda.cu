@@ -163,6 +163,7 @@ __device__ int leave_new(uint64_t* entries, int count, const uint64_t* list, int
     before = __shfl_sync(kAll, entry, 31);
     const bool stays = entry != kPadding && entry != previous && !has(list, length, entry);
     const unsigned staying = __ballot_sync(kAll, stays);
+    __syncwarp();  // all have read theirs before any is written to
     if (stays) entries[left + __popc(staying & ((1u << lane) - 1))] = entry;
     left += __popc(staying);
     __syncwarp();
