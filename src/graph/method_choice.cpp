@@ -28,7 +28,7 @@ constexpr double kGpuCellsRow = 3.5e-8;
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
 constexpr double kGpuProbeRow = 5.5e-10;
-constexpr double kGpuDescentRow = 6e-7;
+constexpr double kGpuDescentRow = 5e-7;
 // A column of a pair whose key is no product, in products.
 constexpr double kGpuOtherColumn = 30;
 constexpr double kGpuOtherDescentRow = 4e-6;

@@ -6,6 +6,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/working_lists.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -22,6 +23,7 @@ constexpr int kPairsPerBlock = kThreads / kRowThreads;
 constexpr int kMostBlocks = 132 * 32;  // each goes on until no pairs are left
 constexpr unsigned kAll = 0xFFFFFFFFu;
 constexpr int64_t kStagedList = 64;  // the longest that comes to shared memory
+static_assert(kWarps * (kMostInboxSlots + kStagedList) * 8 <= 48 * 1024);
 
 // What a pair's sum is made of.
 enum class Sum { product, difference, unit_difference };
