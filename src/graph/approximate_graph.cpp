@@ -148,7 +148,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
   if (!by_cells) check_descent(descent_wish(params, length_of(params)).rules, length_of(params), resources.device());
-  const GraphRows rows{params.metric, params.k, params.seed, params.check_finite};
+  const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite};
   with_graph_backend(x, rows, resources, [&](GraphBackend& backend) {
     const BuildOutcome outcome = by_cells ? build_cells(backend, x, params, end, report, resources)
                                           : build_descent(backend, x, params, report, resources);

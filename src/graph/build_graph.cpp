@@ -147,15 +147,31 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }
 
+// On the host, beside the results there.
+int64_t host_bytes_beside(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  const NeighborsView out{nullptr, nullptr, x.rows(), params.k, MemorySpace::host()};
+  const SettledGraph graph = settled(x, out, params, resources);
+  const bool exact = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
+  if (!exact && graph.device.kind == DeviceKind::cpu) {
+    KnnGraphParams most = graph.params;
+    if (params.method == GraphMethod::automatic) most.method = GraphMethod::nn_descent;
+    return approximate_graph_bytes(x, most, resources.with_device(graph.device));
+  }
+  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
+  return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
+}
+
 }  // namespace
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
-  const SearchShape shape = check_search(RowsInfo(x), RowsInfo(x), params.metric);
-  const SearchWish wish{.k = params.k, .without_self = true};
+  check_search(RowsInfo(x), RowsInfo(x), params.metric);
   const PeakMemory memory(resources);
-  return naming_the_limit({shape, wish, RowFilter(), neighbors_bytes(x.rows(), params.k)}, memory.resources(), [&] {
+  const auto needed = [&] {
+    return neighbors_bytes(x.rows(), params.k) + host_bytes_beside(x, params, memory.resources().with_log({}));
+  };
+  return naming_host_limit(needed, memory.resources(), [&] {
     Neighbors neighbors(x.rows(), params.k, memory.resources());
     GraphReport report = knn_graph(x, neighbors.view(), params, memory.resources());
     report.peak_host_bytes = memory.host_bytes();  // with the graph

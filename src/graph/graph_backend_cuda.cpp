@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -22,7 +21,7 @@ constexpr int64_t kWriteBytes = int64_t{64} << 20;  // of results on their way t
 
 class GraphBackendCuda final : public GraphBackend {
  public:
-  GraphBackendCuda(int device, const MatrixView& x, const GraphRows& wish, const Resources& resources)
+  GraphBackendCuda(int device, const MatrixView& x, const GraphRowsWish& wish, const Resources& resources)
       : guard_(device),
         context_(std::make_shared<const DeviceContext>(device, resources.options().stream)),
         // What is called from here works on the same stream.
@@ -63,7 +62,7 @@ class GraphBackendCuda final : public GraphBackend {
     const int64_t count = survey_parts(rows());
     const DeviceBuffer parts(array_bytes<ListSurvey>(count), "a survey of the lists", context_, resources_);
     launch_survey_lists(lists(), k, metric_, flags, reinterpret_cast<ListSurvey*>(parts.data()), stream());
-    std::vector<ListSurvey> found(static_cast<size_t>(count));
+    const HostArray<ListSurvey> found(count, "a survey of the lists", resources_);
     context_->copy(found.data(), parts.data(), parts.bytes());
     context_->synchronize();
     ListSurvey all;
@@ -96,7 +95,7 @@ class GraphBackendCuda final : public GraphBackend {
     auto* const there = reinterpret_cast<uint64_t*>(some.data());
     launch_gather_lists(lists(), reinterpret_cast<const uint32_t*>(control_numbers_.data()), control_rows(), there,
                         stream());
-    std::vector<uint64_t> found(static_cast<size_t>(control_rows() * length_));
+    const HostArray<uint64_t> found(control_rows() * length_, "the control rows' lists", resources_);
     context_->copy(found.data(), there, some.bytes());
     context_->synchronize();
     return control_.measure(found.data(), length_);
@@ -143,7 +142,7 @@ class GraphBackendCuda final : public GraphBackend {
 
 }  // namespace
 
-std::unique_ptr<GraphBackend> make_graph_backend_cuda(int device, const MatrixView& x, const GraphRows& wish,
+std::unique_ptr<GraphBackend> make_graph_backend_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
                                                       const Resources& resources) {
   return std::make_unique<GraphBackendCuda>(device, x, wish, resources);
 }

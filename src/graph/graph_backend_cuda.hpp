@@ -12,7 +12,7 @@
 namespace kith {
 
 // Rows in host memory are copied to the device. Work is enqueued on the resources' stream.
-std::unique_ptr<GraphBackend> make_graph_backend_cuda(int device, const MatrixView& x, const GraphRows& wish,
+std::unique_ptr<GraphBackend> make_graph_backend_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
                                                       const Resources& resources);
 
 }  // namespace kith

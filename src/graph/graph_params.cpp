@@ -72,7 +72,8 @@ void KnnGraphParams::validate() const {
   check_number<double>("delta", delta, 0.0, 1.0);
   if (list_length && (*list_length < k || *list_length > kMost)) {
     throw InvalidArgument(
-        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *list_length, k));
+        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours, and no more than {}",
+                    *list_length, k, kMost));
   }
   if (method == GraphMethod::cells && metric != Metric::l2 && metric != Metric::sqeuclidean &&
       metric != Metric::cosine && metric != Metric::inner_product) {

@@ -7,7 +7,7 @@
 
 namespace kith {
 
-struct GraphRows {
+struct GraphRowsWish {
   Metric metric = Metric::l2;
   int64_t k = 15;
   uint64_t seed = 0;         // of the control rows

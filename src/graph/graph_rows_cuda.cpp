@@ -12,7 +12,7 @@
 
 namespace kith {
 
-GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRows& wish,
+GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
                              const Resources& resources)
     : view_(x) {
   const int device = context->device();

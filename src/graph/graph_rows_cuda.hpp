@@ -18,7 +18,7 @@ namespace kith {
 
 class GraphRowsCuda {
  public:
-  GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRows& wish,
+  GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
                 const Resources& resources);
 
   const DeviceRowsView& rows() const { return rows_; }

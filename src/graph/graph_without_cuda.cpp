@@ -4,7 +4,7 @@
 
 namespace kith {
 
-std::unique_ptr<GraphBackend> make_graph_backend_cuda(int, const MatrixView&, const GraphRows&, const Resources&) {
+std::unique_ptr<GraphBackend> make_graph_backend_cuda(int, const MatrixView&, const GraphRowsWish&, const Resources&) {
   throw_no_cuda();
 }
 

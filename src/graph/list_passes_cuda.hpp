@@ -20,8 +20,8 @@ struct DeviceWorkingLists {
   int64_t length = 0;
 };
 
-// Room for the parts of a survey, of which finish_survey makes the whole on the host: rows are added in blocks of a fixed
-// size, so that sums do not depend on the launch.
+// The parts of a survey, which the host adds up in order: rows are added in blocks of a fixed size, so that sums do not
+// depend on the launch.
 inline constexpr int64_t kSurveyRows = 256;
 constexpr int64_t survey_parts(int64_t rows) { return (rows + kSurveyRows - 1) / kSurveyRows; }
 

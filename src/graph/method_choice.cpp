@@ -18,15 +18,17 @@ constexpr double kPairColumns = 32;
 constexpr double kCellsOverhead = 15000 * 160;
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
-// On a GPU, fitted to an H200: products a second of all pairs; of cells what they take in all and for a row, and for its
-// probes beside and within products (tiles are not full); what rounds take for a row.
+// On a GPU, fitted to an H200 (bench/results/h200/graph_cuda.txt): products a second of all pairs; of cells what they
+// take in all and for a row, and for its probes beside and within products (tiles are not full); what rounds take for a
+// row.
 constexpr double kGpuProducts = 4.3e14;
 constexpr double kGpuStart = 0.004;
+constexpr double kGpuCellsStart = 0.008;
 constexpr double kGpuCellsRow = 3.5e-8;
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 0.9;
 constexpr double kGpuProbeRow = 5.5e-10;
-constexpr double kGpuDescentRow = 6e-7;
+constexpr double kGpuDescentRow = 5e-7;
 // A column of a pair whose key is no product, in products.
 constexpr double kGpuOtherColumn = 30;
 constexpr double kGpuOtherDescentRow = 4e-6;
@@ -68,7 +70,7 @@ struct GpuCosts {
     const double list = (static_cast<double>(problem.k) + 15) / 30;
     const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
     exact = kGpuStart + rows * rows * pair;
-    cells_start = kGpuStart + rows * (kGpuRankProducts * pair * ranked + kGpuCellsRow * list);
+    cells_start = kGpuCellsStart + rows * (kGpuRankProducts * pair * ranked + kGpuCellsRow * list);
     probe = rows * (kGpuProbeProducts * pair * rows / cells + kGpuProbeRow);
     const double columns = (static_cast<double>(problem.cols) + 32) / 160;
     const double lists = static_cast<double>(default_list_length(problem.k)) / 64;

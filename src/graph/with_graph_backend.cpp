@@ -12,7 +12,7 @@ void check_graph_rows(const MatrixView& x, Metric metric, bool check_finite, con
   if (metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
 }
 
-void with_graph_backend(const MatrixView& x, const GraphRows& rows, const Resources& resources,
+void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
                         const std::function<void(GraphBackend&)>& use) {
   dispatch(
       resources.device(),

@@ -12,7 +12,7 @@ namespace kith {
 
 // Calls use(backend), which is gone afterwards. The resources' device is not automatic, and holds the rows or can be
 // given a copy.
-void with_graph_backend(const MatrixView& x, const GraphRows& rows, const Resources& resources,
+void with_graph_backend(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
                         const std::function<void(GraphBackend&)>& use);
 
 // That rows in host memory can be compared, naming the first that cannot.

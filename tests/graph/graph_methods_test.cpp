@@ -256,6 +256,28 @@ TEST(GraphMethods, CanBeCancelled) {
   }
 }
 
+TEST(GraphMethods, TheFirstLimitThatIsNamedWillDo) {
+  const auto x = make_floats(Shape::gaussian, 5000, 16, 3);
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+    SCOPED_TRACE(name_of(method));
+    KnnGraphParams params = by(method, 10);
+    params.recall = method == GraphMethod::exact ? 1 : 0.9;
+    ResourceOptions options;
+    options.device = Device::cpu();
+    options.threads = 2;
+    options.host_memory_limit = 1;
+    int64_t enough = 0;
+    try {
+      knn_graph(x.view(), params, Resources(options));
+      FAIL() << "a limit of one byte held a graph";
+    } catch (const OutOfMemory& error) {
+      enough = error.bytes_needed();
+    }
+    options.host_memory_limit = enough;
+    EXPECT_EQ(knn_graph(x.view(), params, Resources(options)).rows(), 5000);
+  }
+}
+
 TEST(MethodChoice, IsExactForFewRowsAndForCertainty) {
   EXPECT_EQ(choose_graph_method({1000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
   EXPECT_EQ(choose_graph_method({10000, 128, 15, Metric::l2, 0.99}), GraphMethod::exact);
@@ -285,6 +307,7 @@ TEST(MethodChoice, OnAGpuTakesWhatWasMeasuredToBeSooner) {
     return choose_graph_method({rows, 128, k, metric, 0.99}, DeviceKind::cuda);
   };
   EXPECT_EQ(chosen(20000, 10, Metric::l2), GraphMethod::exact);
+  EXPECT_EQ(chosen(100000, 10, Metric::l2), GraphMethod::exact);
   EXPECT_EQ(chosen(400000, 10, Metric::l2), GraphMethod::cells);
   EXPECT_EQ(chosen(10000000, 10, Metric::cosine), GraphMethod::cells);
   EXPECT_EQ(chosen(20000, 10, Metric::l1), GraphMethod::exact);

@@ -5,6 +5,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/working_lists.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
@@ -171,6 +172,7 @@ void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, in
     if (stride <= 128) {
       parts_kernel<Acc, 4><<<blocks, kThreads, 0, stream>>>(cells, slots, count, parts, stride, static_cast<int>(k));
     } else {
+      static_assert(kMostCellParts == 32 * 32);
       parts_kernel<Acc, 32><<<blocks, kThreads, 0, stream>>>(cells, slots, count, parts, stride, static_cast<int>(k));
     }
   });

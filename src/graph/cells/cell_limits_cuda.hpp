@@ -18,7 +18,6 @@ void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lis
 
 // The limits of the rows in some slots, from the least values of parts of their cell (kernels/matrix ProductParts): `k`
 // of them, the row's own among these, are not above the k-th least. `stride` at most kMostCellParts.
-inline constexpr int64_t kMostCellParts = 1024;
 void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
                             int64_t stride, int64_t k, cudaStream_t stream);
 

@@ -6,6 +6,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
+#include "graph/cells/cell_workspace_cuda.hpp"
 #include "graph/working_lists.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
@@ -22,6 +23,7 @@ constexpr int kPairsPerBlock = kThreads / kRowThreads;
 constexpr int kMostBlocks = 132 * 32;  // each goes on until no pairs are left
 constexpr unsigned kAll = 0xFFFFFFFFu;
 constexpr int64_t kStagedList = 64;  // the longest that comes to shared memory
+static_assert(kWarps * (kMostInboxSlots + kStagedList) * 8 <= 48 * 1024);
 
 // What a pair's sum is made of.
 enum class Sum { product, difference, unit_difference };
@@ -163,6 +165,7 @@ __device__ int leave_new(uint64_t* entries, int count, const uint64_t* list, int
     before = __shfl_sync(kAll, entry, 31);
     const bool stays = entry != kPadding && entry != previous && !has(list, length, entry);
     const unsigned staying = __ballot_sync(kAll, stays);
+    __syncwarp();  // all have read theirs before any is written to
     if (stays) entries[left + __popc(staying & ((1u << lane) - 1))] = entry;
     left += __popc(staying);
     __syncwarp();

@@ -25,8 +25,6 @@ struct SpilledOffer {
   uint32_t unused;
 };
 
-inline constexpr int64_t kMostInboxSlots = 256;
-
 struct CellInboxes {
   uint64_t* entries = nullptr;  // rows x slots
   uint32_t* counts = nullptr;   // of each row, zeroed before; may be above slots, where offers were spilled

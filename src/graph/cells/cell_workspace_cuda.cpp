@@ -21,9 +21,8 @@ constexpr int kMostHalvings = 2;  // of inboxes
 constexpr int64_t kFewestSlots = 8;
 
 int64_t inbox_slots(int64_t length) {
-  constexpr int64_t kMost = 256;
   int64_t slots = 32;
-  while (slots < kMost && slots < length + length / 4) slots *= 2;
+  while (slots < kMostInboxSlots && slots < length + length / 4) slots *= 2;
   return slots;
 }
 

@@ -54,6 +54,11 @@ constexpr CellParts cell_parts(int64_t length) {
   return length < 512 ? CellParts{16, 2} : CellParts{};
 }
 
+// What the kernels have room for: offers that wait for a row, and parts of a cell.
+inline constexpr int64_t kMostInboxSlots = 256;
+inline constexpr int64_t kMostCellParts = 1024;
+static_assert(cell_parts(1).stride() <= kMostCellParts && cell_parts(100).stride() <= kMostCellParts);
+
 // Operands in the order of cells.
 struct CellOperandSpace : WorkspaceLayout {
   int64_t operands, terms, pair_terms, own, norms, limits, facts, centre;
