@@ -88,9 +88,9 @@ GpuCodes CodeStore::on_gpu(int device, const Resources& given) const {
   for (const auto& block : blocks_) {
     const auto upload = [&] {
       const int64_t bytes = block->codes.bytes();
-      CodesThere there{allocate_on_device(bytes, "vectors to refine with on the device", device, resources), bytes};
+      CodesOnDevice there{allocate_on_device(bytes, "vectors to refine with on the device", device, resources), bytes};
       copy_to_device({block->codes.data(), DType::u8, {1, bytes, bytes}}, there.memory.get(), device, resources);
-      return std::make_shared<const CodesThere>(std::move(there));
+      return std::make_shared<const CodesOnDevice>(std::move(there));
     };
     codes.blocks.push_back({block->there.get(device, upload), block->first_row});
   }

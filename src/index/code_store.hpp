@@ -21,7 +21,7 @@ namespace kith {
 class CodeStore {
  public:
   explicit CodeStore(std::shared_ptr<const Codec> codec)
-      : codec_(std::move(codec)), codec_there_(std::make_shared<DeviceCache<CodecThere>>()) {}
+      : codec_(std::move(codec)), codec_there_(std::make_shared<DeviceCache<CodecOnDevice>>()) {}
   // Takes codes of so many rows.
   CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes);
 
@@ -48,7 +48,7 @@ class CodeStore {
   struct Block {
     HostArray<uint8_t> codes;
     int64_t first_row = 0;
-    DeviceCache<CodesThere> there;
+    DeviceCache<CodesOnDevice> there;
   };
 
   // With `count` more codes, which write(to) puts behind the others.
@@ -57,7 +57,7 @@ class CodeStore {
   void copy_to(uint8_t* to) const;
 
   std::shared_ptr<const Codec> codec_;
-  std::shared_ptr<const DeviceCache<CodecThere>> codec_there_;
+  std::shared_ptr<const DeviceCache<CodecOnDevice>> codec_there_;
   std::vector<std::shared_ptr<const Block>> blocks_;
   int64_t rows_ = 0;
 };

@@ -72,9 +72,9 @@ __global__ void __launch_bounds__(kThreads) refine_kernel(const __grid_constant_
   for (int64_t i = thread; i < task.k; i += kThreads) out[i] = i < found ? list[i] : kPadding;
 }
 
-class CodecThereCuda final : public CodecThere {
+class CodecOnDeviceCuda final : public CodecOnDevice {
  public:
-  CodecThereCuda(int device, const Codec& codec, const Resources& resources)
+  CodecOnDeviceCuda(int device, const Codec& codec, const Resources& resources)
       : codec_(codec.tables(), allocation_context(device), resources) {}
 
   int64_t bytes() const override { return codec_.bytes(); }
@@ -88,7 +88,7 @@ RefineKernelTask task_of(const GpuCodes& codes, Metric metric) {
   if (codes.blocks.size() > kMostBlocks) throw InvalidArgument("codes to refine with lie in too many blocks");
   RefineKernelTask task = {};
   task.vectors.kind = key_kind(metric);
-  task.vectors.codec = static_cast<const CodecThereCuda&>(*codes.codec).view();
+  task.vectors.codec = static_cast<const CodecOnDeviceCuda&>(*codes.codec).view();
   task.code_bytes = codes.format.bytes();
   for (const GpuCodes::Block& block : codes.blocks) {
     task.codes[task.blocks] = reinterpret_cast<const uint8_t*>(block.codes->memory.get());
@@ -100,9 +100,9 @@ RefineKernelTask task_of(const GpuCodes& codes, Metric metric) {
 
 }  // namespace
 
-std::shared_ptr<const CodecThere> codec_on_gpu(int device, const Codec& codec, const Resources& resources) {
+std::shared_ptr<const CodecOnDevice> codec_on_gpu(int device, const Codec& codec, const Resources& resources) {
   const DeviceGuard guard(device);
-  return std::make_shared<const CodecThereCuda>(device, codec, resources);
+  return std::make_shared<const CodecOnDeviceCuda>(device, codec, resources);
 }
 
 void refine_on_gpu(const GpuCodes& codes, Metric metric, const MatrixView& queries, const NeighborsView& candidates,

@@ -19,12 +19,12 @@ namespace {
 
 constexpr int64_t kShare = 8;  // of the device's free memory: the first search needs the most
 constexpr int64_t kMostCandidates = 4096;
-constexpr int64_t kMostCols = 16384;
+constexpr int64_t kSharedBytes = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
 
 // Room for neighbours in a GPU's memory.
-class NeighborsThere {
+class NeighborsOnDevice {
  public:
-  NeighborsThere(int device, int64_t queries, int64_t k, const Resources& resources)
+  NeighborsOnDevice(int device, int64_t queries, int64_t k, const Resources& resources)
       : device_(device),
         ids_(allocate_on_device(array_bytes<int64_t>(queries * k), "candidates on the device", device, resources)),
         distances_(allocate_on_device(array_bytes<float>(queries * k), "candidates on the device", device, resources)),
@@ -43,13 +43,13 @@ class NeighborsThere {
 };
 
 // Queries as f32 on a GPU, some at a time: as they are where they are so already.
-class QueriesThere {
+class QueriesOnDevice {
  public:
   static int64_t bytes_for_each(const MatrixView& queries) {
     return is_there(queries) ? 0 : array_bytes<float>(queries.cols());
   }
 
-  QueriesThere(int device, const MatrixView& queries, int64_t together, const Resources& resources)
+  QueriesOnDevice(int device, const MatrixView& queries, int64_t together, const Resources& resources)
       : device_(device), all_(queries), resources_(resources) {
     if (is_there(queries)) return;
     memory_ = allocate_on_device(array_bytes<float>(together * queries.cols()), "queries on the device", device,
@@ -87,20 +87,21 @@ class QueriesThere {
 bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidates) {
   const bool known = metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::inner_product ||
                      metric == Metric::cosine;
-  return known && format.kind != CodeKind::additive && candidates <= kMostCandidates && format.cols <= kMostCols;
+  const int64_t bytes = array_bytes<uint64_t>(candidates) + array_bytes<double>(format.cols + 16);
+  return known && format.kind != CodeKind::additive && candidates <= kMostCandidates && bytes <= kSharedBytes;
 }
 
 void search_and_refine_on_gpu(const GpuCodes& codes, Metric metric, int64_t candidates, const CandidateSearch& search,
                               const MatrixView& queries, const NeighborsView& out, const Resources& resources) {
   if (out.queries == 0) return;
   const int device = codes.device;
-  const int64_t each = neighbors_bytes(1, candidates) + neighbors_bytes(1, out.k) + QueriesThere::bytes_for_each(queries);
+  const int64_t each = neighbors_bytes(1, candidates) + neighbors_bytes(1, out.k) + QueriesOnDevice::bytes_for_each(queries);
   const int64_t room = std::min(cuda_device(device).memory_free, resources.device_memory()->available()) / kShare;
   const int64_t together = std::clamp<int64_t>(room / each, 1, out.queries);
-  const QueriesThere there(device, queries, together, resources);
-  const NeighborsThere found(device, together, candidates, resources);
+  const QueriesOnDevice there(device, queries, together, resources);
+  const NeighborsOnDevice found(device, together, candidates, resources);
   const bool to_host = out.space.host_readable();
-  std::optional<NeighborsThere> refined;
+  std::optional<NeighborsOnDevice> refined;
   if (to_host) refined.emplace(device, together, out.k, resources);
   ProgressMeter meter("refine", out.queries, resources);
   for (int64_t first = 0; first < out.queries; first += together) {

@@ -22,15 +22,15 @@
 namespace kith {
 
 // A codec's tables on a GPU.
-class CodecThere {
+class CodecOnDevice {
  public:
-  virtual ~CodecThere() = default;
+  virtual ~CodecOnDevice() = default;
   virtual int64_t bytes() const = 0;
 };
-std::shared_ptr<const CodecThere> codec_on_gpu(int device, const Codec& codec, const Resources& resources);
+std::shared_ptr<const CodecOnDevice> codec_on_gpu(int device, const Codec& codec, const Resources& resources);
 
 // Codes of neighbouring rows on a GPU.
-struct CodesThere {
+struct CodesOnDevice {
   std::shared_ptr<std::byte> memory;
   int64_t size = 0;
 
@@ -40,13 +40,13 @@ struct CodesThere {
 // All codes of an index there, in the order of rows.
 struct GpuCodes {
   struct Block {
-    std::shared_ptr<const CodesThere> codes;
+    std::shared_ptr<const CodesOnDevice> codes;
     int64_t first_row = 0;
   };
 
   int device = 0;
   CodeFormat format;
-  std::shared_ptr<const CodecThere> codec;
+  std::shared_ptr<const CodecOnDevice> codec;
   std::vector<Block> blocks;
 };
 

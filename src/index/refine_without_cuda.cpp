@@ -4,7 +4,7 @@
 
 namespace kith {
 
-std::shared_ptr<const CodecThere> codec_on_gpu(int, const Codec&, const Resources&) { throw_no_cuda(); }
+std::shared_ptr<const CodecOnDevice> codec_on_gpu(int, const Codec&, const Resources&) { throw_no_cuda(); }
 
 void refine_on_gpu(const GpuCodes&, Metric, const MatrixView&, const NeighborsView&, const NeighborsView&,
                    const Resources&) {

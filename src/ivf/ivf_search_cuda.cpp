@@ -92,15 +92,15 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   ScanCut& cut = plan.cut;
   // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
-  // the second looks at the first pairs once more and writes more candidates: so it is for long codes, and where the
-  // first pairs are few of all. One in so many lets about so many times k pass, for which there must be room, and must
-  // itself have several times k.
+  // the second looks at the first pairs once more and writes more candidates: so it is where the first pairs are a
+  // quarter of all, of long codes, or a sixteenth. One in so many lets about so many times k pass, for which there must
+  // be room, and must itself have several times k.
   const bool all = mean * slots <= 6144;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
   cut.sample_every = 1;
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
-  } else if (!all && (shape.format.bytes() > 128 || slots >= 16 * (40 * k / mean + 1))) {
+  } else if (!all && slots >= (shape.format.bytes() > 128 ? 4 : 16) * (40 * k / mean + 1)) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));

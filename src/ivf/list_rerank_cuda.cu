@@ -118,7 +118,7 @@ __device__ int list_near(const ListRerankTask& task, int64_t query, const QueryC
 }
 
 template <typename Reader>
-__global__ void __launch_bounds__(kRerankThreads, 7)
+__global__ void __launch_bounds__(kRerankThreads, 6)
     list_rerank_warp_kernel(const __grid_constant__ ListRerankTask task, int64_t code_bytes) {
   extern __shared__ __align__(16) uint64_t memory[];
   const auto lane = static_cast<int>(threadIdx.x) % 32;

@@ -7,6 +7,7 @@
 #include "ivf/repeated_codes_cuda.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace kith {
 namespace {
@@ -22,18 +23,22 @@ bool has_room_for_halves(const DeviceListsView& lists, const Resources& resource
   return bytes <= std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
 }
 
-// Empty where no code is frequent.
-DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& context,
-                            const Resources& resources) {
-  const DeviceBuffer most(sizeof(uint32_t), "what a search of the lists keeps", context, resources);
-  KITH_CUDA_CHECK(cudaMemsetAsync(most.data(), 0, sizeof(uint32_t), context->stream()));
-  launch_count_repeats(lists, reinterpret_cast<uint32_t*>(most.data()), context->stream());
+// Empty where no code is frequent. Memory is of the context that memory outliving a call is taken from, work is of the other.
+DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& memory,
+                            const DeviceContext& work, const Resources& resources) {
+  constexpr std::string_view kPurpose = "what a search of the lists keeps";
+  const DeviceBuffer most(sizeof(uint32_t), kPurpose, memory, resources);
+  memory->synchronize();
+  KITH_CUDA_CHECK(cudaMemsetAsync(most.data(), 0, sizeof(uint32_t), work.stream()));
+  launch_count_repeats(lists, reinterpret_cast<uint32_t*>(most.data()), work.stream());
   uint32_t frequent = 0;
-  context->copy(&frequent, most.data(), sizeof frequent);
-  context->synchronize();
+  work.copy(&frequent, most.data(), sizeof frequent);
+  work.synchronize();
   if (frequent < kLeastRepeats) return {};
-  DeviceBuffer ranks(array_bytes<uint16_t>(lists.count), "what a search of the lists keeps", context, resources);
-  launch_rank_repeats(lists, reinterpret_cast<uint16_t*>(ranks.data()), context->stream());
+  DeviceBuffer ranks(array_bytes<uint16_t>(lists.count), kPurpose, memory, resources);
+  memory->synchronize();
+  launch_rank_repeats(lists, reinterpret_cast<uint16_t*>(ranks.data()), work.stream());
+  work.synchronize();
   return ranks;
 }
 
@@ -51,13 +56,15 @@ PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& m
   view_.codes = segment_->codes();
   view_.rows = segment_->rows();
   view_.count = segment_->size();
-  const auto context = allocation_context(segment_->device());
+  const auto memory = allocation_context(segment_->device());
+  const DeviceContext work(segment_->device());
   const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
-  memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", context, resources);
+  memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
+  memory->synchronize();
   prepared_ = layout.in(memory_.data(), view_);
-  launch_prepare_lists(view_, prepared_, context->stream());
-  repeats_ = ranked_repeats(view_, context, resources);
-  context->synchronize();
+  launch_prepare_lists(view_, prepared_, work.stream());
+  work.synchronize();
+  repeats_ = ranked_repeats(view_, memory, work, resources);
 }
 
 std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,

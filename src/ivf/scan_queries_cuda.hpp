@@ -294,6 +294,9 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
     }
     memory.limits[place] = limit;
   }
+  // This barrier of the whole block stands between what was written above and every read of it, the one before an item
+  // and the one above between such reads and the next item's writes. (racecheck reports memory.queries all the same in
+  // kernels whose warpgroups have barriers of their own, for their staged tiles.)
   __syncthreads();
   if (threadIdx.x == 0) *memory.listed = 0;  // all have read it
   return listed;

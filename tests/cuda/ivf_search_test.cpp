@@ -411,7 +411,8 @@ TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
 TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
   EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
   EXPECT_EQ(planned(product(128, 8, 8), 10000, 128, 4096, 10'000'000).cut.sample_every, 4);
-  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 32, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
   EXPECT_EQ(planned(stored(128, DType::f32), 10000, 1, 4096, 10'000'000).cut.sample_every, 1);
 }
 
