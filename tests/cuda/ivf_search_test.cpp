@@ -495,6 +495,20 @@ TEST_F(CudaIvfSearchSmall, OneListWithoutCentre) {
   }
 }
 
+// So long that its threshold comes from a sample of all of it.
+TEST_F(CudaIvfSearchSmall, OneLongList) {
+  for (const CodeFormat& format :
+       {product(16, 4, 8), additive(16, 3, 8), additive(16, 3, 8, CodeNorm::cqint8)}) {
+    for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
+      Lists lists = make_lists(format, kind, false, {140'000}, 10);
+      lists.has_centres = false;
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      EXPECT_EQ(expect_same(lists, make_queries(lists, 9, 1, 11), 40), 0u);
+      expect_same(lists, make_queries(lists, 1, 1, 12), 40);
+    }
+  }
+}
+
 // More neighbours than vectors, and lists that all have nothing.
 TEST_F(CudaIvfSearchSmall, FewerVectorsThanNeighbors) {
   for (const KeyKind kind : kKinds) {
