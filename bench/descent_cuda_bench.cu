@@ -1,8 +1,10 @@
 // NN-Descent on a GPU round by round: what each step takes beside its floor, and the recall it leaves.
 //
 //   descent_cuda_bench [--rows N] [--cols N] [--data mixture|manifold] [--length N] [--samples N] [--rounds N]
-//                      [--metric M] [--recall PERCENT] [--out FILE]
+//                      [--metric M] [--recall PERCENT] [--merge K] [--out FILE]
 //
+// --merge: in place of the rounds, whole calls: the graph of K neighbours of all rows by NN-Descent from random rows, and
+// the merge (GGM) of the exact graphs of two halves, each to the recall. Rows lie on the device, graphs on the host.
 // Rows lie on the device; lists begin with random rows. Rounds end when the recall is reached, or at --rounds. Recall@10 is
 // measured on 1,000 rows, evenly spread, searched exactly; that is not in the times. The floor of a join is the gather of
 // its operands: 2 bytes a value of the samples compared, at the speed of a device copy.
@@ -75,9 +77,45 @@ class Truth {
   std::vector<uint32_t> tenth_;
 };
 
+void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64_t k, int64_t length, int64_t samples,
+                   double recall, const Resources& resources) {
+  KnnGraphParams wish;
+  wish.k = k;
+  wish.metric = metric;
+  wish.method = GraphMethod::exact;
+  const int64_t half = x.rows() / 2;
+  const MatrixView a = x.slice(0, half);
+  const MatrixView b = x.slice(half, x.rows() - half);
+  const KnnGraph of_a = knn_graph(a, wish, resources);
+  const KnnGraph of_b = knn_graph(b, wish, resources);
+  wish.method = GraphMethod::nn_descent;
+  wish.start = GraphStart::random;
+  wish.recall = recall;
+  wish.samples = samples;
+  wish.list_length = length;
+  const GraphMergeParams merging{.recall = recall, .samples = samples, .list_length = length};
+  table.line("whole call                    s   rounds   compared a row   recall@k   device bytes a row");
+  const auto tell = [&](const char* name, const GraphReport& report) {
+    int64_t compared = 0;
+    for (const GraphRound& round : report.rounds) compared += round.comparisons;
+    char text[256];
+    std::snprintf(text, sizeof text, "%-20s %10.3f %8zu %16.1f %10.4f %20.1f", name, report.seconds,
+                  report.rounds.size(), static_cast<double>(compared) / static_cast<double>(x.rows()),
+                  report.recall->recall, static_cast<double>(report.peak_device_bytes) / static_cast<double>(x.rows()));
+    table.line(text);
+  };
+  for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
+    const GraphReport built = knn_graph(x, wish, resources).report();
+    const GraphReport merged = merge_graphs(of_a, a, of_b, b, merging, resources).report();
+    if (turn == 0) continue;
+    tell("NN-Descent", built);
+    tell("merge of two halves", merged);
+  }
+}
+
 int run(int argc, char** argv) {
   const Options options(argc, argv, {"--rows", "--cols", "--data", "--length", "--samples", "--rounds", "--metric",
-                                     "--recall", "--out"});
+                                     "--recall", "--merge", "--out"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t length = options.number("--length", 64);
@@ -99,6 +137,15 @@ int run(int argc, char** argv) {
     mixture::OnDevice(cols).fill(1, 0, rows, values.as<float>());
   }
   const MatrixView x(values.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
+  char text[256];
+  std::snprintf(text, sizeof text, "NN-Descent, %s, %lld x %lld f32, %s, lists of %lld, samples %lld", data.c_str(),
+                static_cast<long long>(rows), static_cast<long long>(cols), std::string(name_of(metric)).c_str(),
+                static_cast<long long>(length), static_cast<long long>(rules.samples));
+  table.line(text);
+  if (const int64_t k = options.number("--merge", 0); k > 0) {
+    compare_merge(table, x, metric, k, length, rules.samples, wanted, resources);
+    return 0;
+  }
   const Truth truth(x, metric, resources);
   const DeviceBuffer norms(8 * rows, "norms", context, resources);
   PairKeyRows pairs{{x.data(), DType::f32, cols, rows}, cols, key_kind(metric)};
@@ -108,11 +155,6 @@ int run(int argc, char** argv) {
     pairs.rows.inverse_norms = inverse;
   }
 
-  char text[256];
-  std::snprintf(text, sizeof text, "NN-Descent, %s, %lld x %lld f32, %s, lists of %lld, samples %lld", data.c_str(),
-                static_cast<long long>(rows), static_cast<long long>(cols), std::string(name_of(metric)).c_str(),
-                static_cast<long long>(length), static_cast<long long>(rules.samples));
-  table.line(text);
   table.line("       ms: sample      join     merge     floor   compared a row   entered a row   recall@10");
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     const DeviceBuffer lists(8 * rows * length, "lists", context, resources);

@@ -88,8 +88,8 @@ constexpr Case kCases[] = {
     {"manifold 1M", true, DType::f32, 1000000, 128, 0.99},
     {"mixture 10M", false, DType::f32, 10000000, 128, 0.99},
     {"manifold 10M", true, DType::f32, 10000000, 128, 0.99},
-    {"mixture u8 100M", false, DType::u8, 100000000, 96, 0.95},
-    {"mixture f16 100M", false, DType::f16, 100000000, 96, 0.95},
+    {"u8 mixture 100M", false, DType::u8, 100000000, 96, 0.95},
+    {"f16 mixture 100M", false, DType::f16, 100000000, 96, 0.95},
 };
 
 void fill_rows(const Case& one, int64_t rows, const DeviceArray& data) {

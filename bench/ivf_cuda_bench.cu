@@ -3,7 +3,7 @@
 // what other libraries take.
 //
 //   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16|PQ64] [--runs N] [--probes N]
-//                  [--far N] [--sample N] [--lookups 0|1] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
+//                  [--far N] [--sample N] [--lookups 0|1] [--halves 0|1] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
@@ -96,6 +96,7 @@ struct Settings {
   int64_t lookups = -1;
   ProductEngine engine = ProductEngine::automatic;
   bool stages = false;
+  bool halves = true;
   bool tables = false;
   std::string only;
   std::string out;
@@ -104,7 +105,7 @@ struct Settings {
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
                         {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
-                         "--stages", "--tables", "--lookups", "--only", "--out"});
+                         "--stages", "--tables", "--halves", "--lookups", "--only", "--out"});
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -117,6 +118,7 @@ Settings parse(int argc, char** argv) {
   settings.engine = options.text("--engine") == "mma" ? ProductEngine::mma : ProductEngine::automatic;
   settings.lookups = options.number("--lookups", settings.lookups);
   settings.stages = options.number("--stages", 0) != 0;
+  settings.halves = options.number("--halves", 1) != 0;
   settings.tables = options.number("--tables", 0) != 0;
   settings.only = options.text("--only");
   settings.out = options.text("--out");
@@ -260,7 +262,7 @@ class Bench {
     lists.codes = codes;
     lists.rows = order_->as<uint32_t>();
     lists.count = settings_.rows;
-    const PreparedListsLayout layout(lists);
+    const PreparedListsLayout layout(lists, settings_.halves);
     const DeviceArray prepared(bytes_of(layout.bytes));
     IvfSearchTask task;
     task.lists = lists;
@@ -380,7 +382,9 @@ class Bench {
     const auto lists = static_cast<double>(shape.lists);
     const auto slots = static_cast<double>(shape.slots);
     const double rows = visited * static_cast<double>(shape.vectors);
-    const double code = static_cast<double>(shape.format.bytes()) + 4;  // and its term
+    const auto code_bytes = static_cast<double>(shape.format.bytes());
+    const bool halves = settings_.halves && PreparedLists::wants_halves(shape.format);
+    const double code = (halves ? 2.0 * kCols : code_bytes) + 4;  // that a scan reads, and its term
     const bool table = shape.format.kind == CodeKind::product;
     const double sampled = rows / plan.cut.sample_every;
     const double first_pairs = std::min(pairs / plan.cut.sample_every, queries * static_cast<double>(plan.values));
@@ -396,7 +400,7 @@ class Bench {
                           {"select", times[3], 0, 4 * first_pairs, 0},
                           {"later", times[4], 256 * later_pairs, later_pairs > 0 ? rows * code * groups : 0,
                            later_pairs > 0 ? shared(rows * groups, later_pairs) : 0},
-                          {"rerank", times[5], 0, 12 * queries * candidates + reranked * (code + 512), 0},
+                          {"rerank", times[5], 0, 12 * queries * candidates + reranked * (code_bytes + 516), 0},
                           {"direct", times[6], 0, 0, 0}});
   }
 

@@ -20,6 +20,7 @@
 #include "options.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/additive/first_codebooks.hpp"
+#include "quantize/additive/local_search_steps.hpp"
 #include "table.hpp"
 
 #include <chrono>
@@ -133,6 +134,23 @@ struct Bench {
   }
 };
 
+// What the steps of a round of training take.
+std::string training_steps(const std::vector<float>& words, int64_t m, const MatrixView& learnt, const Resources& resources) {
+  const auto steps = make_local_search_steps_cuda({learnt, m, 8}, 0, resources);
+  const Codebooks books{words.data(), m, 8, learnt.cols()};
+  steps->encode(books, Bench::encoding_of(m, 0));
+  AdditiveEncoding encoding = Bench::encoding_of(m, 8);
+  encoding.start = CodeStart::given;
+  const double search = seconds_of([&] { steps->encode(books, encoding); });
+  std::vector<float> updated(words.size());
+  steps->update(1e-4, updated.data());
+  const double update = seconds_of([&] { steps->update(1e-4, updated.data()); });
+  char text[200];
+  std::snprintf(text, sizeof text, "a round of training, m = %lld: %.2f ms of search, %.2f ms for the codebooks",
+                static_cast<long long>(m), 1e3 * search, 1e3 * update);
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,11 +179,12 @@ int main(int argc, char** argv) {
   const int64_t many = options.number("--many", 0);
   for (const int64_t m : {7, 15}) {
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
-    const double first = seconds_of([&] {
-      (void)first_codebooks(AdditiveStart::opq, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
-    });
     LocalSearchParams params;
     params.codebooks = m;
+    if (cols > 256) params.train_start = AdditiveStart::residual;  // the rotation of so many columns takes long
+    const double first = seconds_of([&] {
+      (void)first_codebooks(params.train_start, MatrixView(sample.data(), learn, cols), m, 8, 0, resources);
+    });
     params.rounds = options.number("--rounds", 25);
     LocalSearchQuantizer quantizer(params);
     const double all = seconds_of([&] { quantizer.train(learnt, resources); });
@@ -178,11 +197,16 @@ int main(int argc, char** argv) {
     for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
     bench.encode(words, m, 16, SearchForm::tables, rows / 5);
     bench.encode(words, m, 16, SearchForm::direct, rows / 50);
-    std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
-    for (const auto& [name, cycles] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
-      where += "  " + name + column(cycles, 7, 0);
+    for (const int cluster : {1, 2}) {
+      std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", " + std::to_string(cluster) +
+                          " blocks to a book:";
+      for (const auto& [name, figure] :
+           lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8, cluster)) {
+        where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
+      }
+      trained.push_back(where);
     }
-    trained.push_back(where);
+    trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
     if (plain_rows > 0) {
       for (const int64_t rounds : {16, 32}) trained.push_back(bench.compare_plain(words, m, rounds, plain_rows));
     }

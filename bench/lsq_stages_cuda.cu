@@ -5,6 +5,8 @@
 #include "quantize/additive/icm_products_kernel_cuda.hpp"
 #include "quantize/additive/local_search.hpp"
 
+#include <chrono>
+
 namespace {
 
 using namespace kith;
@@ -31,7 +33,7 @@ struct ClockWatch {
 }  // namespace
 
 std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, const float* rows, int64_t count,
-                                                       int64_t rounds) {
+                                                       int64_t rounds, int cluster) {
   const Resources resources;
   const SearchBooks search(books, resources);
   if (!has_icm_products(search) || books.cols <= kProductChunkCols) return {};
@@ -68,14 +70,18 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   run.rounds = static_cast<int>(rounds);
   run.steps = static_cast<int>(steps.size());
   run.schedule = schedule.as<IcmStep>();
-  const auto kernel = icm::products_kernel<2, ClockWatch>;
+  const auto kernel = cluster == 1 ? icm::products_kernel<2, 1, ClockWatch> : icm::products_kernel<2, 2, ClockWatch>;
   const int bytes = icm::Layout<2>::bytes(books.books);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   ClockWatch watch;
   watch.sums = sums.as<unsigned long long>();
-  const int64_t tiles = (count + kProductTileRows - 1) / kProductTileRows;
+  const int64_t tiles = divide_up(count, int64_t{cluster * kProductTileRows}) * cluster;
+  check(cudaDeviceSynchronize());
+  const auto begin = std::chrono::steady_clock::now();
   kernel<<<static_cast<unsigned>(tiles), icm::kThreads, static_cast<size_t>(bytes)>>>(there.books(), task, run, watch);
   check(cudaGetLastError());
+  check(cudaDeviceSynchronize());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<unsigned long long> cycles(kStages);
   check(cudaMemcpy(cycles.data(), sums.as<char>(), kStages * 8, cudaMemcpyDeviceToHost));
   const char* const names[] = {"wait for a book", "operand", "product", "choice", "exact costs", "residual", "rest"};
@@ -85,5 +91,6 @@ std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, c
   for (int i = 0; i < kStages; ++i) {
     found.emplace_back(names[i], static_cast<double>(cycles[static_cast<size_t>(i)]) / warp_steps);
   }
+  found.emplace_back("us a row", 1e6 * seconds / static_cast<double>(count));
   return found;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-// Cycles of a warp in each stage of a step, with names. `rows`: f32 on the device, one after the other. Reading the
-// clocks takes time itself.
+// Cycles of a warp in each stage of a step, with names, and behind them microseconds a row of the whole. `rows`: f32 on
+// the device, one after the other. `cluster`: 1 or 2 blocks share each book. Reading the clocks takes time itself.
 std::vector<std::pair<std::string, double>> lsq_stages(const kith::Codebooks& books, const float* rows, int64_t count,
-                                                       int64_t rounds);
+                                                       int64_t rounds, int cluster);

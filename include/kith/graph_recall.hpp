@@ -1,7 +1,7 @@
 // How many of the true neighbours a graph has: some rows are searched exactly in the vectors that it was built of.
 //
-// A neighbour counts as found where the graph tells no larger a distance than that of the true k-th, so that ties count.
-// Cost: an exact search of `rows` queries.
+// A neighbour counts as found where it is no farther than the true k-th, by the vectors and not by what distances the graph
+// tells: so ties count, and graphs of codes are measured like others. Cost: an exact search of `rows` queries.
 #pragma once
 
 #include <kith/export.hpp>

@@ -413,7 +413,8 @@ class Index:
         Parameters
         ----------
         x : array_like, (len(index), dimension)
-            The vectors that the index holds, the one with the id i as row i.
+            The vectors that the index holds, in the order of `add`. Ids must be those that the index gave, and nothing
+            may have been removed.
         k : int, default 15
             How many neighbours.
         seed : int, default 0
@@ -429,7 +430,7 @@ class Index:
         Raises
         ------
         ValueError
-            Other vectors than the index holds, or ids that are not row numbers.
+            Another number of vectors than the index holds, or ids that are not row numbers.
 
         Examples
         --------

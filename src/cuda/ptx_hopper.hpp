@@ -42,6 +42,35 @@ __device__ inline void copy_bulk(void* shared, const void* global, uint32_t byte
                : "memory");
 }
 
+// --- clusters: blocks on neighbouring multiprocessors that see each other's shared memory
+
+__device__ inline uint32_t cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+// All threads of all blocks of the cluster; what was written before is seen after.
+__device__ inline void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+// At the barrier in the same place of another block of the cluster.
+__device__ inline void barrier_arrive_at(uint64_t* barrier, uint32_t rank) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(shared_address(barrier)),
+      "r"(rank)
+      : "memory");
+}
+// As copy_bulk, to the same place in each block of the cluster whose bit is set, and each one's barrier.
+__device__ inline void copy_bulk_to_all(void* shared, const void* global, uint32_t bytes, uint64_t* barrier,
+                                        uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
+          "r"(shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
+      : "memory");
+}
+
 // --- numbered barriers of a block: `threads` is how many arrive and wait together
 
 __device__ inline void turn_wait(int id, int threads) {

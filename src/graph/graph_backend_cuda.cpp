@@ -5,6 +5,7 @@
 #include "core/host_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "graph/cells/cell_steps_cuda.hpp"
+#include "graph/cells/cell_steps_host_cuda.hpp"
 #include "graph/graph_rows_cuda.hpp"
 #include "graph/list_passes_cuda.hpp"
 #include "graph/nn_descent/descent_steps_cuda.hpp"
@@ -103,6 +104,9 @@ class GraphBackendCuda final : public GraphBackend {
   int64_t control_rows() const override { return static_cast<int64_t>(control_.rows().size()); }
 
   std::unique_ptr<CellSteps> cut_cells(const CellParams& params, bool) override {
+    if (!is_product(key_kind(metric_))) {
+      return make_cell_steps_on_host(rows_, params, lists(), context_, resources_);
+    }
     return make_cell_steps_cuda(rows_, params, lists(), context_, resources_);
   }
   std::unique_ptr<DescentSteps> descent_steps(const DescentRules& rules) override {

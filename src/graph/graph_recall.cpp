@@ -5,8 +5,10 @@
 #include <kith/matrix_buffer.hpp>
 
 #include "cluster/row_sample.hpp"
+#include "core/ordered_key.hpp"
 #include "core/random.hpp"
 #include "graph/graph_check.hpp"
+#include "graph/true_lists.hpp"
 
 #include <fmt/format.h>
 
@@ -18,13 +20,10 @@
 namespace kith {
 namespace {
 
-// The share of a row's `count` nearest that its list has.
-double share_found(const KnnGraph& graph, int64_t row, float farthest, int64_t count) {
+// The share of a row's `count` nearest, the last of which has that key, among the first of its list.
+double share_found(const uint64_t* list, uint32_t farthest, int64_t count) {
   int64_t found = 0;
-  for (int64_t j = 0; j < count && graph.ids(row)[j] >= 0; ++j) {
-    const float distance = graph.distances(row)[j];
-    found += larger_is_nearer(graph.metric()) ? distance >= farthest : distance <= farthest;
-  }
+  while (found < count && list[found] != kPadding && ordered_of(list[found]) <= farthest) ++found;
   return static_cast<double>(found) / static_cast<double>(count);
 }
 
@@ -55,18 +54,22 @@ GraphRecall measure_recall(const KnnGraph& given, const MatrixView& x, const Gra
   gather(source, rows, queries.mutable_view(), resources);
   const Neighbors found = knn(queries.view(), x, {.k = k + 1, .metric = graph.metric()}, resources);
 
+  const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, graph.ids(), graph.k(), resources);
+  const bool larger = larger_is_nearer(graph.metric());
   const int64_t ten = std::min<int64_t>(k, 10);
   std::vector<double> shares;
   double sum_of_ten = 0;
   for (int64_t i = 0; i < result.rows; ++i) {
     // Without the row itself, or without the last where its duplicates stand before it.
-    std::vector<float> others;
+    std::vector<uint32_t> others;
     for (int64_t j = 0; j <= k; ++j) {
-      if (found.ids(i)[j] != rows[static_cast<size_t>(i)]) others.push_back(found.distances(i)[j]);
+      if (found.ids(i)[j] == rows[static_cast<size_t>(i)]) continue;
+      const float distance = found.distances(i)[j];
+      others.push_back(ordered_key(larger ? -distance : distance));
     }
-    const int64_t row = rows[static_cast<size_t>(i)];
-    shares.push_back(share_found(graph, row, others[static_cast<size_t>(k - 1)], k));
-    sum_of_ten += share_found(graph, row, others[static_cast<size_t>(ten - 1)], ten);
+    const uint64_t* const list = lists.data() + i * graph.k();
+    shares.push_back(share_found(list, others[static_cast<size_t>(k - 1)], k));
+    sum_of_ten += share_found(list, others[static_cast<size_t>(ten - 1)], ten);
   }
   const auto count = static_cast<double>(result.rows);
   result.recall = std::accumulate(shares.begin(), shares.end(), 0.0) / count;

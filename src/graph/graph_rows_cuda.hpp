@@ -8,7 +8,7 @@
 #include <kith/view.hpp>
 
 #include "cuda/device_buffer.hpp"
-#include "graph/graph_backend_cuda.hpp"
+#include "graph/graph_rows.hpp"
 #include "kernels/distance/device_rows.hpp"
 
 #include <cstdint>

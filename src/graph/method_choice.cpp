@@ -18,13 +18,19 @@ constexpr double kPairColumns = 32;
 constexpr double kCellsOverhead = 15000 * 160;
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
-// On a GPU: products a second, and what cells take beside them, in all and for a row.
+// On a GPU, fitted to an H200: products a second of all pairs; of cells what they take in all and for a row, and for its
+// probes beside and within products (tiles are not full); what rounds take for a row.
 constexpr double kGpuProducts = 4.3e14;
-constexpr double kGpuCellsStart = 0.02;
-constexpr double kGpuCellsRow = 5e-8;
-// A probe of a row: more than its products, since tiles are not full, and what is done for each row.
-constexpr double kGpuProbeProducts = 1.5;
-constexpr double kGpuProbeRow = 5e-10;
+constexpr double kGpuStart = 0.004;
+constexpr double kGpuCellsRow = 3.5e-8;
+constexpr double kGpuRankProducts = 3;
+constexpr double kGpuProbeProducts = 0.9;
+constexpr double kGpuProbeRow = 5.5e-10;
+constexpr double kGpuDescentRow = 6e-7;
+// A column of a pair whose key is no product, in products.
+constexpr double kGpuOtherColumn = 30;
+constexpr double kGpuOtherDescentRow = 4e-6;
+constexpr int64_t kLongestGpuList = 8192;  // of rounds there
 
 bool is_product_metric(Metric metric) {
   return metric == Metric::l2 || metric == Metric::sqeuclidean || metric == Metric::cosine ||
@@ -52,16 +58,23 @@ struct GpuCosts {
   double exact;
   double cells_start;  // with no probe
   double probe;
+  double descent;
 
   explicit GpuCosts(const GraphProblem& problem) {
     const auto rows = static_cast<double>(problem.rows);
     const auto cells = static_cast<double>(default_cells(problem.rows, problem.k));
     const bool product = is_product_metric(problem.metric);
-    const double pair = 2 * static_cast<double>(problem.cols) * (product ? 1 : 30) / kGpuProducts;
+    const double pair = 2 * static_cast<double>(problem.cols) * (product ? 1 : kGpuOtherColumn) / kGpuProducts;
     const double list = (static_cast<double>(problem.k) + 15) / 30;
-    exact = rows * rows * pair;
-    cells_start = kGpuCellsStart + rows * (2 * pair * std::min(cells, static_cast<double>(kMostCellsRanked)) + kGpuCellsRow * list);
+    const double ranked = std::min(cells, static_cast<double>(kMostCellsRanked));
+    exact = kGpuStart + rows * rows * pair;
+    cells_start = kGpuStart + rows * (kGpuRankProducts * pair * ranked + kGpuCellsRow * list);
     probe = rows * (kGpuProbeProducts * pair * rows / cells + kGpuProbeRow);
+    const double columns = (static_cast<double>(problem.cols) + 32) / 160;
+    const double lists = static_cast<double>(default_list_length(problem.k)) / 64;
+    descent = default_list_length(problem.k) > kLongestGpuList
+                  ? std::numeric_limits<double>::infinity()
+                  : kGpuStart + rows * (product ? kGpuDescentRow : kGpuOtherDescentRow) * columns * lists;
   }
 };
 
@@ -73,7 +86,7 @@ GraphCosts predict_gpu_costs(const GraphProblem& problem) {
   costs.cells = is_product_metric(problem.metric)
                     ? times.cells_start + times.probe * std::min(predicted_probes(problem), cells)
                     : std::numeric_limits<double>::infinity();
-  costs.nn_descent = std::numeric_limits<double>::infinity();  // it has no steps there
+  costs.nn_descent = times.descent;
   return costs;
 }
 

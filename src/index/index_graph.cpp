@@ -1,26 +1,20 @@
 #include <kith/index_graph.hpp>
 
 #include <kith/error.hpp>
-#include <kith/matrix_buffer.hpp>
 
-#include "cluster/row_sample.hpp"
-#include "core/host_array.hpp"
-#include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/peak_memory.hpp"
 #include "graph/control_rows.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/graph_access.hpp"
-#include "graph/pairs/pair_keys.hpp"
+#include "graph/true_lists.hpp"
 #include "index/index_access.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -58,34 +52,12 @@ void leave_out_self(const Neighbors& found, int64_t first, const NeighborsView& 
   }
 }
 
-// The lists of the control rows by the vectors' own distances, whatever the index tells of them.
 GraphRecall recall_of(const NeighborsView& graph, const MatrixView& x, Metric metric, uint64_t seed,
                       const Resources& resources) {
   const ControlRows control(x, metric, graph.k, seed, resources);
-  const auto count = static_cast<int64_t>(control.rows().size());
-  HostArray<uint64_t> lists(count * graph.k, "the control rows' neighbours", resources);
-  std::fill_n(lists.data(), lists.size(), kPadding);
-  MatrixBuffer vectors(x.dtype(), graph.k + 1, x.cols(), "a control row and its neighbours", resources);
-  ViewSource source(x);
-  std::vector<uint32_t> places(static_cast<size_t>(graph.k));
-  std::iota(places.begin(), places.end(), 1u);
-  std::vector<float> keys(places.size());
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t row = control.rows()[static_cast<size_t>(i)];
-    std::vector<uint32_t> rows{row};
-    const int64_t* const ids = graph.ids + row * graph.k;
-    for (int64_t j = 0; j < graph.k && ids[j] >= 0; ++j) rows.push_back(static_cast<uint32_t>(ids[j]));
-    const auto found = static_cast<int64_t>(rows.size()) - 1;
-    gather(source, rows, vectors.mutable_view().slice(0, found + 1), resources);
-    PairKeys(vectors.view(), key_kind(metric)).of(0, places.data(), found, keys.data());
-    uint64_t* const list = lists.data() + i * graph.k;
-    for (int64_t j = 0; j < found; ++j) {
-      list[j] = pack_neighbor(ordered_key(keys[static_cast<size_t>(j)]), rows[static_cast<size_t>(j + 1)]);
-    }
-    std::sort(list, list + found);
-  }
+  const HostArray<uint64_t> lists = true_lists(x, metric, control.rows(), graph.ids, graph.k, resources);
   const RecallEstimate estimate = control.measure(lists.data(), graph.k);
-  return {estimate.recall, estimate.recall_at_10, estimate.error, count};
+  return {estimate.recall, estimate.recall_at_10, estimate.error, static_cast<int64_t>(control.rows().size())};
 }
 
 }  // namespace

@@ -40,8 +40,9 @@ struct PreparedLists {
 
   // Rows of a multiple of 16 bytes.
   KITH_HOST_DEVICE static constexpr int64_t half_cols(int64_t cols) { return (cols + 7) / 8 * 8; }
-  // Sums of codewords, which shared memory has no room for.
-  static bool wants_halves(const CodeFormat& format) { return format.kind == CodeKind::additive; }
+  // All but codewords that are looked up: sums of them take long to decode, scalar codes and stored bytes some
+  // instructions a value, halves and floats a subtraction, and floats are twice as much to read.
+  static bool wants_halves(const CodeFormat& format) { return format.kind != CodeKind::product; }
   static bool has_terms(KeyKind kind) { return kind != KeyKind::inner_product; }
 };
 

@@ -75,6 +75,7 @@ __device__ inline void compute_keys(const ListRerankTask& task, const Reader& re
     const uint32_t position = ordered_of(entry);
     const uint32_t number = task.lists.rows[position];
     const float key = stored_key(task.lists, reader, values, inverse_q, code_bytes, position, row_of(entry));
+    __syncwarp(row_threads());  // all four have read the entry
     if (threadIdx.x % kRowThreads == 0) list[i] = pack_neighbor(ordered_key(key), number);
   }
 }

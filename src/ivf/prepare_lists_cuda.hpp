@@ -1,6 +1,6 @@
 // What the search of lists on a GPU computes once for an index: the scale of its halves, each vector's term, and what
 // bounds need to know of each list. Two reads of the codes; 4 bytes a vector, 12 a list and the codewords as halves.
-// Sums of codewords are decoded to halves once, where there is room: 2 bytes for each of a vector's columns.
+// Vectors that are not codewords side by side become halves once, where there is room: 2 bytes for each of their columns.
 #pragma once
 
 #include "cuda/workspace_layout.hpp"

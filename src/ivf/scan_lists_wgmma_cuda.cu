@@ -9,29 +9,17 @@
 
 #include "core/divide.hpp"
 #include "cuda/chained_launch.hpp"
-#include "cuda/ptx_hopper.hpp"
 #include "cuda/shared_memory.hpp"
-#include "ivf/scan_decoders_cuda.hpp"
-#include "ivf/scan_queries_cuda.hpp"
-#include "ivf/warp_hits_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
+#include "ivf/warpgroup_sums_cuda.hpp"
+#include "ivf/warpgroup_tiles_cuda.hpp"
 
 #include <type_traits>
 
 namespace kith {
 namespace {
 
-constexpr int kGroupThreads = 128;
-constexpr int kGroups = 2;
 constexpr int kThreads = kGroups * kGroupThreads;
-constexpr int kBlocks = 2;      // of a multiprocessor
-constexpr int kTileRows = 64;   // of a warpgroup at a time
-constexpr int kWarpRows = 16;   // of these
-constexpr int kChunkSteps = 4;  // of 16 halves in a row of 128 bytes
-constexpr int kRowBytes = 128;
-constexpr int kChunkBytes = kNarrowQueries * kRowBytes;
-constexpr int kStagedBytes = 32 << 10;  // of a warpgroup: one tile of f32, two of f16
-static_assert(kSampleRows == kTileRows, "a tile of the first pass lies together");
+constexpr int kBlocks = 2;  // of a multiprocessor
 
 // What is loaded of queries is used up when the scan begins and has hits instead.
 struct BlockLayout {
@@ -42,7 +30,7 @@ struct BlockLayout {
     constexpr int64_t kHitBytes = kThreads / 32 * kWarpHits * static_cast<int64_t>(sizeof(uint2));
     constexpr int64_t kShared = kHitBytes > kLoadedBytes ? kHitBytes : kLoadedBytes;
     operands = 0;
-    table = (steps + kChunkSteps - 1) / kChunkSteps * kChunkBytes;
+    table = (steps + kQueryChunkSteps - 1) / kQueryChunkSteps * kQueryChunkBytes;
     origin = table + table_bytes;
     hits = origin + kNarrowSteps * 64;
     queries = hits + kShared;
@@ -54,326 +42,11 @@ struct BlockLayout {
   }
 };
 
-// The queries' halves, as the matrix units read them: rows of 128 bytes, four steps each, in units of 16 bytes that are
-// swizzled by the row's number modulo 8. Of a step's 16 halves a quarter has two in either unit.
-class WarpgroupOperands {
- public:
-  __device__ WarpgroupOperands(std::byte* data, int steps, UnitOrder order)
-      : data_(data), steps_(steps), order_(order) {}
-
-  __device__ int steps() const { return steps_; }
-  __device__ void store(int unit, int place, uint2 halves) const {
-    const int step = step_of_unit(order_, unit);
-    std::byte* const row =
-        data_ + step / kChunkSteps * kChunkBytes + place * kRowBytes + 4 * quarter_of_unit(order_, unit);
-    const int sixteen = step % kChunkSteps * 2;
-    *reinterpret_cast<uint32_t*>(row + 16 * (sixteen ^ (place % 8))) = halves.x;
-    *reinterpret_cast<uint32_t*>(row + 16 * ((sixteen + 1) ^ (place % 8))) = halves.y;
-  }
-  __device__ void fence() const { ptx::shared_writes_fence(); }
-
-  // Of one step, from query `first` on, a multiple of eight. Only the lower half of a descriptor has the address.
-  __device__ uint64_t descriptor(uint32_t start, int first, int step) const {
-    constexpr uint64_t kUpper = uint64_t{0x40000040} << 32;
-    const int bytes = step / kChunkSteps * kChunkBytes + step % kChunkSteps * 32;
-    return kUpper | (start + static_cast<uint32_t>(first * (kRowBytes / 16)) + static_cast<uint32_t>(bytes / 16));
-  }
-  __device__ uint32_t start() const {
-    auto low = static_cast<uint32_t>(ptx::operand_descriptor(data_));
-    ptx::keep_whole(low);
-    return low;
-  }
-
- private:
-  std::byte* data_;
-  int steps_;
-  UnitOrder order_;
-};
-
-// Tiles of stored vectors in shared memory, which the copy engine brings: of one warpgroup. They are asked for and used
-// in the same order, from the first item to the last; where an item has no more to ask for, the next one's first tiles
-// are, so that memory does not wait while queries are loaded.
-template <int kStages>
-class StagedTiles {
- public:
-  static constexpr int kTiles = kStages;
-
-  __device__ StagedTiles(std::byte* memory, uint64_t* barriers)
-      : memory_(memory + threadIdx.x / kGroupThreads * kStagedBytes),
-        barriers_(barriers + threadIdx.x / kGroupThreads * kStages) {}
-
-  // By one thread, before a barrier of the block.
-  __device__ static void init(uint64_t* barriers) {
-    for (int i = 0; i < kGroups * kStages; ++i) ptx::barrier_init(barriers + i, 1);
-    ptx::barrier_init_fence();
-  }
-
-  __device__ void ask(const uint8_t* from, uint32_t bytes) {
-    const uint32_t stage = asked_++ % kStages;
-    if (threadIdx.x % kGroupThreads != 0) return;
-    ptx::barrier_arrive_and_expect(barriers_ + stage, bytes);
-    ptx::copy_bulk(memory_ + stage * (kStagedBytes / kStages), from, bytes, barriers_ + stage);
-  }
-  __device__ const uint8_t* wait() const {
-    const uint32_t stage = used_ % kStages;
-    ptx::barrier_wait(barriers_ + stage, used_ / kStages & 1);
-    return reinterpret_cast<const uint8_t*>(memory_ + stage * (kStagedBytes / kStages));
-  }
-  // All of the warpgroup have read the tile.
-  __device__ void done() {
-    ++used_;
-    ptx::turn_wait(1 + static_cast<int>(threadIdx.x) / kGroupThreads, kGroupThreads);
-  }
-
-  // Of the next item: how many of its tiles it finds asked for.
-  __device__ int ahead() const { return ahead_; }
-  __device__ void ask_ahead(const uint8_t* from, uint32_t bytes) {
-    ask(from, bytes);
-    ++ahead_;
-  }
-  __device__ void begin_item() { ahead_ = 0; }
-  // An item that nobody scans: what was asked for is waited for and left.
-  __device__ void skip_item() {
-    for (; ahead_ > 0; --ahead_) {
-      wait();
-      done();
-    }
-  }
-
- private:
-  std::byte* memory_;
-  uint64_t* barriers_;
-  uint32_t asked_ = 0;
-  uint32_t used_ = 0;
-  int ahead_ = 0;
-};
-
-struct NothingStaged {
-  __device__ NothingStaged(std::byte*, uint64_t*) {}
-  __device__ static void init(uint64_t*) {}
-  __device__ void skip_item() {}
-};
-
-// What a thread does with its sums: of its warp's 16 vectors it has lane / 4 and the one 8 further on, of every eight
-// queries 2 (lane % 4) and the next.
-template <bool kFirst>
-class TileEnd {
- public:
-  __device__ TileEnd(const ScanListsTask& task, const ScanItem& item, int queries, const ScanMemory& memory,
-                     uint2* hits)
-      : task_(task),
-        memory_(memory),
-        rows_(static_cast<uint32_t>(item.rows)),
-        first_row_(item.first_row),
-        queries_(queries),
-        hits_(task, item, memory.queries, hits) {
-    if constexpr (kFirst) {
-      KITH_UNROLL
-      for (int j = 0; j < 2; ++j) eight_[j] = target(2 * (static_cast<int>(threadIdx.x) % 4) + j);
-    }
-  }
-
-  // `row` is of the item, of the first of this thread's two vectors.
-  template <int kQueries>
-  __device__ void tile(const float (&sums)[kQueries / 2], uint32_t row, int first_query) {
-    const int first = first_query + 2 * (static_cast<int>(threadIdx.x) % 4);
-    if constexpr (kFirst) {
-      KITH_UNROLL
-      for (int i = 0; i < kQueries / 2; i += 4) {
-        KITH_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const Target to = i == 0 && first_query == 0 ? eight_[j] : target(first + 2 * i + j);
-          float* const values = to.values + row;
-          if (to.there && row < rows_) values[0] = fmaf(sums[i + j], to.scale, to.shift);
-          if (to.there && row + 8 < rows_) values[8] = fmaf(sums[i + 2 + j], to.scale, to.shift);
-        }
-      }
-    } else {
-      // Most tiles have none, and a test whether there is any takes fewer instructions than to say which.
-      bool any = false;
-      KITH_UNROLL
-      for (int i = 0; i < kQueries / 2; i += 4) {
-        const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
-        any = any || sums[i] <= limits.x || sums[i + 2] <= limits.x;
-        any = any || sums[i + 1] <= limits.y || sums[i + 3] <= limits.y;
-      }
-      if (__any_sync(0xFFFFFFFFu, any)) add_hits<kQueries>(sums, row, first);
-    }
-    __syncwarp();  // matrix units want all lanes together
-  }
-
-  __device__ void finish() {
-    if (!kFirst) hits_.flush();
-  }
-
- private:
-  // Which of the sums are within their limits.
-  template <int kQueries>
-  __device__ void add_hits(const float (&sums)[kQueries / 2], uint32_t row, int first) {
-    float values[kQueries / 2];
-    KITH_UNROLL
-    for (int i = 0; i < kQueries / 2; ++i) values[i] = sums[i];
-    ptx::keep_sums(values);  // else the comparisons would be kept, and cost what they are to spare
-    uint32_t hits = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kQueries / 2; i += 4) {
-      const float2 limits = *reinterpret_cast<const float2*>(memory_.limits + first + 2 * i);
-      if (values[i] <= limits.x) hits |= 1u << i;
-      if (values[i + 1] <= limits.y) hits |= 2u << i;
-      if (values[i + 2] <= limits.x) hits |= 4u << i;
-      if (values[i + 3] <= limits.y) hits |= 8u << i;
-    }
-    hits_.add(hits, row, first, values);
-  }
-
-  // Where the first pass's estimates of a query go; nowhere past the last query.
-  struct Target {
-    float* values;
-    float scale;
-    float shift;
-    bool there;
-  };
-  __device__ Target target(int place) const {
-    if (place >= queries_) return {task_.values, 0, 0, false};
-    const ScanQuery& query = memory_.queries[place];
-    float* const values =
-        task_.values + static_cast<int64_t>(query.query) * task_.value_stride + query.value_start + first_row_;
-    return {values, query.bounds.scale, query.bounds.shift, true};
-  }
-
-  const ScanListsTask& task_;
-  const ScanMemory& memory_;
-  Target eight_[2];  // of the first eight queries: often there are no more
-  uint32_t rows_;
-  uint32_t first_row_;
-  int queries_;
-  WarpHits hits_;
-};
-
-// 64 vectors with kQueries of the queries. Sums start from the vectors' terms, which spares their addition.
-template <int kQueries, int kSteps, bool kFirst>
-__device__ inline void multiply_tile(const uint32_t (&vectors)[kSteps][1][4], const float (&terms)[2], uint32_t row,
-                                     const WarpgroupOperands& operands, uint32_t start, int first_query,
-                                     TileEnd<kFirst>& end) {
-  float sums[kQueries / 2];
-  KITH_UNROLL
-  for (int i = 0; i < kQueries / 2; ++i) sums[i] = terms[i % 4 / 2];
-  ptx::warpgroup_fence();
-  KITH_UNROLL
-  for (int step = 0; step < kSteps; ++step) {
-    ptx::multiply_rows(sums, vectors[step][0], operands.descriptor(start, first_query, step));
-  }
-  ptx::warpgroup_commit();
-  ptx::warpgroup_wait<0>();
-  ptx::keep_sums(sums);
-  end.template tile<kQueries>(sums, row, first_query);
-}
-
-// Of a tile, ahead of its use.
-template <typename Decoder>
-struct HeldTile {
-  HeldCodes<Decoder, 2> codes;
-  float terms[2];  // NaN for what a filter leaves out
-};
-
-// Where the tiles of an item's codes lie.
-template <bool kFirst>
-class ItemCodes {
- public:
-  __device__ ItemCodes(const ScanListsTask& task, const ScanItem& item, int64_t code_bytes)
-      : position_(task.lists.offsets[item.list] + (kFirst ? task.cut.first_row_at(item.first_row) : item.first_row)),
-        codes_(task.lists.codes + position_ * code_bytes),
-        rows_(item.rows),
-        apart_(static_cast<uint32_t>(kTileRows * (kFirst ? task.cut.sample_every : 1))),
-        code_bytes_(static_cast<uint32_t>(code_bytes)) {}
-
-  __device__ int64_t position() const { return position_; }  // of its first vector
-  __device__ const uint8_t* first() const { return codes_; }
-  __device__ uint32_t apart() const { return apart_; }  // tiles, in vectors
-  __device__ const uint8_t* tile(int tile) const { return codes_ + static_cast<uint32_t>(tile) * apart_ * code_bytes_; }
-  __device__ uint32_t bytes(int tile) const {
-    return static_cast<uint32_t>(min(rows_ - tile * kTileRows, kTileRows)) * code_bytes_;
-  }
-
- private:
-  int64_t position_;
-  const uint8_t* codes_;
-  int rows_;
-  uint32_t apart_;
-  uint32_t code_bytes_;
-};
-
-// The tiles of an item that this warpgroup has, every other one. Offsets are of 32 bits, from where the item begins.
-template <typename Decoder, bool kFirst>
-class ItemTiles {
- public:
-  __device__ ItemTiles(const ScanListsTask& task, const ScanItem& item, const Decoder& decoder, int64_t code_bytes)
-      : decoder_(decoder),
-        all_(task, item, Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes),
-        rows_(item.rows),
-        code_bytes_(static_cast<uint32_t>(Decoder::kFixedBytes != 0 ? Decoder::kFixedBytes : code_bytes)),
-        lane_row_(static_cast<int>(threadIdx.x) % kGroupThreads / 32 * kWarpRows +
-                  static_cast<int>(threadIdx.x) % 32 / 4) {
-    terms_ = task.prepared.terms == nullptr ? nullptr : task.prepared.terms + all_.position();
-    kept_ = task.kept;
-    numbers_ = task.lists.rows + all_.position();
-  }
-
-  __device__ int lane_row() const { return lane_row_; }
-  __device__ bool has(int tile) const { return tile * kTileRows < rows_; }
-  __device__ const uint8_t* codes(int tile) const { return all_.tile(tile); }
-  __device__ uint32_t bytes(int tile) const { return all_.bytes(tile); }
-
-  // The terms of a tile that was held. NaN for what is past the last vector: it is below nothing. Not before they are
-  // used, since a look at a value waits for its load.
-  __device__ void take_terms(int tile, const HeldTile<Decoder>& held, float (&terms)[2]) const {
-    const int last = rows_ - 1 - tile * kTileRows;
-    terms[0] = lane_row_ <= last ? held.terms[0] : NAN;
-    terms[1] = lane_row_ + 8 <= last ? held.terms[1] : NAN;
-  }
-
-  // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
-  __device__ void hold(int tile, HeldTile<Decoder>& held) const {
-    tile = min(tile, (rows_ - 1) / kTileRows);
-    const int last = rows_ - 1 - tile * kTileRows;
-    const uint32_t start = static_cast<uint32_t>(tile) * all_.apart();
-    KITH_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int row = lane_row_ + 8 * i;
-      const uint32_t at = start + static_cast<uint32_t>(min(row, last));
-      if constexpr (!Decoder::kStaged) held.codes.codes[i] = decoder_.hold(all_.first() + at * code_bytes_);
-      held.terms[i] = terms_ == nullptr ? 0.0f : __ldg(terms_ + at);
-      if (kept_ != nullptr && !is_kept(kept_, numbers_[at])) held.terms[i] = NAN;
-    }
-  }
-
- private:
-  const Decoder& decoder_;
-  ItemCodes<kFirst> all_;
-  const float* terms_;
-  const uint64_t* kept_;
-  const uint32_t* numbers_;
-  int rows_;
-  uint32_t code_bytes_;
-  int lane_row_;
-};
-
-// Asks for the first tiles of the item after this one, as many as there are places for.
-template <bool kFirst, typename Staged>
-__device__ inline void ask_next_item(const ScanListsTask& task, const ScanItem& next, int64_t code_bytes,
-                                     Staged& staged) {
-  const int tile = static_cast<int>(threadIdx.x) / kGroupThreads + staged.ahead() * kGroups;
-  if (next.queries == 0 || tile * kTileRows >= next.rows) return;
-  const ItemCodes<kFirst> codes(task, next, code_bytes);
-  staged.ask_ahead(codes.tile(tile), codes.bytes(tile));
-}
-
 // `next_item`: the item after this one, in shared memory; without queries where there is none.
 template <typename Decoder, int kSteps, bool kFirst, typename Staged>
 __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, const ScanItem& next_item, int queries,
-                                 int64_t code_bytes,
-                                 const Decoder& decoder, const WarpgroupOperands& operands, const ScanMemory& memory,
-                                 uint2* hits, Staged& staged) {
+                                 int64_t code_bytes, const Decoder& decoder, const WarpgroupOperands& operands,
+                                 const ScanMemory& memory, uint2* hits, Staged& staged) {
   // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
   constexpr int kMost = kFirst ? 2 : 8;  // of eight
   const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
@@ -417,7 +90,7 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
     tiles.take_terms(tile, held, terms);
     tiles.hold(tile + kGroups, held);
     __syncwarp();
-    const auto row = static_cast<uint32_t>(tile * kTileRows + tiles.lane_row());
+    const auto row = static_cast<uint32_t>(tile * kGroupRows + tiles.lane_row());
     int at = 0;
     int left = tiles_of_queries;
     for (; left >= kMost; left -= kMost, at += 8 * kMost) {

@@ -240,7 +240,7 @@ struct Way {
   ProductEngine engine = ProductEngine::automatic;
   int sample_every = 0;  // 0: as planned
   int tables = -1;       // negative: as planned
-  bool halves = true;    // kept, of codes that take long to decode
+  bool halves = true;    // kept, of all but product codes
   int multiprocessors = 40;  // two: each block takes many items, one after the other
   bool ranks = false;        // of repeated codes
 };
@@ -321,10 +321,12 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
                          Way{ProductEngine::automatic, 3}, Way{ProductEngine::mma, 3},
                          Way{ProductEngine::automatic, 0, 1}, Way{ProductEngine::automatic, 3, 1},
                          Way{ProductEngine::automatic, 0, -1, false}, Way{ProductEngine::mma, 3, -1, false},
-                         Way{ProductEngine::automatic, 0, -1, true, 2},
+                         Way{ProductEngine::automatic, 0, -1, true, 2}, Way{ProductEngine::automatic, 0, -1, false, 2},
+                         Way{ProductEngine::automatic, 3, -1, false, 2},
                          Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
-    const bool additive = lists.format.kind == CodeKind::additive;
-    if (!additive && !way.halves) continue;  // these have no such way
+    const bool keeps_halves = PreparedLists::wants_halves(lists.format);
+    const bool sums = lists.format.kind == CodeKind::additive;
+    if (keeps_halves ? way.tables > 0 && !sums : !way.halves) continue;  // these have no such way
     SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
                                     << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
                                     << way.multiprocessors << ", ranks " << way.ranks);

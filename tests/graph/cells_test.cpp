@@ -95,10 +95,14 @@ TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
 }
 
 TEST(Cells, ForeseeHowManyProbesAreNeeded) {
-  EXPECT_NEAR(probes_needed(4, 0.2, 8, 0.1, 0.01), 80, 1e-9);  // halved when doubled
-  EXPECT_NEAR(probes_needed(4, 0.4, 8, 0.1, 0.01), 8 * std::sqrt(10.0), 1e-9);
+  EXPECT_NEAR(probes_needed(4, 0.2, 9, 0.1, 0.05), 16, 1e-9);  // halved with every root
+  EXPECT_NEAR(probes_needed(4, 0.2, 9, 0.1, 0.0125), 36, 1e-9);
   EXPECT_EQ(probes_needed(4, 0.4, 8, 0.005, 0.01), 8);
   EXPECT_TRUE(std::isinf(probes_needed(4, 0.4, 8, 0.4, 0.01)));
+  // A million rows of a mixture, which then needed 90.
+  const double needed = probes_needed(11, 1 - 0.8294, 23, 1 - 0.9074, 0.01);
+  EXPECT_GT(needed, 60);
+  EXPECT_LT(needed, 130);
 }
 
 TEST(Cells, WavesCoverEveryProbeOnce) {

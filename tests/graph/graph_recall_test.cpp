@@ -58,6 +58,18 @@ TEST(GraphRecall, TheErrorIsOfTheRightSize) {
   EXPECT_GE(within, 34);  // 38 are expected
 }
 
+TEST(GraphRecall, GoesByTheVectorsWhateverDistancesTheGraphTells) {
+  const auto x = make_floats(Shape::gaussian, 300, 6, 1);
+  const KnnGraph graph = without_first(knn_graph(x.view(), {16, Metric::l2}, on_cpu()), 2, 1);
+  for (const float told : {0.0f, 1e9f}) {  // of codes, or in another unit
+    Neighbors neighbors(graph.rows(), graph.k(), on_cpu());
+    std::copy_n(graph.ids(), graph.rows() * graph.k(), neighbors.view().ids);
+    std::fill_n(neighbors.view().distances, graph.rows() * graph.k(), told);
+    const KnnGraph other(std::move(neighbors), Metric::l2, on_cpu());
+    EXPECT_NEAR(measure_recall(other, x.view(), {}, on_cpu()).recall, 12.0 / 14, 1e-12);
+  }
+}
+
 TEST(GraphRecall, DuplicatesCountWhicheverIsNamed) {
   const auto x = make_floats(Shape::all_equal, 50, 3, 1);
   Neighbors neighbors(50, 3, on_cpu());

@@ -9,6 +9,7 @@
 #include "graph/working_lists.hpp"
 #include "kernels/distance/load_four_cuda.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
+#include "kernels/matrix/product_cuda.hpp"
 
 #include <algorithm>
 
@@ -232,6 +233,7 @@ __global__ void __launch_bounds__(kThreads) all_pairs_kernel(AllPairsTask task) 
   const int64_t slot = at / task.place_count;
   const int64_t place = task.first_place + at % task.place_count;
   if (task.slots[slot] == kNoPlace || task.place_rows[place] == kNoPlace) return;
+  if (*static_cast<volatile uint32_t*>(task.count) >= kManyPairs) return;
   const uint32_t out = atomicAdd(task.count, 1u);
   if (out < task.capacity) task.pairs[out] = static_cast<uint64_t>(task.first_slot + slot) << 32 | static_cast<uint64_t>(place);
 }

@@ -30,7 +30,7 @@ inline constexpr int64_t kMostInboxSlots = 256;
 struct CellInboxes {
   uint64_t* entries = nullptr;  // rows x slots
   uint32_t* counts = nullptr;   // of each row, zeroed before; may be above slots, where offers were spilled
-  int64_t slots = 0;            // a power of two, 32 to kMostInboxSlots
+  int64_t slots = 0;            // a power of two, at most kMostInboxSlots
   SpilledOffer* spilled = nullptr;
   uint32_t* spilled_count = nullptr;  // zeroed before; may end above capacity, where offers were lost
   uint32_t capacity = 0;

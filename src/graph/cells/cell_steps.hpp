@@ -21,6 +21,8 @@ class CellSteps {
   virtual ~CellSteps() = default;
   // That every row can make.
   virtual int64_t probes() const = 0;
+  // So many probes are likely to be made: a hint, which changes nothing that comes out.
+  virtual void expect(int64_t) {}
   // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 };

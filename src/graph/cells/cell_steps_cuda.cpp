@@ -45,20 +45,24 @@ class CellStepsCuda final : public CellSteps {
         resources_(resources),
         cells_(rows, params, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(first_ranked(cells_.probes(), params.likely));
+    cells_.rank(first_ranked(cells_.probes(), params.likely, lists.rows));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(params);
     const CellSpaceProblem problem{lists.rows, lists.length, operands_.chunks, layout_->cells()};
-    space_ = plan_cell_space(problem, std::min(resources.device_memory()->available(), idle_bytes()) / 2);
+    // What is left is for slots, and for ranks and searches among cells that come later.
+    const int64_t available = std::min(resources.device_memory()->available(), idle_bytes());
+    space_ = plan_cell_space(problem, available / 2);
     memory_ = DeviceBuffer(space_.bytes, "comparing rows with cells", context_, resources_);
     KITH_CUDA_CHECK(cudaMemsetAsync(at<std::byte>(space_.inbox_counts), 0, static_cast<size_t>(4 * lists.rows), stream()));
   }
 
   int64_t probes() const override { return cells_.probes(); }
 
+  void expect(int64_t probes) override { expected_ = probes; }
+
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
-    if (end > cells_.ranked()) cells_.rank(next_ranked(end, cells_.probes()));
+    if (end > cells_.ranked()) cells_.rank(next_ranked(end, expected_, cells_.probes(), lists_.rows));
     own_ = first == 0;
     int64_t pairs = 0;
     // A part of the wave at a time, where its slots would take too much memory.
@@ -157,7 +161,7 @@ class CellStepsCuda final : public CellSteps {
     const WaveTiles wave = collect(first, end);
     launch_cell_limits(operands_, lists_, !own_, stream());
     zero(at<uint32_t>(space_.spilled_count), 4);
-    const int64_t most = own_ ? space_.own_tiles : tiles_at_once();
+    const int64_t most = tiles_at_once();
     std::vector<WavePiece> again;
     std::vector<WavePiece> under_way;
     for (int64_t tile = 0; tile < wave.count(); tile += most) {
@@ -304,8 +308,14 @@ class CellStepsCuda final : public CellSteps {
     return boxes;
   }
 
-  // As many as are likely to leave room, by what the last piece found: the next ones find fewer.
+  // As many as are likely to leave room, by what the last piece found: the next ones find fewer. All pairs of so many
+  // are as many as there are.
   int64_t tiles_at_once() const {
+    if (!by_products_) {
+      const int64_t largest = round_up(*std::max_element(layout_->sizes.begin(), layout_->sizes.end()), kOperandTile);
+      return std::clamp<int64_t>(space_.pair_capacity / (kQueryTile * largest), 1, space_.tiles);
+    }
+    if (own_) return space_.own_tiles;
     const double likely = static_cast<double>(space_.pair_capacity) / (1.5 * (pairs_per_slot_ + 0.1) * kQueryTile);
     return std::clamp<int64_t>(static_cast<int64_t>(likely), 1, space_.tiles);
   }
@@ -362,6 +372,7 @@ class CellStepsCuda final : public CellSteps {
   bool by_products_ = true;
   bool own_ = true;  // the wave is that of the own cells
   double pairs_per_slot_ = 10;
+  int64_t expected_ = 0;  // probes
   std::vector<DeviceBuffer> item_memory_;
   std::vector<std::vector<ProductItem>> host_items_;
 };

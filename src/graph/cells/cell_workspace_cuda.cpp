@@ -16,6 +16,9 @@ constexpr int64_t kPartBytes = int64_t{256} << 20;
 constexpr int64_t kMostSlots = int64_t{1} << 28;
 constexpr int64_t kSpillBytes = 16;
 constexpr int kMostShift = 12;
+constexpr int kFewShifts = 2;     // that are tried before inboxes are made smaller
+constexpr int kMostHalvings = 2;  // of inboxes
+constexpr int64_t kFewestSlots = 8;
 
 int64_t inbox_slots(int64_t length) {
   constexpr int64_t kMost = 256;
@@ -33,7 +36,7 @@ CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift) {
   Open plan;
   plan.pair_capacity = std::max(std::clamp(kPairsPerRow * problem.rows, 4 * kFewestPairs, kMostPairs) >> shift, kFewestPairs);
   plan.spill_capacity = std::max(plan.pair_capacity / 8, 2 * kFewestPairs);
-  plan.inbox_slots = inbox_slots(problem.length);
+  plan.inbox_slots = std::max<int64_t>(inbox_slots(problem.length) >> problem.inbox_halvings, kFewestSlots);
   const int64_t tile_bytes = kQueryTile * problem.chunks * kChunkBytes;
   plan.tiles = std::clamp<int64_t>((kQueryBytes >> shift) / tile_bytes, 1, std::max<int64_t>(plan.pair_capacity / kQueryTile, 1));
   const int64_t part_bytes = kQueryTile * cell_parts(problem.length).stride() * 4;
@@ -55,9 +58,13 @@ CellSpacePlan lay_out_cell_space(const CellSpaceProblem& problem, int shift) {
 }
 
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available) {
-  for (int shift = 0;; ++shift) {
-    const CellSpacePlan plan = lay_out_cell_space(problem, shift);
-    if (plan.bytes <= available || shift == kMostShift) return plan;
+  // Small inboxes before small pieces: what does not fit an inbox is brought in later.
+  for (CellSpaceProblem smaller = problem;; ++smaller.inbox_halvings) {
+    const bool last = smaller.inbox_halvings == kMostHalvings;
+    for (int shift = 0; shift <= (last ? kMostShift : kFewShifts); ++shift) {
+      const CellSpacePlan plan = lay_out_cell_space(smaller, shift);
+      if (plan.bytes <= available || (last && shift == kMostShift)) return plan;
+    }
   }
 }
 

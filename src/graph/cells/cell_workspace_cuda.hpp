@@ -15,15 +15,31 @@
 
 namespace kith {
 
-// How many cells are ranked for each row at first, to the end of a wave, and how many where these do not suffice: twice
-// what is needed.
-constexpr int64_t first_ranked(int64_t probes, int64_t likely) {
-  constexpr int64_t kFewest = 20;
+// How many cells are ranked for each row: to the end of a wave, no more than a fixed amount of memory holds, but those
+// that are needed. At first what is likely to do, within reason: nobody knows yet how hard the rows are.
+constexpr int64_t wave_end_after(int64_t probes) {
   int64_t end = 0;
-  while (end < likely || end < kFewest) end = wave_end(end, INT64_MAX);
+  while (end < probes) end = wave_end(end, INT64_MAX);
+  return end;
+}
+constexpr int64_t most_ranked(int64_t rows) {
+  constexpr int64_t kRankBytes = int64_t{12} << 30;
+  return kRankBytes / (4 * (rows > 0 ? rows : 1));
+}
+constexpr int64_t first_ranked(int64_t probes, int64_t likely, int64_t rows) {
+  constexpr int64_t kFewest = 20;
+  constexpr int64_t kMost = 46;
+  const int64_t wanted = likely < kFewest ? kFewest : likely < kMost ? likely : kMost;
+  const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
   return probes < end ? probes : end;
 }
-constexpr int64_t next_ranked(int64_t needed, int64_t probes) { return probes < 2 * needed ? probes : 2 * needed; }
+// Where `needed` are to be made now and `expected` in all, if anything is.
+constexpr int64_t next_ranked(int64_t needed, int64_t expected, int64_t probes, int64_t rows) {
+  const int64_t wanted = expected > needed ? expected + expected / 10 : 2 * needed;
+  const int64_t end = wave_end_after(wanted < most_ranked(rows) ? wanted : most_ranked(rows));
+  const int64_t ranked = end > needed ? end : needed;
+  return probes < ranked ? probes : ranked;
+}
 
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
 // number of parts well. None for long lists: there all is looked at.
@@ -74,6 +90,7 @@ struct CellSpaceProblem {
   int64_t length = 0;  // of lists
   int64_t chunks = 0;  // of an operand
   int64_t cells = 0;
+  int inbox_halvings = 0;
 };
 
 // With pieces made smaller by `shift` halvings.

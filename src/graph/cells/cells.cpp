@@ -8,15 +8,16 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <vector>
 
 namespace kith {
 
 double probes_needed(double first_probe, double first_missing, double probe, double missing, double wanted_missing) {
   if (missing <= wanted_missing) return probe;
   if (!(missing < first_missing)) return std::numeric_limits<double>::infinity();
-  const double power = std::log(first_missing / missing) / std::log(probe / first_probe);
-  return probe * std::pow(missing / wanted_missing, 1 / power);
+  const double slope = std::log(first_missing / missing) / (std::sqrt(probe) - std::sqrt(first_probe));
+  const double root = std::sqrt(probe) + std::log(missing / std::max(wanted_missing, 1e-9)) / slope;
+  return root * root;
 }
 
 BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const Resources& resources) {
@@ -26,6 +27,7 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
       backend.cut_cells({wish.metric, wish.cells, wish.probes, wish.seed, wish.likely}, wish.keeps_order);
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
+  std::vector<int64_t> ends;  // of the waves
   ProgressMeter meter("compare", backend.rows() * steps->probes(), resources);
   for (int64_t probe = 0; probe < steps->probes();) {
     const int64_t end = wave_end(probe, steps->probes());
@@ -39,18 +41,23 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
     round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     began = Clock::now();
     outcome.rounds.push_back(round);
-    const int64_t before = std::exchange(outcome.probes, end);
+    outcome.probes = end;
     probe = end;
+    ends.push_back(end);
     if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) {
       outcome.reached = true;
       break;
     }
-    constexpr int64_t kFewest = 6;  // probes, before anything is concluded from them
-    const size_t rounds = outcome.rounds.size();
-    if (!wish.gives_up || !wish.recall || !round.recall || before < kFewest || rounds < 2) continue;
-    const double needed = probes_needed(static_cast<double>(before), 1 - *outcome.rounds[rounds - 2].recall,
+    constexpr int64_t kFewest = 7;  // probes, before anything is concluded from them
+    if (!wish.recall || !round.recall || end < kFewest) continue;
+    // From half as many probes: neighbouring rounds differ by no more than their recall errs.
+    const auto half = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), end / 2) - ends.begin());
+    const size_t earlier = half > 0 ? half - 1 : 0;
+    const double needed = probes_needed(static_cast<double>(ends[earlier]), 1 - *outcome.rounds[earlier].recall,
                                         static_cast<double>(end), 1 - *round.recall, 1 - *wish.recall);
-    if (needed > 1.5 * static_cast<double>(steps->probes())) break;
+    const auto most = static_cast<double>(steps->probes());
+    if (wish.gives_up && needed > 1.3 * most) break;
+    steps->expect(static_cast<int64_t>(std::min(needed, most)));
   }
   backend.survey(wish.k, Flags::clear);
   meter.finish();

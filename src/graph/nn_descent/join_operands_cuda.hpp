@@ -7,7 +7,7 @@
 
 #include "cuda/device_buffer.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
-#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 #include "kernels/matrix/operand_facts.hpp"
 
 #include <cstdint>

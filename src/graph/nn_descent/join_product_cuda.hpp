@@ -2,21 +2,25 @@
 // every GPU from compute capability 8.0 on.
 //
 // Operands are gathered in chunks of 128 bytes, as they lie (operand_layout.hpp), two chunks at a time, and swizzled anew
-// by their place in the tile. A warp has 16 of the 128 columns and all rows, of which those past the last are left out.
+// by their place in the tile. A warp multiplies 16 columns with all rows, of which those past the last are left out. A
+// block of 256 threads has all columns of a tile at a time. One of 128 has half of them: more such blocks are under way
+// together, and where all of a row is two chunks, products are cheap to make again.
 #pragma once
 
 #include "cuda/device_core.hpp"
 #include "cuda/ptx.hpp"
-#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 
 #include <cstdint>
 
 namespace kith {
 
-inline constexpr int kJoinThreads = 256;
 inline constexpr int kJoinRows = 64;
-inline constexpr int kJoinColumns = kJoinThreads / 32 * 16;
+inline constexpr int kJoinColumns = 128;
+// Of a tile that a block multiplies at a time.
+template <int kThreads>
+inline constexpr int kPartColumns = kThreads / 32 * 16;
 inline constexpr int kJoinStageChunks = 2;
 inline constexpr int kJoinStageBytes = kJoinStageChunks * kChunkBytes;  // of a row
 
@@ -25,7 +29,7 @@ inline constexpr int kJoinStageBytes = kJoinStageChunks * kChunkBytes;  // of a 
 inline constexpr int kRowGroups = kJoinRows / 16;
 using JoinProducts = float[kRowGroups][2][4];
 
-// The row and the column of a value, within the tile.
+// The row of a value within the tile, the column within the block's part of it.
 __device__ inline int product_row(int m, int half) {
   return m * 16 + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * half;
 }
@@ -42,17 +46,20 @@ struct JoinTile {
 };
 
 // Brings some chunks of so many rows to shared memory, chunk by chunk; `capacity` rows fit. Eight threads bring a chunk.
+template <int kThreads>
 __device__ inline void gather_operands(const JoinOperands& operands, const uint32_t* ids, int count, int64_t first_chunk,
                                        int chunks, int capacity, uint32_t shared) {
   constexpr int kUnits = kChunkBytes / 16;
   const auto unit = static_cast<uint32_t>(threadIdx.x) % kUnits;
-  for (int place = static_cast<int>(threadIdx.x) / kUnits; place < count; place += kJoinThreads / kUnits) {
+#pragma unroll 1
+  for (int place = static_cast<int>(threadIdx.x) / kUnits; place < count; place += kThreads / kUnits) {
     const uint32_t row = ids[place];
     const std::byte* from = operands.halves +
                             (static_cast<int64_t>(row / kOperandTile) * operands.chunks + first_chunk) * kTileChunkBytes +
                             row % kOperandTile * kChunkBytes + ((unit ^ row % 8) * 16);
     const auto at = static_cast<uint32_t>(place);
     uint32_t to = shared + at * kChunkBytes + ((unit ^ at % 8) * 16);
+#pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       ptx::copy_async_16(to, from);
       to += static_cast<uint32_t>(capacity * kChunkBytes);
@@ -62,24 +69,19 @@ __device__ inline void gather_operands(const JoinOperands& operands, const uint3
 }
 
 // Enqueues the copies of a stage, which begins with a chunk.
+template <int kThreads>
 __device__ inline void gather_stage(const JoinOperands& operands, const JoinTile& tile, int64_t first, uint32_t shared) {
   const int chunks =
       static_cast<int>(operands.chunks - first < kJoinStageChunks ? operands.chunks - first : kJoinStageChunks);
-  gather_operands(operands, tile.columns, tile.column_count, first, chunks, kJoinColumns, shared);
+  gather_operands<kThreads>(operands, tile.columns, tile.column_count, first, chunks, kJoinColumns, shared);
   if (!tile.rows_first) {
-    gather_operands(operands, tile.rows, tile.row_count, first, chunks, kJoinRows,
+    gather_operands<kThreads>(operands, tile.rows, tile.row_count, first, chunks, kJoinRows,
                     shared + kJoinColumns * kJoinStageBytes);
   }
   ptx::copy_async_commit();
 }
 
-// All threads call it, once the first stage is on its way; `shared` is free again when it returns. Values past the tile's
-// rows and columns are anything.
-__device__ inline void multiply_tile(const JoinOperands& operands, int64_t cols, const JoinTile& tile, uint32_t shared,
-                                     JoinProducts& products) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int row_capacity = tile.rows_first ? kJoinColumns : kJoinRows;
+__device__ inline void clear_products(JoinProducts& products) {
   KITH_UNROLL
   for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
@@ -88,39 +90,58 @@ __device__ inline void multiply_tile(const JoinOperands& operands, int64_t cols,
       for (int i = 0; i < 4; ++i) products[m][n][i] = 0;
     }
   }
+}
+
+// Adds the products of a stage that has come: `steps` of 32 bytes, columns from first_column of the tile on. Values past
+// the tile's rows and columns are anything.
+__device__ inline void multiply_stage(const JoinTile& tile, int first_column, int steps, uint32_t shared,
+                                      JoinProducts& products) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  first_column += static_cast<int>(threadIdx.x) / 32 * 16;
+  if (first_column >= tile.column_count) return;
+  const int row_capacity = tile.rows_first ? kJoinColumns : kJoinRows;
   // Rows a multiple of 16 apart have the same swizzle: a lane's own is the same in all groups.
-  const auto b_row = static_cast<uint32_t>(warp * 16 + lane % 8 + lane / 16 * 8);
+  const auto b_row = static_cast<uint32_t>(first_column + lane % 8 + lane / 16 * 8);
   const auto a_row = static_cast<uint32_t>(lane % 16);
   const uint32_t b_at = shared + b_row * kChunkBytes;
-  const uint32_t a_at =
-      (tile.rows_first ? shared : shared + kJoinColumns * kJoinStageBytes) + a_row * kChunkBytes;
+  const uint32_t a_at = (tile.rows_first ? shared : shared + kJoinColumns * kJoinStageBytes) + a_row * kChunkBytes;
   const auto b_part = static_cast<uint32_t>(lane / 8 % 2);
   const auto a_part = static_cast<uint32_t>(lane / 16);
-  const auto steps = static_cast<int>(divide_up(cols * 2, int64_t{kStepBytes}));
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    const auto chunk = static_cast<uint32_t>(step / kChunkSteps);
+    const auto unit = static_cast<uint32_t>(step % kChunkSteps * 2);
+    uint32_t b[4];
+    ptx::load_matrices(b, b_at + chunk * (kJoinColumns * kChunkBytes) + (((unit + b_part) ^ b_row % 8) * 16));
+    const uint32_t a_step =
+        a_at + chunk * static_cast<uint32_t>(row_capacity * kChunkBytes) + (((unit + a_part) ^ a_row % 8) * 16);
+    KITH_UNROLL
+    for (int m = 0; m < kRowGroups; ++m) {
+      if (m * 16 >= tile.row_count) break;
+      uint32_t a[4];
+      ptx::load_matrices(a, a_step + static_cast<uint32_t>(m * 16 * kChunkBytes));
+      ptx::multiply_add(products[m][0], a, b);
+      ptx::multiply_add(products[m][1], a, b + 2);
+    }
+  }
+}
+
+// The steps of a stage, whose first chunk is given.
+__device__ inline int stage_steps(int64_t cols, int64_t first_chunk) {
+  const auto left = static_cast<int>(divide_up(cols * 2, int64_t{kStepBytes}) - first_chunk * kChunkSteps);
+  return left < kJoinStageChunks * kChunkSteps ? left : kJoinStageChunks * kChunkSteps;
+}
+
+// All stages, of which the first is on its way; all threads call it. `shared` is free again when it returns.
+template <int kThreads>
+__device__ inline void multiply_stages(const JoinOperands& operands, int64_t cols, const JoinTile& tile, uint32_t shared,
+                                       JoinProducts& products) {
+#pragma unroll 1
   for (int64_t first = 0; first < operands.chunks; first += kJoinStageChunks) {
-    if (first > 0) gather_stage(operands, tile, first, shared);
+    if (first > 0) gather_stage<kThreads>(operands, tile, first, shared);
     ptx::copy_async_wait<0>();
     __syncthreads();
-    const int left = steps - static_cast<int>(first) * kChunkSteps;
-    const int here = left < kJoinStageChunks * kChunkSteps ? left : kJoinStageChunks * kChunkSteps;
-    if (warp * 16 < tile.column_count) {
-      for (int step = 0; step < here; ++step) {
-        const auto chunk = static_cast<uint32_t>(step / kChunkSteps);
-        const auto unit = static_cast<uint32_t>(step % kChunkSteps * 2);
-        uint32_t b[4];
-        ptx::load_matrices(b, b_at + chunk * (kJoinColumns * kChunkBytes) + (((unit + b_part) ^ b_row % 8) * 16));
-        const uint32_t a_step = a_at + chunk * static_cast<uint32_t>(row_capacity * kChunkBytes) +
-                                (((unit + a_part) ^ a_row % 8) * 16);
-        KITH_UNROLL
-        for (int m = 0; m < kRowGroups; ++m) {
-          if (m * 16 >= tile.row_count) break;
-          uint32_t a[4];
-          ptx::load_matrices(a, a_step + static_cast<uint32_t>(m * 16 * kChunkBytes));
-          ptx::multiply_add(products[m][0], a, b);
-          ptx::multiply_add(products[m][1], a, b + 2);
-        }
-      }
-    }
+    multiply_stage(tile, 0, stage_steps(cols, first), shared, products);
     __syncthreads();  // all have read
   }
 }

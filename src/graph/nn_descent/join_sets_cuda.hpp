@@ -1,7 +1,7 @@
 // The samples that meet in a join, in a block's memory: forward and reverse ones, nobody twice, NEW ones first.
 #pragma once
 
-#include "graph/nn_descent/join_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <cstdint>
@@ -40,8 +40,10 @@ __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64
   const int bits = sample_table_bits(p);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < 1 << bits; i += kThreads) table[i] = kNobody;
   JoinCounts counts;
+#pragma unroll 1
   for (int first = 0; first < 4 * p; first += kThreads) {
     const int i = first + static_cast<int>(threadIdx.x);
     const bool fresh = i < 2 * p;

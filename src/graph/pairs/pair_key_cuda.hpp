@@ -29,38 +29,54 @@ __device__ inline double join_lanes(double (&lanes)[kRowThreadLanes]) {
   return canonical_join<kKind>(lanes[0], lanes[1]);
 }
 
-// What lies past the last column is zero, and adds nothing.
-template <KeyKind kKind, bool kFloats>
-__device__ inline double sum_of(const PairKeyRows& task, uint32_t a, uint32_t b, double inverse_a, double inverse_b) {
-  constexpr int kAhead = 2;  // loads of each row that are under way at a time
-  const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
-  const DType dtype = kFloats ? DType::f32 : task.rows.dtype;
-  const bool aligned = fours_aligned(task.rows);
-  const std::byte* const first_row = row_bytes_at(task.rows, a);
-  const std::byte* const second_row = row_bytes_at(task.rows, b);
+template <KeyKind kKind>
+__device__ inline void add_fours(const StoredFour& x, const StoredFour& y, DType dtype, double inverse_a, double inverse_b,
+                                 double (&lanes)[kRowThreadLanes]) {
+  double p[4];
+  double q[4];
+  widen_four(x, dtype, p);
+  widen_four(y, dtype, q);
+  KITH_UNROLL
+  for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = canonical_step<kKind>(lanes[i], p[i], q[i], inverse_a, inverse_b);
+}
+
+// Rows whose fours can be loaded at once, several of them under way at a time: what products are made of.
+template <KeyKind kKind, typename Stored>
+__device__ inline double sum_of_aligned(const std::byte* a, const std::byte* b, int64_t cols, DType dtype, double inverse_a,
+                                        double inverse_b) {
+  constexpr int kAhead = 4;
+  const auto* const first_row = reinterpret_cast<const Four<Stored>*>(a);
+  const auto* const second_row = reinterpret_cast<const Four<Stored>*>(b);
   double lanes[kRowThreadLanes] = {};
-  for (int64_t start = kRowThreadLanes * thread; start < task.cols; start += kAhead * kCanonicalLanes) {
-    StoredFour x[kAhead] = {};
-    StoredFour y[kAhead] = {};
+  const int fours = static_cast<int>(cols / 4);
+#pragma unroll 1
+  for (int start = static_cast<int>(threadIdx.x) % kRowThreads; start < fours; start += kAhead * kRowThreads) {
+    Four<Stored> x[kAhead] = {};
+    Four<Stored> y[kAhead] = {};
     KITH_UNROLL
     for (int ahead = 0; ahead < kAhead; ++ahead) {
-      const int64_t first = start + ahead * kCanonicalLanes;
-      if (first >= task.cols) break;
-      x[ahead] = fetch_four(first_row, dtype, first, task.cols, aligned);
-      y[ahead] = fetch_four(second_row, dtype, first, task.cols, aligned);
+      if (start + ahead * kRowThreads >= fours) break;
+      x[ahead] = first_row[start + ahead * kRowThreads];
+      y[ahead] = second_row[start + ahead * kRowThreads];
     }
     KITH_UNROLL
     for (int ahead = 0; ahead < kAhead; ++ahead) {
-      if (start + ahead * kCanonicalLanes >= task.cols) break;
-      double p[4];
-      double q[4];
-      widen_four(x[ahead], dtype, p);
-      widen_four(y[ahead], dtype, q);
-      KITH_UNROLL
-      for (int i = 0; i < kRowThreadLanes; ++i) {
-        lanes[i] = canonical_step<kKind>(lanes[i], p[i], q[i], inverse_a, inverse_b);
-      }
+      if (start + ahead * kRowThreads >= fours) break;
+      add_fours<kKind>(widen_bits(x[ahead]), widen_bits(y[ahead]), dtype, inverse_a, inverse_b, lanes);
     }
+  }
+  return join_lanes<kKind>(lanes);
+}
+
+// Any rows. What lies past the last column is zero, and adds nothing.
+template <KeyKind kKind>
+__device__ inline double sum_of(const std::byte* a, const std::byte* b, int64_t cols, DType dtype, bool aligned,
+                                double inverse_a, double inverse_b) {
+  double lanes[kRowThreadLanes] = {};
+#pragma unroll 1
+  for (int64_t first = kRowThreadLanes * (threadIdx.x % kRowThreads); first < cols; first += kCanonicalLanes) {
+    add_fours<kKind>(fetch_four(a, dtype, first, cols, aligned), fetch_four(b, dtype, first, cols, aligned), dtype,
+                     inverse_a, inverse_b, lanes);
   }
   return join_lanes<kKind>(lanes);
 }
@@ -74,13 +90,22 @@ __device__ inline float key_of(const PairKeyRows& task, uint32_t a, uint32_t b) 
     inverse_a = task.rows.inverse_norms[a];
     inverse_b = task.rows.inverse_norms[b];
   }
+  const std::byte* const x = row_bytes_at(task.rows, a);
+  const std::byte* const y = row_bytes_at(task.rows, b);
+  const bool aligned = fours_aligned(task.rows);
+  const DType dtype = task.rows.dtype;
+  const bool whole = is_product(kKind) && aligned && task.cols % 4 == 0;
   double sum = 0;
   if constexpr (is_product(kKind)) {
-    sum = task.rows.dtype == DType::f32 ? sum_of<kKind, true>(task, a, b, inverse_a, inverse_b)
-                                        : sum_of<kKind, false>(task, a, b, inverse_a, inverse_b);
-  } else {
-    sum = sum_of<kKind, false>(task, a, b, inverse_a, inverse_b);
+    if (whole && dtype == DType::f32) {
+      sum = sum_of_aligned<kKind, uint32_t>(x, y, task.cols, DType::f32, inverse_a, inverse_b);
+    } else if (whole && stored_bytes(dtype) == 2) {
+      sum = sum_of_aligned<kKind, uint16_t>(x, y, task.cols, dtype, inverse_a, inverse_b);
+    } else if (whole) {
+      sum = sum_of_aligned<kKind, uint8_t>(x, y, task.cols, dtype, inverse_a, inverse_b);
+    }
   }
+  if (!whole) sum = sum_of<kKind>(x, y, task.cols, dtype, aligned, inverse_a, inverse_b);
   if (kKind == KeyKind::squared_l2 && task.kind == KeyKind::l2) return canonical_key<KeyKind::l2>(sum, 0, 0);
   return canonical_key<kKind>(sum, inverse_a, inverse_b);
 }

@@ -82,9 +82,15 @@ class PairsEpilogue {
       if (place < kBuffer) {
         found_[place] = entry;
       } else {
-        write(entry, atomicAdd(target_.count, 1u));
+        write(entry, take(1));
       }
     }
+  }
+
+  // The first of so many places in the list.
+  __device__ uint32_t take(uint32_t places) const {
+    if (*static_cast<volatile uint32_t*>(target_.count) >= kManyPairs) return kManyPairs;
+    return atomicAdd(target_.count, places);
   }
 
   __device__ void write(uint32_t entry, uint32_t place) const {
@@ -98,7 +104,7 @@ class PairsEpilogue {
     const uint32_t count = min(*count_, static_cast<uint32_t>(kBuffer));
     if (count == 0) return;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    uint32_t first = lane == 0 ? atomicAdd(target_.count, count) : 0;
+    uint32_t first = lane == 0 ? take(count) : 0;
     first = __shfl_sync(0xFFFFFFFFu, first, 0);
     for (uint32_t i = static_cast<uint32_t>(lane); i < count; i += 32) write(found_[i], first + i);
     __syncwarp();

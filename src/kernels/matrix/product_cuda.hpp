@@ -71,13 +71,16 @@ struct ProductNearest {
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles
 };
 
+// Counters of pairs stop about here, so that they never begin again at zero.
+inline constexpr uint32_t kManyPairs = 0x80000000u;
+
 // A row has two terms: the operands' terms are, for each tile of rows, the first ones and then the second ones. A pair
 // passes where the first term + product is not above the query's first limit or the second not above its second.
 // Queries without a limit, and rows without a term, pass nothing.
 struct ProductPairs {
   const void* limits = nullptr;  // two floats (halves) or int32_t (bytes) for each query of the tiles
   uint64_t* pairs = nullptr;     // query << 32 | row, in any order
-  uint32_t* count = nullptr;     // zeroed before; may end above capacity, where pairs were dropped
+  uint32_t* count = nullptr;     // zeroed before; may end above capacity, where pairs were dropped, but stops then
   uint32_t capacity = 0;
 };
 

@@ -16,10 +16,8 @@
 // Include from .cu files that are compiled for Hopper. A Watch sees where the time goes, for a benchmark.
 #pragma once
 
-#include "quantize/additive/icm_task_cuda.hpp"
-
 #include "core/divide.hpp"
-#include "cuda/ptx_hopper.hpp"
+#include "quantize/additive/quad_rows_cuda.hpp"
 
 #include <cuda_fp16.h>
 
@@ -27,105 +25,16 @@
 
 namespace kith::icm {
 
-constexpr int kGroups = 2;
-constexpr int kGroupThreads = 128;
-constexpr int kSearchers = kGroups * kGroupThreads;
-constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies, and gives them its registers
-constexpr int kSearcherRegisters = 232;  // of 168 that all begin with
-constexpr int kCopierRegisters = 40;
-constexpr int kGroupRows = 64;
-constexpr int kStages = 2;
-constexpr int kHalfTile = 128;  // codewords of one product
-constexpr int kNone = kProductWords;
-constexpr unsigned kFullWarp = 0xFFFFFFFFu;
-constexpr float kNormSlack = 1.0001f;
-
-struct Barriers {
-  uint64_t full[kStages];
-  uint64_t empty[kStages];
-};
-
-// What a step does, in turn.
-enum class Stage : int { wait, operand, product, choice, settle, replace, rest, count };
-
-// The time since the last call belongs to that stage.
-struct NoWatch {
-  __device__ void begin() {}
-  __device__ void ends(Stage) {}
-  __device__ void finish() {}
-};
-
-template <int kChunks>
-struct Layout {
-  static constexpr int kTileBytes = kChunks * kProductChunkBytes;
-  static constexpr int kSteps = 4 * kChunks;  // of 16 columns
-  static constexpr int kCols = kChunks * kProductChunkCols;
-  static constexpr int kResidualBytes = kSearchers * 2 * kSteps * 16;
-  static constexpr int kTerms = kStages * kTileBytes;
-  static constexpr int kResiduals = kTerms + kStages * kProductWords * 4;
-  static constexpr int kBarriers = kResiduals + kResidualBytes;
-  static constexpr int kCodes = kBarriers + 64;
-  static int bytes(int64_t books) { return 1024 + kCodes + static_cast<int>(2 * kProductTileRows * books); }
-};
-
-struct Place {
-  int stage = 0;
-  uint32_t parity = 0;
-
-  __device__ void advance() {
-    stage ^= 1;
-    parity ^= stage == 0 ? 1u : 0u;
-  }
-};
-
-template <int kChunks>
-__device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
-  using L = Layout<kChunks>;
-  Place place;
-  const auto bring = [&](int64_t book) {
-    uint64_t* const full = &barriers->full[place.stage];
-    ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
-    ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
-    for (int part = 0; part < 2 * kChunks; ++part) {
-      constexpr int kPart = kProductChunkBytes / 2;
-      ptx::copy_bulk(shared + place.stage * L::kTileBytes + part * kPart,
-                     books.tiles + book * L::kTileBytes + part * kPart, kPart, full);
-    }
-    ptx::copy_bulk(shared + L::kTerms + place.stage * kProductWords * 4, books.terms + book * kProductWords,
-                   kProductWords * 4, full);
-    place.advance();
-  };
-  if (run.start == IcmStart::greedy) {
-    for (int64_t k = 0; k < books.books; ++k) bring(k);
-  }
-  for (int round = 0; round < run.rounds; ++round) {
-    const IcmStep* const steps = run.schedule + static_cast<int64_t>(round) * run.schedule_stride;
-    for (int i = 0; i < run.steps; ++i) bring(steps[i].book);
-  }
-}
+inline constexpr int kNone = kProductWords;
+inline constexpr float kNormSlack = 1.0001f;
 
 __device__ inline uint32_t packed_halves(float low, float high) {
   const __half2 pair = __floats2half2_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
-// The sum of a quad's canonical lanes, 4 t to 4 t + 3 in its lane t: the tree of canonical_tree(), the same in all four.
-__device__ inline double quad_tree(double (&lanes)[4]) {
-#pragma unroll
-  for (int apart = 2; apart > 0; --apart) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) lanes[i] += __shfl_xor_sync(kFullWarp, lanes[i], apart);
-  }
-  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-}
-
-__device__ inline void add_square(float difference, double& lane) {
-  const auto wide = static_cast<double>(difference);
-  lane = fma(wide, wide, lane);
-}
-
-// A thread of a warpgroup: a quarter of each of two rows.
-template <int kChunks, typename Watch>
+// A thread of a warpgroup.
+template <int kChunks, int kCluster, typename Watch>
 class Searcher {
  public:
   using L = Layout<kChunks>;
@@ -133,39 +42,21 @@ class Searcher {
   __device__ Searcher(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, std::byte* shared,
                       const Watch& watch)
       : books_(books),
-        rows_(rows),
         run_(run),
         shared_(shared),
-        watch_(watch),
         barriers_(reinterpret_cast<Barriers*>(shared + L::kBarriers)),
-        quarter_(static_cast<int>(threadIdx.x % 4)),
-        first_row_(static_cast<int>(threadIdx.x / kGroupThreads * kGroupRows + threadIdx.x % kGroupThreads / 32 * 16)) {
-    const int local = first_row_ + static_cast<int>(threadIdx.x % 32 / 4);
-    residual_ = reinterpret_cast<float4*>(shared + L::kResiduals) +
-                static_cast<int>(threadIdx.x / kGroupThreads) * 2 * L::kSteps * kGroupThreads +
-                static_cast<int>(threadIdx.x % kGroupThreads);
-    uint8_t* const codes = reinterpret_cast<uint8_t*>(shared + L::kCodes);
-    const auto m = static_cast<int>(books.books);
-    current_of_block_ = codes;
-    best_of_block_ = codes + kProductTileRows * m;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local + 8 * h;
-      row_[h] = row < rows.count && rows.fits[row] != 0 ? row : -1;
-      current_[h] = current_of_block_ + (local + 8 * h) * m;
-      best_[h] = best_of_block_ + (local + 8 * h) * m;
-    }
-  }
+        quads_(books, rows, shared),
+        watch_(watch) {}
 
   __device__ void run() {
     watch_.begin();
     start();
 #pragma unroll
-    for (int h = 0; h < 2; ++h) cost_[h] = cost(h);
-    keep(true, true);
+    for (int h = 0; h < 2; ++h) cost_[h] = quads_.cost(h);
+    quads_.keep(true, true);
     for (int round = 0; round < run_.rounds; ++round) {
-      perturb(run_.first_round + round);
-      load_residuals(true);
+      quads_.perturb(run_.perturbation, run_.first_round + round);
+      quads_.load_residuals(true);
       changed_[0] = changed_[1] = 1;  // so that every first step of a book is one
       const IcmStep* const steps = run_.schedule + static_cast<int64_t>(round) * run_.schedule_stride;
       IcmStep next = steps[0];
@@ -174,110 +65,30 @@ class Searcher {
         next = steps[min(i + 1, run_.steps - 1)];
         step(now.book, now.before, i + 2, false);
       }
-      const float now[2] = {cost(0), cost(1)};
+      const float now[2] = {quads_.cost(0), quads_.cost(1)};
       const bool better[2] = {now[0] < cost_[0], now[1] < cost_[1]};
 #pragma unroll
       for (int h = 0; h < 2; ++h) cost_[h] = better[h] ? now[h] : cost_[h];
-      keep(better[0], better[1]);
+      quads_.keep(better[0], better[1]);
     }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      if (row_[h] < 0) continue;
-      for (int64_t k = quarter_; k < books_.books; k += 4) rows_.codes[row_[h] * books_.books + k] = best_[h][k];
-      if (rows_.costs != nullptr && quarter_ == 0) rows_.costs[row_[h]] = cost_[h];
-    }
+    quads_.write_best(cost_);
     watch_.ends(Stage::rest);
     watch_.finish();
   }
 
  private:
-  __device__ float4& residual(int h, int s) const { return residual_[(h * L::kSteps + s) * kGroupThreads]; }
-  __device__ const float4* word(int64_t book, int j) const {
-    return reinterpret_cast<const float4*>(books_.centred + (book * kProductWords + j) * L::kCols) + quarter_;
-  }
-
-  // The best codes so far, or the start, to the codes that are worked with; and back where they are better.
-  __device__ void keep(bool first, bool second) const {
-    __syncwarp();
-    const bool wanted[2] = {first, second};
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      for (int64_t k = quarter_; wanted[h] && k < books_.books; k += 4) best_[h][k] = current_[h][k];
-    }
-    __syncwarp();
-  }
-
   __device__ void start() {
-    const auto m = static_cast<int>(books_.books);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      for (int k = quarter_; k < m; k += 4) {
-        current_[h][k] = row_[h] >= 0 && run_.start == IcmStart::given ? rows_.codes[row_[h] * m + k] : uint8_t{0};
-      }
-      if (quarter_ == 0 && row_[h] >= 0 && run_.start == IcmStart::random) {
-        draw_codes(run_.perturbation.seed, rows_.numbers[row_[h]], m, books_.bits, current_[h]);
-      }
-    }
-    __syncwarp();
     const bool greedy = run_.start == IcmStart::greedy;
-    load_residuals(!greedy);
+    quads_.start_codes(run_);
+    quads_.load_residuals(!greedy);
     changed_[0] = changed_[1] = 1;
-    for (int k = 0; greedy && k < m; ++k) step(k, 0, 1, true);
-  }
-
-  // Each of 16 lanes has a row of the warp.
-  __device__ void perturb(int64_t round) const {
-    const auto m = static_cast<int>(books_.books);
-    const auto lane = static_cast<int>(threadIdx.x % 32);
-    if (lane < 16) {
-      const int local = first_row_ + lane;
-      uint8_t* const to = current_of_block_ + local * m;
-      for (int k = 0; k < m; ++k) to[k] = best_of_block_[local * m + k];
-      const int64_t row = static_cast<int64_t>(blockIdx.x) * kProductTileRows + local;
-      if (row < rows_.count) perturb_codes(run_.perturbation, rows_.numbers[row], round, m, books_.bits, to);
-    }
-    __syncwarp();
-  }
-
-  // The rows, less the codewords that they have.
-  __device__ void load_residuals(bool less_words) const {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float4 left[L::kSteps];
-      const float4* const row =
-          reinterpret_cast<const float4*>(rows_.centred + (row_[h] < 0 ? 0 : row_[h]) * L::kCols) + quarter_;
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) left[s] = row_[h] < 0 ? float4{0, 0, 0, 0} : row[4 * s];
-      for (int64_t k = 0; less_words && k < books_.books; ++k) {
-        const float4* const taken = word(k, current_[h][k]);
-#pragma unroll
-        for (int s = 0; s < L::kSteps; ++s) {
-          const float4 c = taken[4 * s];
-          left[s] = {left[s].x - c.x, left[s].y - c.y, left[s].z - c.z, left[s].w - c.w};
-        }
-      }
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) residual(h, s) = left[s];
-    }
-  }
-
-  __device__ float cost(int h) const {
-    double lanes[4] = {};
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      const float4 r = residual(h, s);
-      add_square(r.x, lanes[0]);
-      add_square(r.y, lanes[1]);
-      add_square(r.z, lanes[2]);
-      add_square(r.w, lanes[3]);
-    }
-    return static_cast<float>(quad_tree(lanes) * books_.unscale);
+    for (int k = 0; greedy && k < books_.books; ++k) step(k, 0, 1, true);
   }
 
   // One step: `now` counts those of a round from 2 on, `before` from 1 on, 0 for none.
   __device__ void step(int book, int before, int now, bool starting) {
     const float4 window = __ldg(reinterpret_cast<const float4*>(books_.windows) + book);
-    const int had[2] = {current_[0][book], current_[1][book]};
+    const int had[2] = {quads_.code(0, book), quads_.code(1, book)};
     uint32_t near[2][2];  // of a row, in a half of the book: what lies within the window, 32 codewords a word
     find_near(window, had, starting, near);
     int found[2];
@@ -291,40 +102,39 @@ class Searcher {
       found[h] = next_near(near[h][0], near[h][1]);
       const bool active = changed_[h] > before;
       if (!active) found[h] = had[h];
-      open[h] = active && count > 1 && row_[h] >= 0;
+      open[h] = active && count > 1 && quads_.there(h);
       doubtful = doubtful || open[h];
     }
     watch_.ends(Stage::choice);
     if (__any_sync(kFullWarp, doubtful)) settle(book, had, starting, near, open, found);
     watch_.ends(Stage::settle);
+    bool changes[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (row_[h] < 0 || (found[h] == had[h] && !starting)) continue;
-      changed_[h] = now;
-      replace(book, h, had[h], found[h], starting);
+      changes[h] = quads_.there(h) && (found[h] != had[h] || starting);
+      if (changes[h]) changed_[h] = now;
     }
-    __syncwarp();
+    quads_.replace(book, had, found, changes, starting);
     watch_.ends(Stage::replace);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      if (quarter_ == 0) current_[h][book] = static_cast<uint8_t>(found[h]);
-    }
-    __syncwarp();
+    quads_.set_codes(book, found);
   }
 
-  __device__ void replace(int book, int h, int had, int found, bool starting) const {
-    const float4* const from = word(book, had);
-    const float4* const to = word(book, found);
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      const float4 c = to[4 * s];
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      residual(h, s) = {r.x - c.x, r.y - c.y, r.z - c.z, r.w - c.w};
+  // What is left of a row and the codeword that it has, as halves, for 16 columns of the matrix units.
+  __device__ void make_operand(const std::byte* tile, int h, int s, int had, bool starting, uint32_t (&a)[4],
+                               float& norm) const {
+    float4 r = quads_.residual(h, s);
+    if (!starting) {
+      const std::byte* const chunk = tile + s / 4 * kProductChunkBytes + had * 128 + 4 * quads_.quarter();
+      const float2 l = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ (had % 8)) * 16));
+      const float2 u = __half22float2(*reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ (had % 8)) * 16));
+      r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
     }
+    norm = fmaf(r.x, r.x, norm);
+    norm = fmaf(r.y, r.y, norm);
+    norm = fmaf(r.z, r.z, norm);
+    norm = fmaf(r.w, r.w, norm);
+    a[h] = packed_halves(r.x, r.y);
+    a[2 + h] = packed_halves(r.z, r.w);
   }
 
   // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
@@ -334,73 +144,65 @@ class Searcher {
     watch_.ends(Stage::rest);
     ptx::barrier_wait(&barriers_->full[stage], place_.parity);
     watch_.ends(Stage::wait);
-    uint32_t a[L::kSteps][4];
-    float norms[2] = {0, 0};
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const std::byte* const taken = tile + had[h] * 128 + 4 * quarter_;
-      const int swizzle = had[h] % 8;
-#pragma unroll
-      for (int s = 0; s < L::kSteps; ++s) {
-        float4 r = residual(h, s);
-        if (!starting) {
-          const std::byte* const chunk = taken + s / 4 * kProductChunkBytes;
-          const auto low = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4)) ^ swizzle) * 16);
-          const auto high = *reinterpret_cast<const __half2*>(chunk + ((2 * (s % 4) + 1) ^ swizzle) * 16);
-          const float2 l = __half22float2(low);
-          const float2 u = __half22float2(high);
-          r = {r.x + l.x, r.y + l.y, r.z + u.x, r.w + u.y};
-        }
-        norms[h] = fmaf(r.x, r.x, norms[h]);
-        norms[h] = fmaf(r.y, r.y, norms[h]);
-        norms[h] = fmaf(r.z, r.z, norms[h]);
-        norms[h] = fmaf(r.w, r.w, norms[h]);
-        a[s][h] = packed_halves(r.x, r.y);
-        a[s][2 + h] = packed_halves(r.z, r.w);
-      }
-    }
     float sums[2][64];
     const auto* const terms = reinterpret_cast<const float2*>(shared_ + L::kTerms) + stage * kProductWords / 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int j = 0; j < 16; ++j) {
-        const float2 pair = terms[half * kHalfTile / 2 + 4 * j + quarter_];
+        const float2 pair = terms[half * kHalfTile / 2 + 4 * j + quads_.quarter()];
         sums[half][4 * j] = sums[half][4 * j + 2] = pair.x;
         sums[half][4 * j + 1] = sums[half][4 * j + 3] = pair.y;
       }
     }
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
-    watch_.ends(Stage::operand);
-    ptx::warpgroup_fence();
+    uint32_t a[L::kSteps][4];
+    float norms[2] = {0, 0};
     const uint64_t b = ptx::operand_descriptor(tile);
+    // The matrix units work on one chunk while the next one's operand is made.
 #pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int offset = s / 4 * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
-        ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+      for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) make_operand(tile, h, s, had[h], starting, a[s], norms[h]);
       }
+      if (chunk == 0) watch_.ends(Stage::operand);
+      ptx::warpgroup_fence();
+#pragma unroll
+      for (int s = 4 * chunk; s < 4 * chunk + 4; ++s) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int offset = chunk * kProductChunkBytes + half * kHalfTile * 128 + s % 4 * 32;
+          ptx::multiply_rows(sums[half], a[s], ptx::descriptor_after(b, offset));
+        }
+      }
+      ptx::warpgroup_commit();
     }
-    ptx::warpgroup_commit();
     ptx::warpgroup_wait<0>();
     ptx::keep_sums(sums[0]);
     ptx::keep_sums(sums[1]);
+    // Until here the matrix units read the operand from its registers.
+#pragma unroll
+    for (int s = 0; s < L::kSteps; ++s) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) ptx::keep_whole(a[s][i]);
+    }
     __syncwarp();
     watch_.ends(Stage::product);
-    if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
+    release_book<kCluster>(barriers_, stage);
     place_.advance();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float largest = -HUGE_VALF;
+      // Several at a time: each instruction waits for the one before.
+      float parts[4] = {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF};
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int j = 0; j < 16; ++j) {
 #pragma unroll
-        for (int j = 0; j < 16; ++j) {
-          largest = fmaxf(largest, fmaxf(sums[half][4 * j + 2 * h], sums[half][4 * j + 2 * h + 1]));
-        }
+        for (int i = 0; i < 4; ++i) parts[i] = fmaxf(parts[i], sums[i / 2][4 * j + 2 * h + i % 2]);
       }
+      float largest = fmaxf(fmaxf(parts[0], parts[1]), fmaxf(parts[2], parts[3]));
       float norm = norms[h];
 #pragma unroll
       for (int apart = 1; apart <= 2; ++apart) {
@@ -411,13 +213,13 @@ class Searcher {
       const float least = largest - fmaf(reach, fmaf(reach, window.w, window.z), window.y);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        uint32_t bits = 0;
+        uint32_t bits[4] = {};
 #pragma unroll
         for (int j = 0; j < 16; ++j) {
-          bits |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
-          bits |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
+          bits[j % 4] |= sums[half][4 * j + 2 * h] >= least ? 1u << (2 * j) : 0u;
+          bits[j % 4] |= sums[half][4 * j + 2 * h + 1] >= least ? 2u << (2 * j) : 0u;
         }
-        near[h][half] = bits;
+        near[h][half] = (bits[0] | bits[1]) | (bits[2] | bits[3]);
       }
     }
   }
@@ -426,7 +228,7 @@ class Searcher {
   __device__ int next_near(uint32_t low, uint32_t high) const {
     const uint32_t bits = low != 0 ? low : high;
     const int bit = __ffs(static_cast<int>(bits)) - 1;
-    int first = bits == 0 ? kNone : (low != 0 ? 0 : kHalfTile) + bit / 2 * 8 + quarter_ * 2 + bit % 2;
+    int first = bits == 0 ? kNone : (low != 0 ? 0 : kHalfTile) + bit / 2 * 8 + quads_.quarter() * 2 + bit % 2;
     first = min(first, __shfl_xor_sync(kFullWarp, first, 1));
     return min(first, __shfl_xor_sync(kFullWarp, first, 2));
   }
@@ -445,7 +247,7 @@ class Searcher {
       for (int i = 0; i < 2; ++i) {
         pair[i] = next_near(low, high);
         const int at = pair[i] % kHalfTile;
-        const bool mine = pair[i] != kNone && at % 8 / 2 == quarter_;
+        const bool mine = pair[i] != kNone && at % 8 / 2 == quads_.quarter();
         const uint32_t bit = mine ? 1u << (at / 8 * 2 + at % 2) : 0u;
         if (pair[i] < kHalfTile) {
           low &= ~bit;
@@ -454,7 +256,7 @@ class Searcher {
         }
       }
       float keys[2];
-      exact_costs(book, h, h == 0 ? had[0] : had[1], starting, pair, keys);
+      quads_.exact_costs(book, h, h == 0 ? had[0] : had[1], starting, pair, keys);
       const bool more = next_near(low, high) != kNone;
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
@@ -472,52 +274,20 @@ class Searcher {
     }
   }
 
-  __device__ void exact_costs(int book, int h, int had, bool starting, const int (&pair)[2], float (&keys)[2]) const {
-    const float4* const from = word(book, had);
-    const float4* const first = word(book, pair[0] % kProductWords);
-    const float4* const second = word(book, pair[1] % kProductWords);
-    double lanes[2][4] = {};
-#pragma unroll
-    for (int s = 0; s < L::kSteps; ++s) {
-      float4 r = residual(h, s);
-      if (!starting) {
-        const float4 b = from[4 * s];
-        r = {r.x + b.x, r.y + b.y, r.z + b.z, r.w + b.w};
-      }
-      const float4 words[2] = {first[4 * s], second[4 * s]};
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        add_square(r.x - words[i].x, lanes[i][0]);
-        add_square(r.y - words[i].y, lanes[i][1]);
-        add_square(r.z - words[i].z, lanes[i][2]);
-        add_square(r.w - words[i].w, lanes[i][3]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) keys[i] = static_cast<float>(quad_tree(lanes[i]) * books_.unscale);
-  }
-
   const IcmBooks& books_;
-  const IcmRows& rows_;
   const IcmRun& run_;
-  std::byte* shared_;
-  Watch watch_;
-  Barriers* barriers_;
-  const int quarter_;
-  const int first_row_;  // of the warp, in the block
-  float4* residual_;
-  uint8_t* current_of_block_;
-  uint8_t* best_of_block_;
-  int64_t row_[2];
-  uint8_t* current_[2];
-  uint8_t* best_[2];
+  std::byte* const shared_;
+  Barriers* const barriers_;
+  QuadRows<kChunks> quads_;
   float cost_[2];
   int changed_[2];  // the step of the round that changed a code last
   Place place_;
+  Watch watch_;
 };
 
-template <int kChunks, typename Watch>
-__global__ void __launch_bounds__(kThreads, 1)
+// Whole clusters of blocks.
+template <int kChunks, int kCluster, typename Watch>
+__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kThreads, 1)
     products_kernel(const __grid_constant__ IcmBooks books, const __grid_constant__ IcmRows rows,
                     const __grid_constant__ IcmRun run, Watch watch) {
   using L = Layout<kChunks>;
@@ -527,18 +297,20 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       ptx::barrier_init(&barriers->full[stage], 1);
-      ptx::barrier_init(&barriers->empty[stage], kSearchers / 32);
+      ptx::barrier_init(&barriers->empty[stage], kCluster * kSearchers / 32);
     }
     ptx::barrier_init_fence();
   }
+  if constexpr (kCluster > 1) ptx::cluster_sync();
   __syncthreads();
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
-    if (threadIdx.x == kSearchers) copy_books<kChunks>(books, run, shared, barriers);
+    if (threadIdx.x == kSearchers) copy_books<kChunks, kCluster>(books, run, shared, barriers);
   } else {
     ptx::take_registers<kSearcherRegisters>();
-    Searcher<kChunks, Watch>(books, rows, run, shared, watch).run();
+    Searcher<kChunks, kCluster, Watch>(books, rows, run, shared, watch).run();
   }
+  if constexpr (kCluster > 1) ptx::cluster_sync();  // nobody copies to a block that has ended
 }
 
 }  // namespace kith::icm

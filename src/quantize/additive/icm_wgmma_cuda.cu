@@ -6,11 +6,13 @@
 namespace kith {
 namespace {
 
+constexpr int kCluster = 1;
+
 template <int kChunks>
 void launch(const IcmBooks& books, const IcmRows& rows, const IcmRun& run, cudaStream_t stream) {
-  const auto kernel = icm::products_kernel<kChunks, icm::NoWatch>;
+  const auto kernel = icm::products_kernel<kChunks, kCluster, icm::NoWatch>;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  const auto blocks = static_cast<unsigned>(divide_up(rows.count, int64_t{kProductTileRows}));
+  const auto blocks = static_cast<unsigned>(divide_up(rows.count, int64_t{kCluster * kProductTileRows}) * kCluster);
   const auto bytes = static_cast<size_t>(icm::Layout<kChunks>::bytes(books.books));
   kernel<<<blocks, icm::kThreads, bytes, stream>>>(books, rows, run, icm::NoWatch());
   KITH_CUDA_CHECK_LAUNCH("icm_products_kernel");

@@ -43,19 +43,24 @@ void move_codewords(const Codebooks& books, double scale, uint64_t seed, int64_t
   parallel_for(books.books * parts, meter, resources, [&](int64_t task, int) {
     const int64_t k = task / parts;
     const int64_t first = task % parts * kNoiseColumns;
-    for (int64_t c = first; c < std::min(first + kNoiseColumns, books.cols); ++c) {
-      double sum = 0;
-      double squares = 0;
-      for (int64_t j = 0; j < books.words(); ++j) sum += static_cast<double>(books.word(k, j)[c]);
-      for (int64_t j = 0; j < books.words(); ++j) {
-        const double difference = static_cast<double>(books.word(k, j)[c]) - sum / words;
-        squares += difference * difference;
+    const int64_t cols = std::min(kNoiseColumns, books.cols - first);
+    double sums[kNoiseColumns] = {};
+    double squares[kNoiseColumns] = {};
+    for (int64_t j = 0; j < books.words(); ++j) {
+      for (int64_t c = 0; c < cols; ++c) sums[c] += static_cast<double>(books.word(k, j)[first + c]);
+    }
+    for (int64_t j = 0; j < books.words(); ++j) {
+      for (int64_t c = 0; c < cols; ++c) {
+        const double difference = static_cast<double>(books.word(k, j)[first + c]) - sums[c] / words;
+        squares[c] += difference * difference;
       }
-      const double deviation = std::sqrt(squares / words) * scale;
-      for (int64_t j = 0; j < books.words(); ++j) {
-        const int64_t at = (k * books.words() + j) * books.cols + c;
+    }
+    for (int64_t c = 0; c < cols; ++c) squares[c] = std::sqrt(squares[c] / words) * scale;
+    for (int64_t j = 0; j < books.words(); ++j) {
+      for (int64_t c = 0; c < cols; ++c) {
+        const int64_t at = (k * books.words() + j) * books.cols + first + c;
         values[at] = static_cast<float>(static_cast<double>(values[at]) +
-                                        deviation * normal_draw(rng, static_cast<uint64_t>(at)));
+                                        squares[c] * normal_draw(rng, static_cast<uint64_t>(at)));
       }
     }
   });
@@ -66,17 +71,18 @@ std::vector<float> coarse_first(const Codebooks& books) {
   std::vector<std::pair<double, int64_t>> spreads;
   const int64_t size = books.words() * books.cols;
   for (int64_t k = 0; k < books.books; ++k) {
-    double spread = 0;
-    for (int64_t c = 0; c < books.cols; ++c) {
-      double sum = 0;
-      double squares = 0;
-      for (int64_t j = 0; j < books.words(); ++j) {
-        const auto value = static_cast<double>(books.word(k, j)[c]);
-        sum += value;
-        squares += value * value;
+    std::vector<double> sums(static_cast<size_t>(books.cols));
+    std::vector<double> squares(sums.size());
+    for (int64_t j = 0; j < books.words(); ++j) {
+      const float* const word = books.word(k, j);
+      for (size_t c = 0; c < sums.size(); ++c) {
+        const auto value = static_cast<double>(word[c]);
+        sums[c] += value;
+        squares[c] += value * value;
       }
-      spread += squares - sum * sum / static_cast<double>(books.words());
     }
+    double spread = 0;
+    for (size_t c = 0; c < sums.size(); ++c) spread += squares[c] - sums[c] * sums[c] / static_cast<double>(books.words());
     spreads.emplace_back(-spread, k);
   }
   std::sort(spreads.begin(), spreads.end());

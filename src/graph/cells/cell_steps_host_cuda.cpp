@@ -1,0 +1,66 @@
+#include "graph/cells/cell_steps_host_cuda.hpp"
+
+#include <kith/matrix_buffer.hpp>
+
+#include "graph/cells/cell_partition.hpp"
+#include "graph/pairs/pair_rows.hpp"
+#include "graph/working_lists.hpp"
+
+#include <utility>
+
+namespace kith {
+namespace {
+
+class CellStepsOnHost final : public CellSteps {
+ public:
+  CellStepsOnHost(const GraphRowsCuda& rows, const CellParams& params, const DeviceWorkingLists& lists,
+                  std::shared_ptr<const DeviceContext> context, const Resources& resources)
+      : there_(lists),
+        context_(std::move(context)),
+        resources_(resources.with_device(Device::cpu())),
+        matrix_(rows.view().dtype(), lists.rows, rows.cols(), "the rows", resources_),
+        lists_(lists.rows, lists.length, resources_) {
+    const MatrixView& x = rows.view();
+    const auto row_bytes = static_cast<size_t>(x.cols() * size_of(x.dtype()));
+    const auto pitch = static_cast<size_t>(x.row_stride() * size_of(x.dtype()));
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
+                                      static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
+    context_->synchronize();
+    pairs_ = std::make_unique<PairRows>(matrix_.view(), key_kind(params.metric), resources_);
+    cells_ = std::make_unique<CellPartition>(matrix_.view(), params, resources_);
+    steps_ = make_cell_steps_cpu(*pairs_, *cells_, lists_, resources_);
+  }
+
+  int64_t probes() const override { return cells_->probes(); }
+  int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
+    const int64_t bytes = 8 * there_.rows * there_.length;
+    context_->copy(lists_.list(0), there_.entries, bytes);
+    context_->synchronize();
+    for (int64_t row = 0; row < there_.rows; ++row) lists_.refresh_threshold(row);
+    const int64_t compared = steps_->wave(first, end, meter);
+    context_->copy(there_.entries, lists_.list(0), bytes);
+    context_->synchronize();
+    return compared;
+  }
+
+ private:
+  const DeviceWorkingLists there_;
+  std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  MatrixBuffer matrix_;
+  WorkingLists lists_;
+  std::unique_ptr<PairRows> pairs_;
+  std::unique_ptr<CellPartition> cells_;
+  std::unique_ptr<CellSteps> steps_;
+};
+
+}  // namespace
+
+std::unique_ptr<CellSteps> make_cell_steps_on_host(const GraphRowsCuda& rows, const CellParams& params,
+                                                   const DeviceWorkingLists& lists,
+                                                   std::shared_ptr<const DeviceContext> context,
+                                                   const Resources& resources) {
+  return std::make_unique<CellStepsOnHost>(rows, params, lists, std::move(context), resources);
+}
+
+}  // namespace kith

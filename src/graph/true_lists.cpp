@@ -1,0 +1,56 @@
+#include "graph/true_lists.hpp"
+
+#include <kith/matrix_buffer.hpp>
+
+#include "cluster/row_sample.hpp"
+#include "core/ordered_key.hpp"
+#include "graph/pairs/pair_keys.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kGathered = 4096;  // vectors at a time, unless one list has more: a GPU is waited for each time
+
+}  // namespace
+
+HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows, const int64_t* ids,
+                               int64_t k, const Resources& resources) {
+  const auto count = static_cast<int64_t>(rows.size());
+  HostArray<uint64_t> lists(count * k, "neighbours to look at", resources);
+  std::fill_n(lists.data(), lists.size(), kPadding);
+  const int64_t together = std::max<int64_t>(1, kGathered / (k + 1));
+  MatrixBuffer vectors(x.dtype(), std::min(together, count) * (k + 1), x.cols(), "rows and their neighbours", resources);
+  ViewSource source(x);
+  std::vector<uint32_t> places(static_cast<size_t>(k));
+  std::iota(places.begin(), places.end(), 1u);
+  std::vector<float> keys(places.size());
+  for (int64_t first = 0; first < count; first += together) {
+    const int64_t end = std::min(count, first + together);
+    std::vector<uint32_t> numbers;
+    std::vector<int64_t> begins;
+    for (int64_t i = first; i < end; ++i) {
+      const uint32_t row = rows[static_cast<size_t>(i)];
+      begins.push_back(static_cast<int64_t>(numbers.size()));
+      numbers.push_back(row);
+      for (int64_t j = 0; j < k && ids[row * k + j] >= 0; ++j) numbers.push_back(static_cast<uint32_t>(ids[row * k + j]));
+    }
+    begins.push_back(static_cast<int64_t>(numbers.size()));
+    gather(source, numbers, vectors.mutable_view().slice(0, begins.back()), resources);
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t begin = begins[static_cast<size_t>(i - first)];
+      const int64_t found = begins[static_cast<size_t>(i - first + 1)] - begin - 1;
+      PairKeys(vectors.view().slice(begin, found + 1), key_kind(metric)).of(0, places.data(), found, keys.data());
+      uint64_t* const list = lists.data() + i * k;
+      for (int64_t j = 0; j < found; ++j) {
+        list[j] = pack_neighbor(ordered_key(keys[static_cast<size_t>(j)]), numbers[static_cast<size_t>(begin + 1 + j)]);
+      }
+      std::sort(list, list + found);
+    }
+  }
+  return lists;
+}
+
+}  // namespace kith

@@ -1,0 +1,21 @@
+// The neighbours of some rows of a graph by the vectors' own distances, whatever distances the graph tells: those of codes,
+// of another unit, or none.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// For each of `rows` k packed neighbours (core/ordered_key.hpp), sorted, padded at the end. `ids`: those of all rows of the
+// graph, on the host, checked. `x` lies anywhere.
+HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::vector<uint32_t>& rows, const int64_t* ids,
+                               int64_t k, const Resources& resources);
+
+}  // namespace kith

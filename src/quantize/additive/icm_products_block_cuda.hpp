@@ -1,0 +1,105 @@
+// A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
+// that brings books to it, one after the other, through a ring of two. Two blocks of a cluster may share each book: either
+// brings a half of it to both.
+#pragma once
+
+#include "cuda/ptx_hopper.hpp"
+#include "quantize/additive/icm_task_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith::icm {
+
+inline constexpr int kGroups = 2;
+inline constexpr int kGroupThreads = 128;
+inline constexpr int kSearchers = kGroups * kGroupThreads;
+inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies, and gives them its registers
+inline constexpr int kSearcherRegisters = 232;  // of 168 that all begin with
+inline constexpr int kCopierRegisters = 40;
+inline constexpr int kGroupRows = 64;
+inline constexpr int kStages = 2;
+inline constexpr int kHalfTile = 128;  // codewords of one product
+inline constexpr unsigned kFullWarp = 0xFFFFFFFFu;
+
+struct Barriers {
+  uint64_t full[kStages];
+  uint64_t empty[kStages];
+};
+
+// What a step does, in turn.
+enum class Stage : int { wait, operand, product, choice, settle, replace, rest, count };
+
+// The time since the last call belongs to that stage.
+struct NoWatch {
+  __device__ void begin() {}
+  __device__ void ends(Stage) {}
+  __device__ void finish() {}
+};
+
+template <int kChunks>
+struct Layout {
+  static constexpr int kTileBytes = kChunks * kProductChunkBytes;
+  static constexpr int kSteps = 4 * kChunks;  // of 16 columns
+  static constexpr int kCols = kChunks * kProductChunkCols;
+  static constexpr int kResidualBytes = kSearchers * 2 * kSteps * 16;
+  static constexpr int kTerms = kStages * kTileBytes;
+  static constexpr int kResiduals = kTerms + kStages * kProductWords * 4;
+  static constexpr int kBarriers = kResiduals + kResidualBytes;
+  static constexpr int kCodes = kBarriers + 64;
+  static int bytes(int64_t books) { return 1024 + kCodes + static_cast<int>(2 * kProductTileRows * books); }
+};
+
+struct Place {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ void advance() {
+    stage ^= 1;
+    parity ^= stage == 0 ? 1u : 0u;
+  }
+};
+
+// A book has been read by this warp.
+template <int kCluster>
+__device__ void release_book(Barriers* barriers, int stage) {
+  if (threadIdx.x % 32 != 0) return;
+  if constexpr (kCluster == 1) {
+    ptx::barrier_arrive(&barriers->empty[stage]);
+  } else {
+    for (uint32_t block = 0; block < kCluster; ++block) ptx::barrier_arrive_at(&barriers->empty[stage], block);
+  }
+}
+
+template <int kChunks, int kCluster>
+__device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
+  using L = Layout<kChunks>;
+  constexpr int kPart = kProductChunkBytes / 2;
+  const int rank = kCluster == 1 ? 0 : static_cast<int>(ptx::cluster_rank());
+  Place place;
+  const auto bring = [&](int64_t book) {
+    uint64_t* const full = &barriers->full[place.stage];
+    std::byte* const tile = shared + place.stage * L::kTileBytes;
+    const std::byte* const from = books.tiles + book * L::kTileBytes;
+    ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
+    ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
+    for (int part = rank; part < 2 * kChunks; part += kCluster) {
+      if constexpr (kCluster == 1) {
+        ptx::copy_bulk(tile + part * kPart, from + part * kPart, kPart, full);
+      } else {
+        ptx::copy_bulk_to_all(tile + part * kPart, from + part * kPart, kPart, full, (1 << kCluster) - 1);
+      }
+    }
+    ptx::copy_bulk(shared + L::kTerms + place.stage * kProductWords * 4, books.terms + book * kProductWords,
+                   kProductWords * 4, full);
+    place.advance();
+  };
+  if (run.start == IcmStart::greedy) {
+    for (int64_t k = 0; k < books.books; ++k) bring(k);
+  }
+  for (int round = 0; round < run.rounds; ++round) {
+    const IcmStep* const steps = run.schedule + static_cast<int64_t>(round) * run.schedule_stride;
+    for (int i = 0; i < run.steps; ++i) bring(steps[i].book);
+  }
+}
+
+}  // namespace kith::icm
