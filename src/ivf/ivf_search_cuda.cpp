@@ -106,7 +106,8 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
   } else if (one_long_list) {
-    cut.sample_every = static_cast<int>(std::ceil(mean / static_cast<double>(kLongSample)));
+    constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
+    cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
   } else if (!all && (shape.format.bytes() > 128 || slots >= 16 * (40 * k / mean + 1))) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
