@@ -179,7 +179,7 @@ void write_additive_quantizer(FaissSink& sink, const CodecParts& codec) {
   sink.number(1e-4F);
   sink.number(uint64_t{10000});
   sink.number(int32_t{0});
-  sink.number(uint64_t{4});
+  sink.number(static_cast<uint64_t>(std::min<int64_t>(4, format.parts)));  // codes perturbed
   sink.flag(true);
 }
 

@@ -41,11 +41,12 @@ struct IvfWorkspace : WorkspaceLayout {
     values = take(queries * plan.values, sizeof(float));
     candidates = take(queries * plan.candidates, sizeof(ListCandidate));
     candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
+    sum_tables = take(plan.sums ? queries * sum_table_floats(shape.format) : 0, sizeof(float));
   }
 
   int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, crowded = 0, arrived = 0,
           direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
-          first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0;
+          first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0, sum_tables = 0;
 };
 
 // Runs of about so many items for every block, long enough to be worth loading the queries for.
@@ -97,9 +98,16 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   // be room, and must itself have several times k.
   const bool all = mean * slots <= 6144;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
+  // A query that looks at one long list alone has its threshold from as many of its vectors as there is room for, taken
+  // from all of it: rows that were added in some order are not alike.
+  constexpr int64_t kLongSample = kMostFirstValues - kSampleRows;
+  const bool one_long_list = shape.slots == 1 && mean > 4.0 * kMostFirstValues;
   cut.sample_every = 1;
   if (shape.sample_every > 0) {
     cut.sample_every = shape.sample_every;
+  } else if (one_long_list) {
+    constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
+    cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
   } else if (!all && slots >= (shape.format.bytes() > 128 ? 4 : 16) * (40 * k / mean + 1)) {
     const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
     const double enough = sampled_lists * mean * share / (12 * k);
@@ -107,14 +115,20 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   }
   const double rows_of_list = mean / cut.sample_every;
   // Most lists whole: what the first pass does not keep of one is another item.
-  const double kept_rows =
-      std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64, static_cast<double>(kMostFirstValues) / 2);
+  const double kept_rows = std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64,
+                                    one_long_list ? static_cast<double>(kLongSample) : kMostFirstValues / 2.0);
   cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
   // A reach from so many vectors lets few of the other lists' pass.
   const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 40 * k) / share;
   cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
+  if (one_long_list) {  // k of so many values let as many times k pass as there are vectors for each
+    constexpr int64_t kMostPassing = 65536;
+    const double passing = k * mean / static_cast<double>(plan.values);
+    const auto room = static_cast<int64_t>(1.5 * passing) + 256;
+    plan.candidates = std::max(plan.candidates, std::min(round_up(room, 128), kMostPassing));
+  }
   cut.group_queries = scan_group_queries(shape.format);
   const auto pairs = static_cast<double>(plan.batch) * slots;
   const double first_slots =
@@ -136,6 +150,10 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   plan.batch = std::max<int64_t>(1, shape.queries);
   if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
   plan.tables = shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0 && suits_tables(shape.format);
+  // Of one or a few queries: the bytes of codes take less time to read than their halves, which more queries share.
+  constexpr int64_t kFewForSums = 8;
+  const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
+  plan.sums = suits_sums(shape.format) && (shape.tables < 0 ? few : shape.tables > 0);
   for (;;) {
     cut_lists(shape, plan);
     plan.bytes = IvfWorkspace(shape, plan).bytes;
@@ -225,6 +243,8 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.multiprocessors = shape.multiprocessors;
     scan.engine = task.engine;
     scan.tables = plan.tables;
+    scan.sum_tables = plan.sums ? floats(at.sum_tables) : nullptr;
+    if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
     launch_scan_first(scan, stream);
     mark();
 

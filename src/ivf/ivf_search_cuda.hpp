@@ -45,6 +45,7 @@ struct IvfSearchPlan {
   int64_t batch = 0;    // queries at a time
   bool direct = false;  // no products: every key is computed
   bool tables = false;  // lookup tables in the place of products
+  bool sums = false;    // the same of additive codes, where metric and lists allow it
   ScanCut cut;
   int64_t values = 0;      // of a query in the first pass, at most
   int64_t candidates = 0;  // of a query

@@ -121,6 +121,34 @@ KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, con
   return bounds;
 }
 
+// Of sums of lookups in a query's products with codewords, in f32 throughout, from the vector's term on.
+struct SumFacts {
+  double squared_norm;  // of the scaled query
+  double longest;       // the sum of the books' longest codewords, scaled
+};
+KITH_HOST_DEVICE inline PairBounds sum_bounds(const ListKey& key, int64_t cols, int64_t books, const ListFacts& list,
+                                              const SumFacts& query) {
+  const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
+  const double product = norm * query.longest;
+  // Products, their sums, and what additions of codewords round.
+  double error = product * static_cast<double>(2 * cols + 4 * books + 32) * 0x1p-23 + 0x1p-100;
+  PairBounds bounds{1, 0, 0, 0, 1, 0};
+  if (has_differences(key.kind)) {
+    const double square = static_cast<double>(list.norm) * list.norm;
+    const double term = key.by_norm ? static_cast<double>(list.factor) : square;
+    // Terms that are not by norms are of halves.
+    const double halves = key.by_norm ? 0.0 : list.residual * (2.0 * list.norm + list.residual);
+    error = 2 * error + halves + static_cast<double>(books + 16) * 0x1p-22 * (term + query.squared_norm);
+    bounds.scale = 2;
+    bounds.shift = static_cast<float>(query.squared_norm);
+  }
+  error *= 1 + 0x1p-20;
+  // A comparison with NaN is false.
+  const bool known = product < 1e30 && query.squared_norm < 1e30 && list.norm < 1e15f && list.residual < 1e15f;
+  bounds.error = known && error < 1e30 ? static_cast<float>(error) : HUGE_VALF;
+  return bounds;
+}
+
 // Bounds of the true distance, or key, of an estimate.
 KITH_HOST_DEVICE inline float upper_bound(const ListKey& key, const PairBounds& bounds, float estimate) {
   if (!key.has_distances()) {

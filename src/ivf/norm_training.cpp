@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "quantize/additive/code_norms.hpp"
@@ -29,22 +30,25 @@ std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& code
   format.norm = norm;
   std::vector<float> values = codec->values();
   if (format.has_levels()) {
-    const Resources on_cpu = resources.with_device(Device::cpu()).with_progress({});
+    constexpr int64_t kTaskRows = 256;
+    const Resources quiet = resources.with_progress({});
     const int64_t count = rows.rows();
     const int64_t piece = std::min(count, kPieceRows);
     const int64_t bytes = codec->format().bytes();
     const HostArray<float> norms(count, "norms", resources);
     const HostArray<uint8_t> codes(piece * bytes, "codes", resources);
-    rows.open(piece, on_cpu);
+    rows.open(piece, quiet);
     ProgressMeter meter("norms", count, resources);
     for (int64_t first = 0; first < count; first += piece) {
       const MatrixView some = rows.fetch(first, std::min(piece, count - first));
-      codec->encode(some, codes.data(), on_cpu);
-      for (int64_t i = 0; i < some.rows(); ++i) {
-        const float* const centre =
-            lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
-        decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
-      }
+      codec->encode(some, codes.data(), quiet);
+      parallel_for(divide_up(some.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
+        for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, some.rows()); ++i) {
+          const float* const centre =
+              lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
+          decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
+        }
+      });
       meter.add(some.rows());
       meter.poll();
     }

@@ -22,4 +22,12 @@ void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t strea
 bool suits_tables(const CodeFormat& format);
 void launch_scan_tables(const ScanListsTask& task, bool first, cudaStream_t stream);
 
+// Lookup tables of additive codes, in a list without a centre; not for cosine. Tables first: task.sum_tables.
+bool suits_sums(const CodeFormat& format);
+inline bool scans_sums(const ScanListsTask& task) {
+  return task.sum_tables != nullptr && !task.lists.has_origin() && task.lists.kind != KeyKind::cosine;
+}
+void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream);
+void launch_scan_sums(const ScanListsTask& task, bool first, cudaStream_t stream);
+
 }  // namespace kith

@@ -34,6 +34,9 @@ struct ListCandidates {
   }
 };
 
+// Of a query's tables of additive codes (scan_lists_sums_cuda.cu).
+KITH_HOST_DEVICE inline int64_t sum_table_floats(const CodeFormat& format) { return format.parts * (256 + 1) + 1; }
+
 struct ScanListsTask {
   DeviceListsView lists;
   PreparedLists prepared;
@@ -57,6 +60,7 @@ struct ScanListsTask {
   int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
   bool tables = false;  // by lookup tables instead, where metric and code allow it
+  float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
 
   // What products read of a vector, and its bytes: its code, or its halves.
   const uint8_t* scanned() const {

@@ -203,6 +203,54 @@ TEST(IvfBounds, AreNarrow) {
   }
 }
 
+// Sums of lookups in f32, from a term of halves or norms on, are within their bounds.
+TEST(IvfBounds, SumsOfLookupsHold) {
+  std::mt19937 random(5);
+  const auto draw = [&](double scale) {
+    return static_cast<double>(static_cast<float>(std::normal_distribution<double>(0, scale)(random)));
+  };
+  for (const ListKey& key : {ListKey(KeyKind::l2), ListKey(KeyKind::squared_l2, true), ListKey(KeyKind::inner_product)}) {
+    for (const size_t cols : {3u, 128u}) {
+      for (int trial = 0; trial < 20; ++trial) {
+        const size_t books = 1 + static_cast<size_t>(trial) % 15;
+        std::vector<double> query, sum(cols, 0.0);
+        std::vector<std::vector<double>> words(books);
+        for (size_t c = 0; c < cols; ++c) query.push_back(draw(8));
+        double longest = 0;
+        for (auto& word : words) {
+          for (size_t c = 0; c < cols; ++c) word.push_back(draw(5));
+          for (size_t c = 0; c < cols; ++c) sum[c] = static_cast<double>(static_cast<float>(sum[c] + word[c]));
+          longest += std::sqrt(product(word, word));
+        }
+        const Rounded halves = rounded(sum);
+        const double square = product(sum, sum);
+        const double norm = key.by_norm ? static_cast<double>(static_cast<float>(square * 1.01)) : square;
+        const auto term = static_cast<float>(key.kind == KeyKind::inner_product ? 0.0
+                                             : key.by_norm                      ? norm / 2
+                                                                                : halves.squared_norm / 2);
+        float value = term;
+        for (const auto& word : words) {
+          float entry = 0;
+          for (size_t c = 0; c < cols; ++c) {
+            entry = std::fma(static_cast<float>(query[c]), static_cast<float>(word[c]), entry);
+          }
+          value += -entry;
+        }
+        const ListFacts list{static_cast<float>(std::sqrt(halves.squared_norm) * 1.0001),
+                             static_cast<float>(halves.residual * 1.0001), 2 * std::abs(term)};
+        const double query_square = product(query, query);
+        const PairBounds bounds = sum_bounds(key, static_cast<int64_t>(cols), static_cast<int64_t>(books), list,
+                                             {query_square, longest});
+        ASSERT_TRUE(bounds.sure());
+        const double key_value = -product(query, sum);
+        const double truth = key.kind == KeyKind::inner_product ? key_value : query_square + 2 * key_value + norm;
+        EXPECT_LE(std::abs(bounds.estimate(value) - truth), bounds.error) << books << " books";
+        EXPECT_LT(bounds.error, 0.01 * (query_square + square));
+      }
+    }
+  }
+}
+
 // A vector or a query without halves leaves nothing sure.
 TEST(IvfBounds, SayNothingWhereNothingIsKnown) {
   for (const ListKey& kind : kKeys) {

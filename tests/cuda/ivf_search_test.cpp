@@ -325,7 +325,8 @@ uint32_t expect_same(const Lists& lists, const Queries& queries, int64_t k, cons
                          Way{ProductEngine::automatic, 3, -1, false, 2},
                          Way{ProductEngine::automatic, 0, -1, true, 40, true}}) {
     const bool keeps_halves = PreparedLists::wants_halves(lists.format);
-    if (keeps_halves ? way.tables > 0 : !way.halves) continue;  // these have no such way
+    const bool sums = lists.format.kind == CodeKind::additive;
+    if (keeps_halves ? way.tables > 0 && !sums : !way.halves) continue;  // these have no such way
     SCOPED_TRACE(testing::Message() << "engine " << static_cast<int>(way.engine) << ", sample " << way.sample_every
                                     << ", tables " << way.tables << ", halves " << way.halves << ", multiprocessors "
                                     << way.multiprocessors << ", ranks " << way.ranks);
@@ -407,6 +408,18 @@ TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
   EXPECT_FALSE(planned(stored(128, DType::f32), 10000, 16, 262144, 1'000'000'000).tables);
 }
 
+// One long list: a sample of all of it, and room for what its k-th value lets pass.
+TEST(IvfSearchPlan, ALongListIsSampledThroughout) {
+  for (const int64_t rows : {300'000, 1'000'000, 5'000'000}) {
+    const IvfSearchPlan plan = planned(additive(128, 7, 8), 10000, 1, 1, rows);
+    EXPECT_GE(plan.cut.sample_every * plan.cut.kept_rows, rows) << rows;
+    EXPECT_LE(plan.values, kMostFirstValues) << rows;
+    EXPECT_GE(plan.candidates, 100 * rows / plan.values * 5 / 4) << rows;
+    EXPECT_FALSE(plan.direct);
+  }
+  EXPECT_EQ(planned(additive(128, 7, 8), 10000, 1, 1, 100'000).cut.sample_every, 1);
+}
+
 // A sample where reading lists twice would take longer, or where first pairs are few of all.
 TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
   EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
@@ -472,11 +485,29 @@ TEST_F(CudaIvfSearchSmall, OneHugeList) {
 }
 
 TEST_F(CudaIvfSearchSmall, OneListWithoutCentre) {
-  for (const CodeFormat& format : {product(32, 8, 8), product(30, 10, 5), scalar(24, 8), stored(16, DType::f32)}) {
+  for (const CodeFormat& format :
+       {product(32, 8, 8), product(30, 10, 5), scalar(24, 8), stored(16, DType::f32), additive(32, 3, 8),
+        additive(30, 7, 8, CodeNorm::cqint8), additive(24, 3, 8, CodeNorm::float32), additive(24, 3, 5)}) {
     for (const KeyKind kind : kKinds) {
-      Lists lists = make_lists(format, kind, false, {3000}, 10);
+      for (const float scale : {1.0f, 1e-30f, 1e17f}) {
+        Lists lists = make_lists(format, kind, false, {3000}, 10, scale);
+        lists.has_centres = false;
+        expect_same(lists, make_queries(lists, scale == 1 ? 20 : 3, 1, 11, scale), 15);
+      }
+    }
+  }
+}
+
+// So long that its threshold comes from a sample of all of it.
+TEST_F(CudaIvfSearchSmall, OneLongList) {
+  for (const CodeFormat& format :
+       {product(16, 4, 8), additive(16, 3, 8), additive(16, 3, 8, CodeNorm::cqint8)}) {
+    for (const KeyKind kind : {KeyKind::squared_l2, KeyKind::inner_product}) {
+      Lists lists = make_lists(format, kind, false, {140'000}, 10);
       lists.has_centres = false;
-      expect_same(lists, make_queries(lists, 20, 1, 11), 15);
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+      EXPECT_EQ(expect_same(lists, make_queries(lists, 9, 1, 11), 40), 0u);
+      expect_same(lists, make_queries(lists, 1, 1, 12), 40);
     }
   }
 }

@@ -1,0 +1,196 @@
+// The scan of a list of additive codes by lookup tables, for few queries: halves of the vectors are many times the bytes
+// of their codes.
+//
+// One kernel makes a query's tables, of its products with all codewords; they are the same for every block. A block of
+// the scan then has one query's tables in shared memory, and a thread adds up its vector's entries, from the vector's
+// term on. Only for lists without a centre: with one, products of the centre and codewords would be missing.
+#include "ivf/scan_engines_cuda.hpp"
+
+#include "cuda/chained_launch.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/error.hpp"
+#include "cuda/ptx.hpp"
+#include "cuda/shared_memory.hpp"
+#include "ivf/query_unit_cuda.hpp"
+#include "ivf/scan_item_cuda.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
+
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;  // as many as there are codewords
+constexpr int kBlocks = 4;     // of a multiprocessor
+constexpr int64_t kMostBooks = 32;
+
+// Where a query's tables lie: the entries, the length of each book's longest codeword, the scaled query's squared norm.
+__device__ inline float* tables_of(const ScanListsTask& task, int64_t query) {
+  return task.sum_tables + query * sum_table_floats(task.lists.codec.format);
+}
+
+// By what a query is multiplied: both operands of distances have one scale. Whole warps.
+__device__ inline float query_scale(const ScanListsTask& task, const float* query) {
+  const float scale = operand_scale(*task.prepared.largest);
+  if (has_differences(task.lists.kind)) return scale;
+  return static_cast<float>(query_unit(task.lists, task.prepared, query) / scale);  // powers of two
+}
+
+// A block for each book and query, a thread for each codeword.
+__global__ void __launch_bounds__(kThreads) sum_tables_kernel(const __grid_constant__ ScanListsTask task) {
+  __shared__ float longest[kThreads / 32];
+  const CodecView& codec = task.lists.codec;
+  const auto cols = static_cast<int>(codec.format.cols);
+  const int64_t book = blockIdx.x;
+  const int64_t query = blockIdx.y;
+  const auto number = static_cast<int>(threadIdx.x);
+  const float* const values = task.queries + query * task.query_stride;
+  const float* const word = codec.codewords + (book * 256 + number) * cols;
+  const float scale = operand_scale(*task.prepared.largest);
+  const float own_scale = query_scale(task, values);
+  float product = 0;
+  float square = 0;
+#pragma unroll 8
+  for (int col = 0; col < cols; ++col) {
+    product = fmaf(values[col] * own_scale, word[col], product);
+    square = fmaf(word[col], word[col], square);
+  }
+  float* const tables = tables_of(task, query);
+  tables[book * 256 + number] = -product * scale;
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) square = fmaxf(square, __shfl_xor_sync(0xFFFFFFFFu, square, apart));
+  if (number % 32 == 0) longest[number / 32] = square;
+  __syncthreads();
+  if (book == 0 && number < 32) {
+    double sum = 0;
+    for (int col = number; col < cols; col += 32) {
+      const double value = static_cast<double>(values[col]) * own_scale;
+      sum = fma(value, value, sum);
+    }
+    KITH_UNROLL
+    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, apart);
+    if (number == 0) tables[codec.format.parts * 257] = static_cast<float>(sum);
+  }
+  if (number != 0) return;
+  for (const float other : longest) square = fmaxf(square, other);
+  tables[codec.format.parts * 256 + book] = sqrtf(square) * scale * (1 + 0x1p-10f);
+}
+
+struct SumQuery {
+  PairBounds bounds;
+  float limit;  // of the second pass; NaN: nothing is sure
+  float* values;
+};
+
+// By one thread.
+template <bool kFirst>
+__device__ void bound_query(const ScanListsTask& task, const ScanItem& item, const ProbePair& pair, SumQuery& shared) {
+  const CodeFormat& format = task.lists.codec.format;
+  const float* const books = tables_of(task, pair.query) + format.parts * 256;
+  double longest = 0;
+  for (int64_t book = 0; book < format.parts; ++book) longest += books[book];
+  const double square = books[format.parts];
+  const PairBounds bounds =
+      sum_bounds(task.lists.key(), format.cols, format.parts, task.prepared.facts[item.list], {square, longest});
+  const bool sure = bounds.sure();
+  if (!sure) task.unsure[pair.query] = 1;
+  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].error), __float_as_int(bounds.error));
+  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].moved), __float_as_int(bounds.moved));
+  shared.bounds = bounds;
+  shared.limit = NAN;
+  shared.values = nullptr;
+  if constexpr (kFirst) {
+    const int64_t query = pair.query;
+    task.bounds[query * kMostFirstSlots + pair.slot] = {bounds.error, bounds.moved};
+    shared.values =
+        task.values + query * task.value_stride + task.value_starts[query * (kMostFirstSlots + 1) + pair.slot];
+  } else if (sure) {
+    shared.limit = value_limit(task.lists.key(), bounds, task.reaches[pair.query]);
+  }
+}
+
+template <bool kFirst>
+__device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item, uint32_t query,
+                                 const SumQuery& shared, const float* tables, int64_t code_bytes) {
+  const auto books = static_cast<int>(task.lists.codec.format.parts);
+  const int64_t list_start = task.lists.offsets[item.list];
+  for (auto i = static_cast<int>(threadIdx.x); i < item.rows; i += kThreads) {
+    const uint32_t number = item.first_row + static_cast<uint32_t>(i);
+    const int64_t position = list_start + (kFirst ? task.cut.first_row_at(number) : number);
+    const uint8_t* const code = task.lists.codes + position * code_bytes;
+    float value = task.prepared.terms == nullptr ? 0.0f : __ldg(task.prepared.terms + position);
+#pragma unroll 8
+    for (int book = 0; book < books; ++book) value += tables[book * 256 + __ldg(code + book)];
+    if (task.kept != nullptr && !is_kept(task.kept, task.lists.rows[position])) value = NAN;
+    if constexpr (kFirst) {
+      shared.values[number] = shared.bounds.estimate(value);
+    } else if (value <= shared.limit) {
+      if (task.candidates.has_enough_before(static_cast<uint32_t>(position))) continue;
+      const uint32_t at = atomicAdd(&task.candidates.counts[query], 1u);
+      if (at >= task.candidates.capacity) continue;
+      const int64_t place = static_cast<int64_t>(query) * task.candidates.capacity + at;
+      task.candidates.entries[place] = {static_cast<uint32_t>(position), shared.bounds.estimate(value)};
+      task.candidates.lists[place] = item.list;
+    }
+  }
+}
+
+template <bool kFirst>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    scan_sums_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes) {
+  extern __shared__ __align__(16) float tables[];
+  __shared__ SumQuery shared;
+  __shared__ ScanItem next;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto entries = static_cast<int>(task.lists.codec.format.parts) * 256;
+  ptx::wait_for_kernel_before();
+  const uint32_t all_items = task.items[task.lists.lists];
+  for (;;) {
+    __syncthreads();
+    if (thread < 32) {
+      const ScanItem taken = take_item<kFirst>(task, all_items);
+      if (thread == 0) next = taken;
+    }
+    __syncthreads();
+    const ScanItem item = next;
+    if (item.queries == 0) return;
+    for (int i = 0; i < item.queries; ++i) {
+      const ProbePair pair = task.pairs[item.first_pair + static_cast<uint32_t>(i)];
+      __syncthreads();  // the query before is done
+      const float* const from = tables_of(task, pair.query);
+      for (int at = thread; at < entries; at += kThreads) tables[at] = from[at];
+      if (thread == kThreads - 1) bound_query<kFirst>(task, item, pair, shared);
+      __syncthreads();
+      if (!kFirst && !(shared.limit == shared.limit)) continue;
+      scan_rows<kFirst>(task, item, pair.query, shared, tables, code_bytes);
+    }
+  }
+}
+
+template <bool kFirst>
+void launch(const ScanListsTask& task, cudaStream_t stream) {
+  const CodeFormat& format = task.lists.codec.format;
+  const auto kernel = scan_sums_kernel<kFirst>;
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+  launch_chained({kBlocks * task.multiprocessors, kThreads, format.parts * 256 * 4, stream},
+                 "launch of scan_sums_kernel", kernel, task, format.bytes());
+}
+
+}  // namespace
+
+bool suits_sums(const CodeFormat& format) {
+  return format.kind == CodeKind::additive && format.bits == 8 && format.parts <= kMostBooks;
+}
+
+void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {
+  const dim3 blocks(static_cast<unsigned>(task.lists.codec.format.parts), static_cast<unsigned>(queries));
+  sum_tables_kernel<<<blocks, kThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("sum_tables_kernel");
+}
+
+void launch_scan_sums(const ScanListsTask& task, bool first, cudaStream_t stream) {
+  if (first) return launch<true>(task, stream);
+  launch<false>(task, stream);
+}
+
+}  // namespace kith
