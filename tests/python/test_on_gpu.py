@@ -209,13 +209,13 @@ def test_compressed_index_from_arrays(kind, factory, vectors, tmp_path):
 
 def test_a_compressed_index_refuses_what_is_not_finite(kind, vectors):
     base = vectors(2000, 8)
-    index = kith.Index("IVF16,PQ4")
+    index = kith.Index("IVF16,PQ4x4")
     index.train(kind.give(base))
     base[77, 3] = np.nan
     with pytest.raises(ValueError, match="row 77"):
         index.add(kind.give(base))
     with pytest.raises(ValueError, match="row 77"):
-        kith.Index("IVF16,PQ4").train(kind.give(base))
+        kith.Index("IVF16,PQ4x4").train(kind.give(base))
     assert len(index) == 0
 
 
