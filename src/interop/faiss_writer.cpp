@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "index/index_parts_check.hpp"
+#include "index/refine.hpp"
 #include "interop/faiss_additive.hpp"
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_tags.hpp"
@@ -102,7 +103,8 @@ class FaissWriter {
     }
     if (parts_.refine) {
       write_codes(parts_.refine->codec, parts_.refine->codes);
-      sink_.number(std::clamp(parts_.refine->factor, 1.0F, 1000.0F));
+      const float factor = parts_.refine->factor > 0 ? parts_.refine->factor : static_cast<float>(kDefaultRefine);
+      sink_.number(std::clamp(factor, 1.0F, 1000.0F));
     }
     if (mapped) sink_.values(std::span<const int64_t>(parts_.ids.begin(), parts_.ids.end()));
     sink_.commit();

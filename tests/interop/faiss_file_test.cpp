@@ -152,6 +152,17 @@ TEST(FaissFile, NormsOfWholeVectorsAreLeftOut) {
   EXPECT_EQ(here, there);
 }
 
+// What Kith would choose is written: FAISS's own default finds other neighbours.
+TEST(FaissFile, ASecondLookTakesAsManyCandidatesAsBefore) {
+  const testing::TemporaryDirectory directory;
+  const auto rows = reference::make_floats(reference::Shape::gaussian, 300, 6, 1);
+  Index index("PQ2x4,RFlat");
+  index.train(rows.view(), resources());
+  index.add(rows.view(), Ownership::copy, resources());
+  write_faiss(IndexAccess::parts(index, resources()), directory.path("refined"), resources());
+  EXPECT_EQ(read_faiss(directory.path("refined"), resources()).refine->factor, 4.0F);
+}
+
 TEST(FaissFile, NumbersAndNamesAreTaken) {
   const auto read = [](const std::string& name) { return read_faiss(golden(name + ".faiss"), resources()); };
   EXPECT_EQ(read("flat_l2").metric, Metric::sqeuclidean);
