@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsFloat, SupportsIndex, Union
+from typing import Any, Literal, SupportsFloat, SupportsIndex, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -155,7 +155,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
             bits=bits,
             sweeps=compiled.sweeps,
             perturbed=compiled.perturbed,
-            order=compiled.order,
+            order=cast(Order, compiled.order),
             seed=seed,
             device=device,
             check_finite=check_finite,
