@@ -10,7 +10,9 @@
 #include "module.hpp"
 #include "neighbors_output.hpp"
 
+#include "core/named_limit.hpp"
 #include "exact/knn_checks.hpp"
+#include "graph/graph_limit.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -39,10 +41,12 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
   const MatrixView view = view_of(x, "x");
   check_result_size(view.rows(), k);
   Call call(options);
-  const SearchShape shape = check_search(RowsInfo(view), RowsInfo(view), params.metric);
-  const SearchWish wanted{.k = k, .without_self = true};
+  check_search(RowsInfo(view), RowsInfo(view), params.metric);
+  const auto needed = [&] {
+    return (out ? 0 : neighbors_bytes(view.rows(), k)) + smallest_graph_bytes(view, params, call.resources());
+  };
   GraphReport report;
-  const auto found = naming_the_limit(limited(shape, wanted, RowFilter(), out), call.resources(), [&] {
+  const auto found = naming_host_limit(needed, call.resources(), [&] {
     NeighborsOutput output(view.rows(), k, out, call.resources());
     call.run([&] { report = knn_graph(view, output.view(), params, call.resources()); });
     return output.take();

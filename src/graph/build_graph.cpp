@@ -12,6 +12,7 @@
 #include "graph/approximate_graph.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/graph_access.hpp"
+#include "graph/graph_limit.hpp"
 #include "graph/method_choice.hpp"
 
 #include <fmt/format.h>
@@ -147,8 +148,10 @@ GraphReport build(const MatrixView& x, const NeighborsView& out, const KnnGraphP
   return naming_device_limit(needed_there, there, [&] { return naming_host_limit(needed, there, work); });
 }
 
-// On the host, beside the results there.
-int64_t host_bytes_beside(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+}  // namespace
+
+int64_t smallest_graph_bytes(const MatrixView& x, const KnnGraphParams& params, const Resources& given) {
+  const Resources resources = given.with_log({});
   const NeighborsView out{nullptr, nullptr, x.rows(), params.k, MemorySpace::host()};
   const SettledGraph graph = settled(x, out, params, resources);
   const bool exact = graph.params.method == GraphMethod::exact || all_fit(x, graph.params);
@@ -161,15 +164,13 @@ int64_t host_bytes_beside(const MatrixView& x, const KnnGraphParams& params, con
   return smallest_host_bytes(shape, {.k = params.k, .without_self = true}, RowFilter(), resources);
 }
 
-}  // namespace
-
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   const PeakMemory memory(resources);
   const auto needed = [&] {
-    return neighbors_bytes(x.rows(), params.k) + host_bytes_beside(x, params, memory.resources().with_log({}));
+    return neighbors_bytes(x.rows(), params.k) + smallest_graph_bytes(x, params, memory.resources());
   };
   return naming_host_limit(needed, memory.resources(), [&] {
     Neighbors neighbors(x.rows(), params.k, memory.resources());

@@ -34,13 +34,18 @@ def calls(x):
         "mask": lambda limit: kith.knn(q, x, filter=keep, memory_limit=limit, threads=2),
         "rows": lambda limit: kith.knn(q, x, filter=np.flatnonzero(keep), memory_limit=limit, threads=2),
         "graph": lambda limit: kith.knn_graph(x, memory_limit=limit, threads=2),
+        "cells": lambda limit: kith.knn_graph(x, method="cells", memory_limit=limit, threads=2),
+        "nn_descent": lambda limit: kith.knn_graph(x, method="nn_descent", memory_limit=limit, threads=2),
         "index": lambda limit: index.search(q, memory_limit=limit, threads=2),
         "bare index": lambda limit: bare.search(q, memory_limit=limit, threads=2),
         "pairwise": lambda limit: kith.pairwise_distances(q, x, memory_limit=limit, threads=2),
     }
 
 
-@pytest.mark.parametrize("name", ["knn", "one query", "out", "mask", "rows", "graph", "index", "bare index", "pairwise"])
+@pytest.mark.parametrize(
+    "name",
+    ["knn", "one query", "out", "mask", "rows", "graph", "cells", "nn_descent", "index", "bare index", "pairwise"],
+)
 def test_one_try(name, x):
     call = calls(x)[name]
     limit = named_limit(call, 1000)
