@@ -7,6 +7,7 @@
 #include "graph/cells/cells.hpp"
 #include "graph/method_choice.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
+#include "graph/nn_descent/descent_wish.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/with_graph_backend.hpp"
 
@@ -43,17 +44,7 @@ CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
 }
 
 DescentWish descent_wish(const KnnGraphParams& params, int64_t list_length) {
-  DescentWish wish;
-  wish.metric = params.metric;
-  wish.k = params.k;
-  wish.rules.samples = params.samples.value_or(default_samples(list_length));
-  wish.rules.inbox_slots = kInboxSlots;
-  wish.rules.all_pairs = params.update.value_or(GraphUpdate::selective) == GraphUpdate::all;
-  wish.rules.seed = params.seed;
-  wish.iterations = params.iterations.value_or(kDefaultIterations);
-  wish.delta = params.delta.value_or(kDefaultDelta);
-  wish.recall = params.recall;
-  return wish;
+  return descent_wish(params, params.metric, params.k, list_length);
 }
 
 int64_t length_of(const KnnGraphParams& params) {

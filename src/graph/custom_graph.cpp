@@ -8,6 +8,7 @@
 #include "graph/approximate_graph.hpp"
 #include "graph/exact_graph.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_wish.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "graph/pairs/pair_keys.hpp"
@@ -113,16 +114,7 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
     exact(metric, x, params.k, graph.neighbors.view(), resources);
     graph.report.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = x.rows()};
   } else {
-    DescentWish wish;
-    wish.metric = kLike;
-    wish.k = params.k;
-    wish.rules = {.samples = params.samples.value_or(default_samples(length)),
-                  .inbox_slots = kInboxSlots,
-                  .all_pairs = params.update == GraphUpdate::all,
-                  .seed = params.seed};
-    wish.iterations = params.iterations.value_or(kDefaultIterations);
-    wish.delta = params.delta.value_or(kDefaultDelta);
-    wish.recall = params.recall;
+    const DescentWish wish = descent_wish(params, kLike, params.k, length);
     graph.report.parameters = {{"recall", params.recall},
                                {"seed", static_cast<int64_t>(params.seed)},
                                {"samples", wish.rules.samples},

@@ -14,6 +14,7 @@
 #include "graph/merge/merge_pair.hpp"
 #include "graph/merge/part_checks.hpp"
 #include "graph/method_choice.hpp"
+#include "graph/nn_descent/descent_wish.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/with_graph_backend.hpp"
 #include "graph/write_lists.hpp"
@@ -31,19 +32,6 @@ namespace {
 
 // Up to so many rows of one set are compared with all of the other: rounds would take longer.
 constexpr int64_t kFewRows = 4096;
-
-DescentWish wish_of(const GraphMergeParams& params, Metric metric, int64_t k, int64_t list_length) {
-  DescentWish wish;
-  wish.metric = metric;
-  wish.k = k;
-  wish.rules.samples = params.samples.value_or(default_samples(list_length));
-  wish.rules.inbox_slots = kInboxSlots;
-  wish.rules.seed = params.seed;
-  wish.iterations = params.iterations.value_or(kDefaultIterations);
-  wish.delta = params.delta.value_or(kDefaultDelta);
-  wish.recall = params.recall;
-  return wish;
-}
 
 int64_t length_of(const GraphMergeParams& params, int64_t k) {
   if (params.list_length && *params.list_length < k) {
@@ -126,7 +114,7 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
   const MatrixView& x = both.view();
   if (x.rows() - 1 <= length) return work.exact(x, metric, k, params.check_finite);
   const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
-  if (!exactly) check_descent(wish_of(params, metric, k, length).rules, length, resources.device());
+  if (!exactly) check_descent(descent_wish(params, metric, k, length).rules, length, resources.device());
   const MergeInput input{a.graph, b.graph, a.x.rows()};
   Neighbors neighbors(x.rows(), k, resources);
   with_graph_backend(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphBackend& backend) {
@@ -137,7 +125,7 @@ KnnGraph merged(GraphWork& work, const GraphPart& a, const GraphPart& b, const G
       outcome.recall = backend.measure();
       outcome.reached = outcome.recall->recall >= params.recall;
     } else {
-      const DescentWish wish = wish_of(params, metric, k, length);
+      const DescentWish wish = descent_wish(params, metric, k, length);
       work.put_parameters(wish, length);
       outcome = merge_pair(backend, input, wish, resources);
     }
@@ -213,7 +201,7 @@ KnnGraph refined(const std::vector<GraphPart>& parts, const GraphMergeParams& pa
   check_part(part, "the graph", PartDistances::any, work.resources());  // its distances are computed again
   const int64_t length = length_of(params, k);
   if (part.x.rows() - 1 <= length) return work.exact(part.x, metric, k, params.check_finite);
-  const DescentWish wish = wish_of(params, metric, k, length);
+  const DescentWish wish = descent_wish(params, metric, k, length);
   check_descent(wish.rules, length, work.resources().device());
   work.put_parameters(wish, length);
   Neighbors neighbors(part.x.rows(), k, work.resources());
