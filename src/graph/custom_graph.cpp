@@ -12,6 +12,7 @@
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "graph/pairs/pair_keys.hpp"
+#include "graph/without_self.hpp"
 #include "graph/write_lists.hpp"
 #include "rows/finite_check.hpp"
 
@@ -68,20 +69,6 @@ Neighbors search(const PanelMetric& metric, const MatrixView& queries, const Mat
   return knn(metric, queries, x, {.k = k + 1, .check_finite = false}, resources.with_progress({}));
 }
 
-// Everything compared: each row's own place among its neighbours is left out.
-void exact(const PanelMetric& metric, const MatrixView& x, int64_t k, const NeighborsView& out,
-           const Resources& resources) {
-  const Neighbors found = search(metric, x, x, k, resources);
-  for (int64_t row = 0; row < x.rows(); ++row) {
-    int64_t place = 0;
-    for (int64_t j = 0; j < found.k() && place < k; ++j) {
-      if (found.ids(row)[j] == row) continue;
-      out.ids[row * k + place] = found.ids(row)[j];
-      out.distances[row * k + place++] = found.distances(row)[j];
-    }
-  }
-}
-
 ControlRows control_of(const PanelMetric& metric, const MatrixView& x, int64_t k, uint64_t seed,
                        const Resources& resources) {
   return ControlRows(x, kLike, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
@@ -111,7 +98,7 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   const PairRows rows(x, metric);
   if (x.rows() > 0) check_symmetric(rows, params.seed);
   if (x.rows() - 1 <= length) {
-    exact(metric, x, params.k, graph.neighbors.view(), resources);
+    put_without_self(search(metric, x, x, params.k, resources), 0, graph.neighbors.view());
     graph.report.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = x.rows()};
   } else {
     const DescentWish wish = descent_wish(params, kLike, params.k, length);

@@ -8,6 +8,7 @@
 #include "graph/exact_graph.hpp"
 #include "graph/graph_access.hpp"
 #include "graph/true_lists.hpp"
+#include "graph/without_self.hpp"
 #include "index/index_access.hpp"
 
 #include <fmt/format.h>
@@ -33,22 +34,6 @@ void check_rows(const Index& index, const MatrixView& x) {
     throw InvalidArgument(
         "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index without ids, from "
         "which nothing was removed");
-  }
-}
-
-// Without the row itself, or without the last where codes have put others before it.
-void leave_out_self(const Neighbors& found, int64_t first, const NeighborsView& out) {
-  for (int64_t i = 0; i < found.queries(); ++i) {
-    const int64_t row = first + i;
-    int64_t* const ids = out.ids + row * out.k;
-    float* const distances = out.distances + row * out.k;
-    int64_t taken = 0;
-    for (int64_t j = 0; j <= out.k && taken < out.k; ++j) {
-      if (found.ids(i)[j] == row) continue;
-      ids[taken] = found.ids(i)[j];
-      distances[taken] = found.distances(i)[j];
-      ++taken;
-    }
   }
 }
 
@@ -82,7 +67,7 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   for (int64_t first = 0; first < x.rows(); first += batch) {
     const int64_t count = std::min(batch, x.rows() - first);
     const Neighbors found = still.search(x.slice(first, count), search, quiet);
-    leave_out_self(found, first, neighbors.view());
+    put_without_self(found, first, neighbors.view());
     meter.add(count);
     meter.poll();
   }
