@@ -181,13 +181,18 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
-  for (int64_t i = 0; i < ids.size; ++i) {
-    const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
-    if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
-    rows[i] = static_cast<uint32_t>(row);
-  }
-  if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+  const auto needed = [&] {
+    return array_bytes<uint32_t>(ids.size) + (state == nullptr ? 0 : state->reconstruct_bytes(ids.size));
+  };
+  naming_whole_host_limit(needed, resources, [&] {
+    HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
+    for (int64_t i = 0; i < ids.size; ++i) {
+      const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
+      if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
+      rows[i] = static_cast<uint32_t>(row);
+    }
+    if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+  });
 }
 
 }  // namespace kith

@@ -51,6 +51,10 @@ class IndexState {
   // The listed vectors as they are found, in the caller's columns, f32 in host memory.
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;
 
+  // What these take on the host at least, beside their output: for errors that name the limit. 0: not known.
+  virtual int64_t reconstruct_bytes(int64_t) const { return 0; }
+  virtual int64_t give_parts_bytes() const { return 0; }
+
   // What it holds in memory of Kith's own; states that share memory count it each.
   virtual IndexBytes bytes() const = 0;
   // Adds what there is to say beside its bytes.

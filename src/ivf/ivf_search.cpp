@@ -473,10 +473,19 @@ CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>
                      batch.run(user, meter);
                    });
   }
-  return collect_in_range(hits, queries.rows(), resources);
+  const int64_t search_bytes =
+      hits.overflowed() ? smallest_range_bytes(model, range.probes, queries.rows(), resources) : 0;
+  return collect_in_range(hits, queries.rows(), search_bytes, resources);
 }
 
-CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources) {
+int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries, const Resources& resources) {
+  const Wish wish{kRangeListLength, std::min(probes, model.lists()), 0, false};
+  const int64_t plan = std::max(least_bytes(model, wish, queries, resources), least_bytes(model, wish, 1, resources));
+  constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
+  return plan + resources.threads() * kFirstHits + 64 * (queries + 1);
+}
+
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, int64_t search_bytes, const Resources& resources) {
   const Resources quiet = resources.with_progress({});
   ProgressMeter collecting("collect", queries, quiet);
   const int64_t bytes = hits.counted() * RangeHits::kBytesPerHit + 32 * (queries + 1) +
@@ -485,7 +494,7 @@ CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources
   if (hits.overflowed() || room > resources.host_memory()->available()) {
     const int64_t found = hits.counted();
     hits.clear();
-    throw NamedLimit("host", resources.host_memory()->used() + 2 * bytes,
+    throw NamedLimit("host", resources.host_memory()->used() + search_bytes + 2 * bytes,
                      fmt::format("{} vectors are in range, which takes {} beside the search, more than the host memory "
                                  "limit leaves; raise the limit, or lower the radius",
                                  found, format_bytes_up(bytes)));
