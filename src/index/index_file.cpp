@@ -316,6 +316,8 @@ int64_t load_bytes(const std::string& path, const Resources& resources) {
   for (const TransformParts& transform : parts.transforms) {  // kept in another form, made from the file's
     bytes += 2 * array_bytes<double>((transform.in + 1) * transform.out);
   }
+  constexpr int64_t kScratch = 1 << 20;  // of a thread that multiplies
+  if (!parts.transforms.empty()) bytes += (resources.threads() + 3) * kScratch;
   if (parts.lists) bytes += CodecTables::bytes_for(parts.lists->codec.format);
   if (parts.refine) bytes += CodecTables::bytes_for(parts.refine->codec.format);
   return bytes;

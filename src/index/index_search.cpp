@@ -166,13 +166,20 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   if (state == nullptr || state->content().rows == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
-  const IdFilter filter(params.filter, version->ids, resources);
-  RangeSearchParams of_rows = params;
-  of_rows.filter = filter.of_rows();
-  RangeNeighbors found = state->range_search(queries, of_rows, resources);
-  rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
-  // A kind of index may know host memory alone.
-  return in_space(std::move(found), params.result_space, params.allocate, resources);
+  const auto needed = [&] {
+    const bool lists_ids = params.filter.form() == RowFilter::Form::rows && !version->ids.plain();
+    return (lists_ids ? array_bytes<int64_t>(params.filter.size()) : 0) +
+           state->smallest_range_bytes(RowsInfo(queries), params, resources);
+  };
+  return naming_whole_host_limit(needed, resources, [&] {
+    const IdFilter filter(params.filter, version->ids, resources);
+    RangeSearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    RangeNeighbors found = state->range_search(queries, of_rows, resources);
+    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
+    // A kind of index may know host memory alone.
+    return in_space(std::move(found), params.result_space, params.allocate, resources);
+  });
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
@@ -182,7 +189,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
   const auto needed = [&] {
-    return array_bytes<uint32_t>(ids.size) + (state == nullptr ? 0 : state->reconstruct_bytes(ids.size));
+    return array_bytes<uint32_t>(ids.size) + (state == nullptr ? 0 : state->reconstruct_bytes(ids.size, resources.threads()));
   };
   naming_whole_host_limit(needed, resources, [&] {
     HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);

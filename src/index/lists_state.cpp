@@ -1,7 +1,6 @@
 #include "index/lists_state.hpp"
 
 #include "core/memory_budget.hpp"
-#include "core/named_limit.hpp"
 #include "core/result_exit.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/metric_unit.hpp"
@@ -157,23 +156,6 @@ int64_t ListsState::fewest_in(int64_t probes) const {
 
 RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSearchParams& params,
                                         const Resources& resources) const {
-  const auto needed = [&] {
-    const RowsInfo info(queries);
-    const bool filtered = params.filter.form() != RowFilter::Form::none;
-    const int64_t behind = smallest_range_bytes(*model_, probes_for(params.probes), queries.rows(), resources);
-    const int64_t each = queries.dtype() == DType::f32 ? 0 : array_bytes<float>(queries.cols());
-    // How many are in range only the search knows, which has no room; of few vectors there is room for all.
-    constexpr int64_t kRoomForFound = 48 << 20;
-    const auto all = static_cast<double>(queries.rows()) * static_cast<double>(content().rows) * 48;
-    const int64_t found = all < kRoomForFound ? static_cast<int64_t>(all) : kRoomForFound;
-    return HostRows::bytes_for(info) + (filtered ? KeptRows::most_bytes(params.filter, content().rows) : 0) + behind +
-           found + 8 * resources.threads() * (int64_t{1} << 20) + (each == 0 ? 0 : std::max(behind / (kShare - 1) + 1, each));
-  };
-  return naming_whole_host_limit(needed, resources, [&] { return find_in_range(queries, params, resources); });
-}
-
-RangeNeighbors ListsState::find_in_range(const MatrixView& queries, const RangeSearchParams& params,
-                                         const Resources& resources) const {
   const bool on_host = queries.space().host_readable();
   if (params_.check_finite && on_host) refuse_not_finite("query", queries, {0}, resources);
   KeptRows kept(params.filter, content().rows, resources);
@@ -248,7 +230,21 @@ int64_t ListsState::copied_bytes() const {
   return bytes;
 }
 
-int64_t ListsState::reconstruct_bytes(int64_t count) const {
+int64_t ListsState::smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                                         const Resources& resources) const {
+  const bool filtered = params.filter.form() != RowFilter::Form::none;
+  const int64_t behind = kith::smallest_range_bytes(*model_, probes_for(params.probes), queries.rows, resources);
+  const int64_t each = queries.dtype == DType::f32 ? 0 : array_bytes<float>(queries.cols);
+  // How many are in range only the search knows, which has no room; of few vectors there is room for all.
+  constexpr int64_t kBytesPerFound = 48;
+  constexpr int64_t kRoomForFound = 48 << 20;
+  const double all = static_cast<double>(queries.rows) * static_cast<double>(content().rows) * kBytesPerFound;
+  const int64_t found = all < kRoomForFound ? static_cast<int64_t>(all) : kRoomForFound;
+  return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, content().rows) : 0) + behind +
+         found + (each == 0 ? 0 : std::max(behind / (kShare - 1) + 1, each));
+}
+
+int64_t ListsState::reconstruct_bytes(int64_t count, int) const {
   const int64_t each = sizeof(int64_t) + 1;  // its number, and whether it was found
   return copied_bytes() + count * each + array_bytes<uint32_t>(content().rows);
 }

@@ -99,6 +99,10 @@ class RefinedState final : public IndexState {
     }
   }
 
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override {
+    return HostRows::bytes_for(queries) + 2 * inner_->smallest_range_bytes(queries, params, resources);
+  }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes() + vectors_.bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();

@@ -59,10 +59,12 @@ int64_t widest_step(const TransformChain& chain) {
 }
 
 // What the steps take beside rows of their own: a matrix, and rows with a column more, up to 4 MiB of them.
-int64_t apply_bytes(const TransformChain& chain, int64_t rows) {
+int64_t apply_bytes(const TransformChain& chain, int64_t rows, int threads) {
   constexpr int64_t kMostValues = 1 << 20;
   const int64_t widest = widest_step(chain);
-  return array_bytes<float>(std::min(rows * (widest + 1), kMostValues) + 2 * (widest + 1) * widest) + kMostValues;
+  constexpr int64_t kScratch = 1 << 20;  // of a thread
+  return array_bytes<float>(std::min(rows * (widest + 1), kMostValues) + 2 * (widest + 1) * widest) +
+         (threads + 1) * kScratch;
 }
 
 void check_queries_finite(const MatrixView& queries, const Resources& resources) {
@@ -124,9 +126,17 @@ class TransformedState final : public IndexState {
     chain_->reverse(inner.view(), out, resources);
   }
 
-  int64_t reconstruct_bytes(int64_t count) const override {
-    return inner_->reconstruct_bytes(count) + count * array_bytes<float>(chain_->out() + 2 * widest_step(*chain_)) +
-           apply_bytes(*chain_, count);
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override {
+    const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
+    const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
+    return HostRows::bytes_for(queries) + behind + behind / (kShare - 1) + array_bytes<float>(chain_->out()) +
+           apply_bytes(*chain_, queries.rows, resources.threads());
+  }
+
+  int64_t reconstruct_bytes(int64_t count, int threads) const override {
+    return inner_->reconstruct_bytes(count, threads) + count * array_bytes<float>(chain_->out() + 2 * widest_step(*chain_)) +
+           apply_bytes(*chain_, count, threads);
   }
   int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {
@@ -207,7 +217,7 @@ class TransformedKind final : public IndexKind {
     const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
     const int64_t row_bytes = array_bytes<float>(state.chain()->out());
     return behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
-           apply_bytes(*state.chain(), rows.rows);
+           apply_bytes(*state.chain(), rows.rows, resources.threads());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,

@@ -142,7 +142,9 @@ int64_t encode_cpu_bytes(const CodeFormat& format, int64_t rows, DType dtype, in
       return whole + additive_encoding_bytes(books, SearchForm::products, 1, threads);
     }
     const int64_t batch = std::min(BeamSearch::batch_rows(books, format.effort), rows);
-    return whole + BeamSearch::bytes_for(books, format.effort) + batch * array_bytes<float>(books.cols) +
+    constexpr int64_t kProductScratch = 1 << 19;  // of a thread
+    constexpr int64_t kProductParts = 2 << 20;    // sums that several tasks make
+    return whole + BeamSearch::bytes_for(books, format.effort) + threads * kProductScratch + kProductParts + batch * array_bytes<float>(books.cols) +
            batch * format.effort * books.books;
   }
   const int64_t together = std::min(kTaskRows, rows);

@@ -192,7 +192,7 @@ TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
       const Index loaded = Index::load(directory.path("saved"), resources);
       EXPECT_EQ(loaded.size(), 6000);
     });
-    expect_one_advice(3000, kMost, [&](const Resources& resources) {
+    expect_one_advice(3000, 2 * kMost, [&](const Resources& resources) {
       (void)index.range_search(rows.view().slice(0, 20), {.radius = 3.0F}, resources);
     });
   }
