@@ -20,7 +20,7 @@ from kith._index_adding import Adding
 from kith._index_info import IndexInfo
 from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
-from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
@@ -108,16 +108,13 @@ class Index:
         rows = 0 if expected_rows is None else whole_number(expected_rows, "expected_rows")
         if rows < 0:
             raise ValueError(f"expected_rows is {rows}; it must not be negative")
-        drawn = whole_number(seed, "seed")
-        if drawn < 0:
-            raise ValueError(f"seed is {drawn}; it must not be negative")
         made = _kith.Index(
             text(factory, "factory"),
             text(metric, "metric"),
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),
             rows,
-            drawn,
+            seed_number(seed),
         )
         self._hold(made, check_device(device), None)
 

@@ -385,3 +385,23 @@ def test_any_order_of_adds_and_removals(factory, rng):
             assert (found.ids == np.where(true.ids < 0, -1, names[true.ids])).all()
             if factory != "IVF4,PQ2x4,RFlat":
                 assert (index.reconstruct(names) == vectors).all()
+
+
+@pytest.mark.parametrize("factory", ["Flat,RFlat", "IDMap,Flat,RFlat", "Flat,Refine(SQ8)"])
+def test_exact_search_behind_vectors_to_refine_with(factory, rng, tmp_path):
+    x, queries = rng.standard_normal((400, 15)).astype(np.float32), rng.standard_normal((9, 15)).astype(np.float32)
+    true = kith.knn(queries, x, k=5)
+    index = kith.Index(factory)
+    if "SQ8" in factory:
+        index.train(x)
+    index.add(x[:1])
+    index.add(x[1:])
+    found = index.search(queries, k=5, refine=80)
+    if "SQ8" not in factory:
+        assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    index.save(tmp_path / "index.kith")
+    assert (kith.load(tmp_path / "index.kith").search(queries, k=5, refine=80).ids == found.ids).all()
+    if "SQ8" not in factory:
+        merged = kith.Index(factory)
+        merged.merge(index)
+        assert (merged.search(queries, k=5).ids == found.ids).all()
