@@ -405,3 +405,20 @@ def test_exact_search_behind_vectors_to_refine_with(factory, rng, tmp_path):
         merged = kith.Index(factory)
         merged.merge(index)
         assert (merged.search(queries, k=5).ids == found.ids).all()
+
+
+def test_every_call_takes_the_common_settings(rng, tmp_path):
+    x = rng.standard_normal((900, 8)).astype(np.float32)
+    common = {"threads": 1, "memory_limit": 2**28, "device_memory_limit": 2**28, "progress": False}
+    index = kith.Index("IVF4,SQ8", device="cpu")
+    index.train(x, **common)
+    other = index.to("cpu", **common)
+    index.add(x[:500], **common)
+    other.add(x[500:], **common)
+    index.merge(other, shift_ids=True, **common)
+    assert index.remove([3, 4], **common) == 2
+    assert index.reconstruct([7], **common).shape == (1, 8)
+    index.save(tmp_path / "i.kith", **common)
+    assert len(index) == len(kith.load(tmp_path / "i.kith")) == 898
+    with pytest.raises(TypeError, match="to\\(\\)"):
+        index.to("cpu", nprobe=3)
