@@ -16,6 +16,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kIterations = 20;
+constexpr int64_t kRotations = 25;  // more of them leave the error of the trained codebooks as it is
 
 std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, int bits, uint64_t seed,
                                          const Resources& resources) {
@@ -24,7 +25,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   const TransformChain none;
   ViewSource source(rows);
   const TrainingRows training(source, none, kFirstCodebookRows, seed, resources);
-  const Dense rotation = optimized_rotation(training, {out, books}, seed, resources);
+  const Dense rotation = optimized_rotation(training, {out, books, kRotations}, seed, resources);
   const int64_t count = training.rows();
   HostArray<float> turned(count * out, "rotated training rows", resources);
   {
