@@ -10,6 +10,7 @@
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/codec.hpp"
 #include "quantize/finite_rows.hpp"
+#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -181,6 +182,7 @@ void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixVi
                                   const Resources& resources) const {
   const auto trained = state_->get();
   check_additive_codes(codes, codes.rows(), state_->books(*trained));
+  refuse_unused_bits(codes, trained->codec->format(), resources);
   trained->codec->decode(codes, out, resources);
 }
 

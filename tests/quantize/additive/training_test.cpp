@@ -285,6 +285,53 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   EXPECT_EQ(quantizer.values(), before);
 }
 
+// Without the check too, and no message then advises to switch it off.
+TEST(LocalSearchQuantizer, TrainingRefusesRowsThatAreNotFiniteInAnyCase) {
+  auto rows = make_floats(Shape::gaussian, 700, 6, 1);
+  rows.row(42)[3] = NAN;
+  const auto expect_refused = [&](auto&& quantizer) {
+    try {
+      quantizer.train(rows.view());
+      FAIL();
+    } catch (const InvalidArgument& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("row 42"), std::string::npos) << text;
+      EXPECT_EQ(text.find("check_finite"), std::string::npos) << text;
+    }
+  };
+  for (const AdditiveStart start : {AdditiveStart::opq, AdditiveStart::residual, AdditiveStart::random}) {
+    LocalSearchParams params = small_params();
+    params.train_start = start;
+    params.check_finite = false;
+    expect_refused(LocalSearchQuantizer(params));
+  }
+  expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4, .check_finite = false}));
+}
+
+TEST(AdditiveQuantizers, DecodingRefusesBitsBehindTheLastCode) {
+  const auto rows = make_floats(Shape::gaussian, 700, 6, 1);
+  LocalSearchQuantizer local(small_params());  // 12 bits of 2 bytes
+  local.train(rows.view());
+  ResidualQuantizer residual({.codebooks = 3, .bits = 4});
+  residual.train(rows.view());
+  const auto expect_refused = [&](const auto& quantizer) {
+    std::vector<uint8_t> codes(1400);
+    std::vector<float> back(4200);
+    const MutableMatrixView out(back.data(), 700, 6);
+    quantizer.encode(rows.view(), MutableMatrixView(codes.data(), 700, 2));
+    EXPECT_NO_THROW(quantizer.decode(MatrixView(codes.data(), 700, 2), out));
+    codes[2 * 13 + 1] |= 0x10;
+    try {
+      quantizer.decode(MatrixView(codes.data(), 700, 2), out);
+      FAIL();
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("code 13"), std::string::npos) << error.what();
+    }
+  };
+  expect_refused(local);
+  expect_refused(residual);
+}
+
 TEST(LocalSearchQuantizer, WarnsOfFewRows) {
   std::vector<std::string> lines;
   ResourceOptions options;
