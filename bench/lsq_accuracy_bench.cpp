@@ -9,7 +9,7 @@
 // --unit 1 makes vectors of length 1 before everything else, for cosine. Seconds and microseconds are those of the clock.
 // "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
 // training vectors: where it is far below that of the base, more of them would help. --encode: the rounds of the search
-// for codes. --curves appends lines "bytes,code,N,R@N" to a file, for N up to 100, to be drawn by lsq_curves.py.
+// for codes. --curves appends lines "bytes,code,error,N,R@N" to a file, for N up to 100, to be drawn by lsq_curves.py.
 #include <kith/kith.hpp>
 
 #include "kernels/codes/code_norm.hpp"
@@ -260,7 +260,8 @@ class Accuracy {
     } else {
       std::printf(" - |");
     }
-    std::printf(" %.6g |", error_of(base_.view(), measured.decoded.view()));
+    const double error = error_of(base_.view(), measured.decoded.view());
+    std::printf(" %.6g |", error);
     for (const int64_t rank : ranks_) std::printf(" %.2f |", recall(rank));
     if (name == "OPQ") rotated_recall_ = recall(1);
     if (rotated_recall_ > 0) {
@@ -270,7 +271,7 @@ class Accuracy {
     }
     std::fflush(stdout);
     for (int64_t rank = 1; curves_.is_open() && rank <= kFound; ++rank) {
-      curves_ << bytes_ << ",\"" << name << "\"," << rank << "," << recall(rank) << "\n";
+      curves_ << bytes_ << ",\"" << name << "\"," << error << "," << rank << "," << recall(rank) << "\n";
     }
   }
 
