@@ -44,7 +44,11 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   format.bits = bits;
   format.parts = books;
   ViewSource turned_source(MatrixView(turned.data(), count, out));
-  const std::vector<float> parts = train_product(format, turned_source, seed, resources);
+  // Of few rows whoever trains has warned.
+  const Resources silent = resources.with_log([&](LogLevel level, std::string_view text) {
+    if (level != LogLevel::warning) resources.log(level, text);
+  });
+  const std::vector<float> parts = train_product(format, turned_source, seed, silent);
   // Back to the rows' own space.
   std::vector<float> found(static_cast<size_t>((books << bits) * cols));
   const int64_t width = format.part_cols();
