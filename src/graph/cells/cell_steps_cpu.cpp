@@ -35,7 +35,8 @@ struct Waiting {
 class CellWorker final : private PairHits {
  public:
   CellWorker(const PairRows& rows, WorkingLists& lists, const Resources& resources)
-      : lists_(lists),
+      : all_(rows),
+        lists_(lists),
         scan_(make_pair_scan(rows, kQueryBlock, kTileRows, resources)),
         keys_(rows.view(), rows.kind()),
         candidate_memory_(kQueryBlock * CandidateList::bytes_for(lists.length()), "candidates", resources),
@@ -58,7 +59,8 @@ class CellWorker final : private PairHits {
     scan_->set_rows(rows_.data(), row_count);
     for (int64_t i = 0; i < row_count && !own; ++i) scan_->limit_row(i, lists_.largest_key(rows_[static_cast<size_t>(i)]));
     for (int64_t first = 0; first < query_count; first += kQueryBlock) {
-      block(queries + first, std::min(kQueryBlock, query_count - first));
+      const int64_t next = first + kQueryBlock;
+      block(queries + first, std::min(kQueryBlock, query_count - first), std::min(kQueryBlock, query_count - next));
       meter.checkpoint();
     }
   }
@@ -74,9 +76,11 @@ class CellWorker final : private PairHits {
 
   CandidateList* candidates_of(int64_t query) const { return candidate_memory_.as<CandidateList>() + query; }
 
-  void block(const uint32_t* queries, int64_t count) {
+  // After the queries come `next` others, which lie anywhere: their values are on their way while these are compared.
+  void block(const uint32_t* queries, int64_t count, int64_t next) {
     queries_ = queries;
     scan_->set_queries(queries, count);
+    for (int64_t q = 0; q < next; ++q) all_.prefetch(queries[count + q]);
     for (int64_t q = 0; q < count; ++q) {
       const float largest = lists_.largest_key(queries[q]);
       if (own_) candidates_of(q)->reset(largest);
@@ -169,6 +173,7 @@ class CellWorker final : private PairHits {
     if (pair.for_row) lists_.offer(row, pack_neighbor(ordered_key(key), query));
   }
 
+  const PairRows& all_;
   WorkingLists& lists_;
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;

@@ -49,7 +49,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
         words_(rounds_ ? rounded_words(rows.cols()) : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
-        relative_(is_product(rows.kind()) ? 0.0f : direct_error(rows.cols())),
+        relative_(relative_error(rows.kind(), rows.cols())),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
         padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
