@@ -141,6 +141,7 @@ def measure(options: argparse.Namespace, runs: dict[str, Run], x: npt.NDArray[An
                 graph = made if isinstance(made, kith.KnnGraph) else first_others(made, options.k, options.metric)
                 found = graph.measure_recall(x, rows=1000, seed=17, threads=options.threads, device="cpu")
                 told["recall"], told["recall_at_10"] = found.recall, found.recall_at_10
+                print(f"  {name}: {seconds:.2f} s, recall {found.recall:.4f}", flush=True)
     return list(best.values())
 
 

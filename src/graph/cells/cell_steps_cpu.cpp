@@ -35,8 +35,7 @@ struct Waiting {
 class CellWorker final : private PairHits {
  public:
   CellWorker(const PairRows& rows, WorkingLists& lists, const Resources& resources)
-      : all_(rows),
-        lists_(lists),
+      : lists_(lists),
         scan_(make_pair_scan(rows, kQueryBlock, kTileRows, resources)),
         keys_(rows.view(), rows.kind()),
         candidate_memory_(kQueryBlock * CandidateList::bytes_for(lists.length()), "candidates", resources),
@@ -59,8 +58,7 @@ class CellWorker final : private PairHits {
     scan_->set_rows(rows_.data(), row_count);
     for (int64_t i = 0; i < row_count && !own; ++i) scan_->limit_row(i, lists_.largest_key(rows_[static_cast<size_t>(i)]));
     for (int64_t first = 0; first < query_count; first += kQueryBlock) {
-      const int64_t next = first + kQueryBlock;
-      block(queries + first, std::min(kQueryBlock, query_count - first), std::min(kQueryBlock, query_count - next));
+      block(queries + first, std::min(kQueryBlock, query_count - first));
       meter.checkpoint();
     }
   }
@@ -76,11 +74,9 @@ class CellWorker final : private PairHits {
 
   CandidateList* candidates_of(int64_t query) const { return candidate_memory_.as<CandidateList>() + query; }
 
-  // After the queries come `next` others, which lie anywhere: their values are on their way while these are compared.
-  void block(const uint32_t* queries, int64_t count, int64_t next) {
+  void block(const uint32_t* queries, int64_t count) {
     queries_ = queries;
     scan_->set_queries(queries, count);
-    for (int64_t q = 0; q < next; ++q) all_.prefetch(queries[count + q]);
     for (int64_t q = 0; q < count; ++q) {
       const float largest = lists_.largest_key(queries[q]);
       if (own_) candidates_of(q)->reset(largest);
@@ -173,7 +169,6 @@ class CellWorker final : private PairHits {
     if (pair.for_row) lists_.offer(row, pack_neighbor(ordered_key(key), query));
   }
 
-  const PairRows& all_;
   WorkingLists& lists_;
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;
@@ -200,7 +195,7 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists, const Resources& resources)
+  CellStepsCpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists, const Resources& resources)
       : cells_(cells), lists_(lists), resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows, lists, resources));
@@ -208,9 +203,11 @@ class CellStepsCpu final : public CellSteps {
   }
 
   int64_t probes() const override { return cells_.probes(); }
+  void expect(int64_t probes) override { expected_ = probes; }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const bool own = first == 0;
+    if (end > cells_.ranked()) cells_.rank(expected_ >= end ? expected_ + expected_ / 8 : 2 * end);
     if (!own) collect_queries(first, end);
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
@@ -256,7 +253,8 @@ class CellStepsCpu final : public CellSteps {
     }
   }
 
-  const CellPartition& cells_;
+  CellPartition& cells_;
+  int64_t expected_ = 0;  // probes
   WorkingLists& lists_;
   const Resources resources_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
@@ -266,7 +264,7 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists,
+std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists,
                                                const Resources& resources) {
   return std::make_unique<CellStepsCpu>(rows, cells, lists, resources);
 }

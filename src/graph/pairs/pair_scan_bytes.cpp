@@ -19,6 +19,7 @@ constexpr int32_t kNoSum = INT32_MIN;
 // but rows of a small one have similar limits, and those that fall meanwhile count for the next.
 constexpr int64_t kGroupRows = 128;
 constexpr int64_t kFewestGroups = 4;
+constexpr int64_t kAhead = 12;  // rows on their way while one is copied
 
 // most - offset, or the nearest that a limit may be.
 int32_t limit_of(int32_t most, int32_t offset) {
@@ -49,10 +50,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
     const int64_t width = shape_.rows_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
         terms_[first + i] = is_bits() ? 0 : byte_row_term(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
       }
@@ -65,12 +67,13 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void set_queries(const uint32_t* rows, int64_t count) override {
     query_count_ = count;
     const int64_t width = shape_.queries_per_panel;
-    for (int64_t i = 0; i < count; ++i) all_.prefetch(rows[i]);
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       std::byte* const to = query_panels_.data() + first * bytes_;
       std::byte* const from = shape_.query_rows ? to : scratch_.data();
       for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], query_flip_, from + i * bytes_);
         offsets_[first + i] =
             is_bits() ? 0 : byte_query_offset(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
