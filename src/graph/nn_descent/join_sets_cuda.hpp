@@ -1,17 +1,14 @@
 // The samples that meet in a join, in a block's memory: forward and reverse ones, nobody twice, NEW ones first.
 #pragma once
 
-#include "graph/nn_descent/join_task_cuda.hpp"
+#include "cuda/device_core.hpp"
 #include "graph/nn_descent/join_rules.hpp"
+#include "graph/nn_descent/join_slots_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-struct JoinCounts {
-  int fresh = 0;  // NEW
-  int all = 0;
-};
 
 // Places of the table by which those that come twice are found: a power of two, twice as many as there are samples.
 KITH_HOST_DEVICE constexpr int sample_table_bits(int64_t samples) {
