@@ -127,8 +127,7 @@ int run(int argc, char** argv) {
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     const DeviceBuffer lists(8 * rows * length, "lists", context, resources);
     const DeviceBuffer ends(8 * rows, "ends", context, resources);
-    const DeviceListsRef ref{reinterpret_cast<uint64_t*>(lists.data()), reinterpret_cast<uint64_t*>(ends.data()), rows,
-                             length};
+    const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), rows, length}, reinterpret_cast<uint64_t*>(ends.data())};
     context->synchronize();
     const Clock::time_point start = Clock::now();
     check(cudaMemsetAsync(lists.data(), 0xFF, static_cast<size_t>(lists.bytes()), context->stream()));
@@ -137,7 +136,7 @@ int run(int argc, char** argv) {
     double all = since(start);
     const double begun = all;
     const Clock::time_point made = Clock::now();
-    const auto steps = make_descent_steps_cuda(pairs, rules, ref.lists, length, context, resources);
+    const auto steps = make_descent_steps_cuda(pairs, rules, ref.entries, length, context, resources);
     context->synchronize();
     const double prepared = since(made);
     all += prepared;

@@ -143,7 +143,7 @@ __device__ inline void offer_one(const Task& task, Memory& memory, uint32_t row,
   const bool segments = task.update == Update::segment_locks;
   const int segment = segments ? static_cast<int>(row_of(neighbor) % kSegments) : 0;
   const int length = segments ? kSegment : kLength;
-  uint64_t* const list = task.lists.lists + static_cast<int64_t>(row) * kLength + segment * kSegment;
+  uint64_t* const list = task.lists.entries + static_cast<int64_t>(row) * kLength + segment * kSegment;
   if (neighbor >= without_flag(__ldcg(list + length - 1))) return;
   if (lane_index() == 0) memory.offers[warp][0] = neighbor;
   __syncwarp();
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kThreads) join_kernel(const __grid_constant__ 
     }
     for (int i = count + lane_index(); i < kMostOffers; i += 32) offers[i] = kPadding;
     sort_entries(offers, kMostOffers);
-    merge_locked(task.lists.lists + static_cast<int64_t>(row) * kLength, kLength, offers, count, memory.list[warp],
+    merge_locked(task.lists.entries + static_cast<int64_t>(row) * kLength, kLength, offers, count, memory.list[warp],
                  task.locks + row * kSegments);
   }
 }
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kThreads) split_kernel(DeviceListsRef lists) {
   __shared__ uint64_t memory[kWarps][kLength];
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= lists.rows) return;
-  uint64_t* const list = lists.lists + row * kLength;
+  uint64_t* const list = lists.entries + row * kLength;
   uint64_t* const mine = memory[threadIdx.x / 32];
   uint64_t entries[2];
   int before[kSegments] = {0, 0};
@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(DeviceListsRef lists) {
   __shared__ uint64_t memory[kWarps][kLength];
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= lists.rows) return;
-  uint64_t* const list = lists.lists + row * kLength;
+  uint64_t* const list = lists.entries + row * kLength;
   uint64_t* const mine = memory[threadIdx.x / 32];
   for (int i = lane_index(); i < kLength; i += 32) mine[i] = list[i];
   sort_entries(mine, kLength);
@@ -284,13 +284,13 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(DeviceListsRef lists) {
 // The distances of lists as these rounds compute them; a thread for each entry, then the lists are sorted.
 __global__ void __launch_bounds__(kThreads) keys_kernel(Task task) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= task.lists.rows * kLength || task.lists.lists[i] == kPadding) return;
-  const uint32_t other = row_of(without_flag(task.lists.lists[i]));
+  if (i >= task.lists.rows * kLength || task.lists.entries[i] == kPadding) return;
+  const uint32_t other = row_of(without_flag(task.lists.entries[i]));
   float sum = 0;
   for (int64_t c = 0; c < task.cols; ++c) {
     sum = next_sum(sum, task.x[i / kLength * task.cols + c], task.x[static_cast<int64_t>(other) * task.cols + c]);
   }
-  task.lists.lists[i] = pack_neighbor(ordered_key(sqrtf(sum)), other);
+  task.lists.entries[i] = pack_neighbor(ordered_key(sqrtf(sum)), other);
 }
 
 inline unsigned warps_for(int64_t rows) { return static_cast<unsigned>((rows + kWarps - 1) / kWarps); }

@@ -97,12 +97,11 @@ void figure_5(const Table& table, const MatrixView& x, double recall) {
   const PairKeyRows pairs{{x.data(), DType::f32, x.cols(), x.rows()}, x.cols(), KeyKind::l2};
   const DeviceBuffer lists(8 * x.rows() * kLength, "lists", context, resources);
   const DeviceBuffer ends(8 * x.rows(), "ends", context, resources);
-  const DeviceListsRef ref{reinterpret_cast<uint64_t*>(lists.data()), reinterpret_cast<uint64_t*>(ends.data()), x.rows(),
-                           kLength};
+  const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), x.rows(), kLength}, reinterpret_cast<uint64_t*>(ends.data())};
   constexpr int64_t kMostRounds = 14;
   constexpr float kSlack = 1e-5f;  // f32 sums of the strategies
   const auto begin = [&] {
-    check(cudaMemsetAsync(ref.lists, 0xFF, static_cast<size_t>(lists.bytes()), stream));
+    check(cudaMemsetAsync(ref.entries, 0xFF, static_cast<size_t>(lists.bytes()), stream));
     launch_list_ends(ref, stream);
     add_random_rows_cuda(pairs, 0, 1, ref, context, resources);
   };
@@ -123,7 +122,7 @@ void figure_5(const Table& table, const MatrixView& x, double recall) {
   for (const bool all : {false, true}) {
     begin();
     const DescentRules rules{.samples = kSamples, .inbox_slots = 32, .all_pairs = all, .seed = 1};
-    const auto steps = make_descent_steps_cuda(pairs, rules, ref.lists, kLength, context, resources);
+    const auto steps = make_descent_steps_cuda(pairs, rules, ref.entries, kLength, context, resources);
     ProgressMeter meter("descend", 1, resources);
     run(all ? "Kith, all pairs" : "Kith", [&](int64_t number) {
       steps->sample(number, meter);

@@ -34,7 +34,7 @@ class RecallTruth {
   double recall(const DeviceListsRef& lists, float slack = 0) const {
     std::vector<uint64_t> first(static_cast<size_t>(count_ * kTen));
     const auto pitch = static_cast<size_t>(apart_ * lists.length * 8);
-    check(cudaMemcpy2D(first.data(), kTen * 8, lists.lists, pitch, kTen * 8, static_cast<size_t>(count_),
+    check(cudaMemcpy2D(first.data(), kTen * 8, lists.entries, pitch, kTen * 8, static_cast<size_t>(count_),
                        cudaMemcpyDeviceToHost));
     int64_t found = 0;
     for (size_t i = 0; i < first.size(); ++i) {

@@ -131,10 +131,9 @@ class GraphBackendCuda final : public GraphBackend {
   template <typename Use>
   void with_ends(const Use& use) const {
     const DeviceBuffer ends(8 * rows(), "the lists of neighbours", context_, resources_);
-    const DeviceListsRef lists{reinterpret_cast<uint64_t*>(memory_.data()), reinterpret_cast<uint64_t*>(ends.data()),
-                               rows(), length_};
-    launch_list_ends(lists, stream());
-    use(lists);
+    const DeviceListsRef with_ends{lists(), reinterpret_cast<uint64_t*>(ends.data())};
+    launch_list_ends(with_ends, stream());
+    use(with_ends);
   }
   cudaStream_t stream() const { return context_->stream(); }
   DeviceWorkingLists lists() const { return {reinterpret_cast<uint64_t*>(memory_.data()), rows(), length_}; }

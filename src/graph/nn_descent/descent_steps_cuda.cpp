@@ -27,7 +27,7 @@ class DescentStepsCuda final : public DescentSteps {
         operands_(rows, context_, resources),
         layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
-        lists_{lists, at<uint64_t>(layout_.ends), rows.rows.count, list_length} {
+        lists_{{lists, rows.rows.count, list_length}, at<uint64_t>(layout_.ends)} {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;

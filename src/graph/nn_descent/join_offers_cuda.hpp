@@ -4,25 +4,11 @@
 
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/nn_descent/join_task_cuda.hpp"
+#include "graph/warp_lists_cuda.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-__device__ inline bool list_holds(const DeviceListsRef& lists, uint32_t row, uint64_t neighbor) {
-  const uint64_t* const list = lists.lists + row * lists.length;
-  int64_t low = 0;
-  int64_t high = lists.length;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (without_flag(list[middle]) < neighbor) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low < lists.length && without_flag(list[low]) == neighbor;
-}
 
 __device__ inline uint64_t* inbox_place(const JoinTask& task, uint32_t row, uint32_t other) {
   return task.inbox + row * task.slots + inbox_slot(task.salt, other, task.slots);
@@ -40,7 +26,7 @@ __device__ inline void offer_to_list(const JoinTask& task, uint32_t row, uint64_
   uint64_t* const place = inbox_place(task, row, row_of(neighbor));
   const uint64_t waiting = __ldcg(place);
   const Known known = is_known(task.known, row, row_of(neighbor));
-  if (known == Known::yes || (known == Known::unsure && list_holds(task.lists, row, neighbor))) return;
+  if (known == Known::yes || (known == Known::unsure && list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor))) return;
   if (neighbor < waiting) {
     atomicMin(reinterpret_cast<unsigned long long*>(place), static_cast<unsigned long long>(neighbor));
   }

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   int64_t room = 0;
   for (int64_t start = 0; start < lists.length; start += 32) {
     const int64_t j = start + lane_index();
-    const bool empty = j < lists.length && lists.lists[row * lists.length + j] == kPadding;
+    const bool empty = j < lists.length && lists.entries[row * lists.length + j] == kPadding;
     room += __popc(__ballot_sync(kAllLanes, empty));
   }
   const int64_t draws = room < others ? room : others;
