@@ -10,29 +10,45 @@
 #include "graph/nn_descent/join_product_cuda.hpp"
 #include "graph/nn_descent/join_sets_cuda.hpp"
 
+#include <algorithm>
+
 namespace kith {
 namespace {
 
 constexpr int kDirectThreads = 256;  // of a block that computes keys alone
 constexpr int kFactThreads = 256;
-constexpr int kJoinBlocks = 5;  // of a processor at a time: what shared memory holds where p is 32
+constexpr int kJoinBlocks = 3;  // of a processor at a time: what registers allow
 
-// Reads what is known of the samples; the largest norm and residual go to `largest`, as bits, which are not negative.
+// What a block finds out about its samples: the bits of the largest norm and residual, which are not negative, and whether
+// one has no operand.
+struct SampleFacts {
+  uint32_t norm;
+  uint32_t residual;
+  uint32_t unsure;
+};
+
 template <bool kProducts, int kThreads>
-__device__ void read_samples(const JoinBlock& join, uint32_t* largest) {
+__device__ void read_samples(const JoinBlock& join, SampleFacts& largest) {
   const JoinMemory& memory = join.memory;
   const KeyKind kind = join.task.rows.kind;
+  const bool product = kind == KeyKind::inner_product;
   float norm = 0;
   float residual = 0;
+  bool unsure = false;
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < join.counts().end(); i += kThreads) {
     const uint32_t id = memory.ids()[i];
-    if (id == kNobody) continue;
+    if (id == kNobody) {  // counts for nothing
+      if constexpr (kProducts) memory.weights()[i] = product ? Weighed{NAN, 0} : Weighed{-1, HUGE_VALF};
+      continue;
+    }
     memory.ends()[i] = join.task.lists.ends[id];
     if constexpr (kProducts) {
       const JoinFacts facts = join.task.operands.facts[id];
       memory.facts()[i] = facts;
-      memory.weights()[i] = facts.scale > 0 ? join_weight(kind, facts) : NAN;
+      const float weight = facts.scale > 0 ? join_weight(kind, facts) : NAN;
+      memory.weights()[i] = product ? Weighed{-weight, 0} : Weighed{-1, weight};
+      unsure = unsure || !(facts.scale > 0);
       if (!(facts.scale > 0)) continue;
       norm = fmaxf(norm, facts.norm * join_factor(kind, facts));
       residual = fmaxf(residual, facts.residual * join_factor(kind, facts));
@@ -41,72 +57,64 @@ __device__ void read_samples(const JoinBlock& join, uint32_t* largest) {
   if constexpr (kProducts) {
     const uint32_t most_norm = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(norm));
     const uint32_t most_residual = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(residual));
+    if (unsure) largest.unsure = 1;
     if (threadIdx.x % 32 == 0) {
-      atomicMax(largest, most_norm);
-      atomicMax(largest + 1, most_residual);
+      atomicMax(&largest.norm, most_norm);
+      atomicMax(&largest.residual, most_residual);
     }
   }
 }
 
-// Multiplies the samples, tile by tile, and leaves the pairs that may be the nearest of a slot: once to know the least
-// values, and again, from registers where all is one tile.
-__device__ __forceinline__ void multiply_samples(const JoinBlock& join, bool across, const OperandFacts& others,
-                                                 const JoinTile& first_tile, uint32_t operands_at, int* left) {
+// Multiplies the samples and hands on the pairs that may be the nearest of a slot. Of several tiles the least values must be
+// known first, and they are multiplied again.
+__device__ __forceinline__ void multiply_samples(const JoinBlock& join, bool across, const SampleFacts& facts,
+                                                 const JoinTile& first_tile, uint32_t operands_at, int* needed) {
   const JoinCounts& counts = join.counts();
   const uint32_t* const ids = join.memory.ids();
+  const OperandFacts others{__uint_as_float(facts.norm), __uint_as_float(facts.residual)};
   const bool one_tile = counts.fresh <= kJoinRows && counts.end() - join.first_column <= kJoinColumns;
-  JoinProducts products;
 #pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    if (pass == 1) {
-      set_limits<kJoinThreads>(join, others);
-      __syncthreads();
-    }
+  for (int pass = 0; pass < (one_tile ? 1 : 2); ++pass) {
 #pragma unroll 1
     for (int first_row = 0; first_row < counts.fresh; first_row += kJoinRows) {
 #pragma unroll 1
       for (int first_col = join.first_column; first_col < counts.end(); first_col += kJoinColumns) {
-        if (pass == 0 || !one_tile) {
-          JoinTile tile = first_tile;
-          if (!one_tile) {
-            tile.rows = ids + first_row;
-            tile.columns = ids + first_col;
-            tile.row_count = min(counts.fresh - first_row, kJoinRows);
-            tile.column_count = min(counts.end() - first_col, kJoinColumns);
-            tile.rows_first = first_row == 0 && first_col == 0;
-          }
-          if (pass > 0 || first_row > 0 || first_col > join.first_column) {
-            __syncthreads();  // all have read what was there
-            gather_stage(join.task.operands, tile, 0, operands_at);
-          }
-          multiply_tile(join.task.operands, tile, operands_at, products);
-          if (!across) drop_selves(join, products, first_row, first_col);
+        JoinTile tile = first_tile;
+        if (!one_tile) {
+          tile.rows = ids + first_row;
+          tile.columns = ids + first_col;
+          tile.row_count = min(counts.fresh - first_row, kJoinRows);
+          tile.column_count = min(counts.end() - first_col, kJoinColumns);
+          tile.rows_first = !across && first_row == 0 && first_col == 0;
         }
-        if (pass == 0) {
-          note_least(join, products, first_row, first_col);
-        } else {
-          leave_near(join, products, first_row, first_col, left);
+        if (pass > 0 || first_row > 0 || first_col > join.first_column) {
+          __syncthreads();  // all have read what was there
+          gather_stage(join.task.operands, tile, 0, operands_at);
         }
+        JoinProducts products;
+        multiply_tile(join.task.operands, tile, operands_at, products);
+        __syncthreads();  // all have read the operands
+        store_products(tile, products);
+        __syncthreads();
+        const TilePass what = one_tile ? TilePass::both : pass == 0 ? TilePass::least : TilePass::near;
+        look_at_tile<kJoinThreads>(join, tile, first_row, first_col, what, others, facts.unsure != 0, needed);
       }
     }
-    __syncthreads();
   }
 }
 
 template <bool kProducts, int kThreads>
 __global__ void __launch_bounds__(kThreads, kProducts ? kJoinBlocks : 3)
     join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
-  __shared__ int left;
   __shared__ int needed;
-  __shared__ uint32_t largest[2];
+  __shared__ SampleFacts largest;
   const auto p = static_cast<int>(task.samples.samples);
   const JoinMemory memory(operand_bytes, p);
   const int64_t place = task.first + blockIdx.x;
   const int64_t row = task.order == nullptr ? place : task.order[place];
   if (threadIdx.x == 0) {
-    left = 0;
     needed = 0;
-    largest[0] = largest[1] = 0;
+    largest = {0, 0, 0};
   }
   const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
                                                       reinterpret_cast<uint32_t*>(join_shared), memory.ids());
@@ -124,24 +132,18 @@ __global__ void __launch_bounds__(kThreads, kProducts ? kJoinBlocks : 3)
 #pragma unroll 1
   for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
     memory.nearest()[slot] = kPadding;
-    memory.least()[slot] = kNanKey;
-    memory.hits()[slot] = 0;
+    memory.least()[slot] = HUGE_VALF;
   }
   read_samples<kProducts, kThreads>(join, largest);
   __syncthreads();
+  bool all = true;
   if constexpr (kProducts) {
-    const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
-    multiply_samples(join, across, others, first_tile, operands_at, &left);
-    if (left <= kLeftRoom) {
-      choose_needed<kThreads>(join, left, others, &needed);
-      __syncthreads();
-      compute_needed<kProducts, kThreads>(join, needed);
-    } else {
-      compute_all<kThreads>(join);
-    }
-  } else {
-    compute_all<kThreads>(join);
+    multiply_samples(join, across, largest, first_tile, operands_at, &needed);
+    __syncthreads();
+    all = needed > kNeededRoom;
+    if (!all) compute_needed<kProducts, kThreads>(join, needed);
   }
+  if (all) compute_all<kThreads>(join);
   __syncthreads();
   offer_nearest<kThreads>(join);
 }
@@ -181,7 +183,8 @@ void launch_join(const JoinTask& task, cudaStream_t stream) {
     return launch<false, kDirectThreads>(task, int64_t{4} << sample_table_bits(p), stream);
   }
   const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
-  launch<true, kJoinThreads>(task, (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes, stream);
+  const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
+  launch<true, kJoinThreads>(task, std::max<int64_t>(operand_bytes, kProductBytes), stream);
 }
 
 }  // namespace kith

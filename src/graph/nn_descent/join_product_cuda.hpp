@@ -2,9 +2,9 @@
 // every GPU from compute capability 8.0 on.
 //
 // Operands are gathered in chunks of 128 bytes, as they lie (operand_layout.hpp), two chunks at a time, and swizzled anew
-// by their place in the tile. A warp has every fourth group of eight columns, so that warps have as much to do where
-// there are few, and multiplies them with all groups of sixteen rows that there are: how many of each is known before
-// the loops, whose bodies are straight.
+// by their place in the tile. A warp has two groups of eight columns, far from each other, so that warps have as much to do
+// where there are few, and multiplies them with all groups of sixteen rows that there are: how many is known before the
+// loops, whose bodies are straight.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -17,7 +17,7 @@
 
 namespace kith {
 
-inline constexpr int kJoinThreads = 128;
+inline constexpr int kJoinThreads = 256;
 inline constexpr int kJoinWarps = kJoinThreads / 32;
 inline constexpr int kJoinRows = 64;
 inline constexpr int kJoinColumns = 128;
@@ -103,28 +103,23 @@ __device__ inline void clear_products(JoinProducts& products) {
   }
 }
 
-// Of so many row groups and pairs of the warp's column groups.
-template <int kRows, int kPairs>
+// Of so many row groups.
+template <int kRows>
 __device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk, uint32_t b_at, int chunks,
                                                 JoinProducts& products) {
-  constexpr uint32_t kPairApart = 2 * kJoinWarps * kSampleGroup * kChunkBytes;
 #pragma unroll 1
   for (int chunk = 0; chunk < chunks; ++chunk) {
     KITH_UNROLL
     for (int step = 0; step < kChunkSteps; ++step) {
       const auto flip = static_cast<uint32_t>(step * kStepBytes);
-      uint32_t b[kPairs][4];
-      KITH_UNROLL
-      for (int j = 0; j < kPairs; ++j) ptx::load_matrices(b[j], (b_at ^ flip) + j * kPairApart);
+      uint32_t b[4];
+      ptx::load_matrices(b, b_at ^ flip);
       KITH_UNROLL
       for (int m = 0; m < kRows; ++m) {
         uint32_t a[4];
         ptx::load_matrices(a, (a_at ^ flip) + static_cast<uint32_t>(m * 16 * kChunkBytes));
-        KITH_UNROLL
-        for (int j = 0; j < kPairs; ++j) {
-          ptx::multiply_add(products[m][2 * j], a, b[j]);
-          ptx::multiply_add(products[m][2 * j + 1], a, b[j] + 2);
-        }
+        ptx::multiply_add(products[m][0], a, b);
+        ptx::multiply_add(products[m][1], a, b + 2);
       }
     }
     b_at += kJoinColumns * kChunkBytes;
@@ -135,7 +130,7 @@ __device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk,
 // Adds the products of a stage that has come, whole chunks, which zeros fill up. Values past the tile's rows and columns
 // are anything.
 __device__ inline void multiply_stage(const JoinTile& tile, int chunks, uint32_t shared, JoinProducts& products) {
-  static_assert(kColumnGroups == 4 && kRowGroups == 4);
+  static_assert(kColumnGroups == 2 && kRowGroups == 4);
   if (group_column(0) >= tile.column_count) return;
   const int lane = lane_of_thread();
   // Rows a multiple of 8 apart have the same swizzle: a lane's own is the same in all groups. A step is two units farther,
@@ -146,16 +141,9 @@ __device__ inline void multiply_stage(const JoinTile& tile, int chunks, uint32_t
   const uint32_t a_at =
       shared + tile.rows_at() + a_row * kChunkBytes + ((static_cast<uint32_t>(lane / 16) ^ a_row % 8) * 16);
   const auto a_chunk = static_cast<uint32_t>(tile.row_capacity() * kChunkBytes);
-  const bool two = group_column(2) < tile.column_count;
-  switch ((tile.row_count + 15) / 16 * 2 + (two ? 1 : 0)) {
-    case 2: return multiply_chunks<1, 1>(a_at, a_chunk, b_at, chunks, products);
-    case 3: return multiply_chunks<1, 2>(a_at, a_chunk, b_at, chunks, products);
-    case 4: return multiply_chunks<2, 1>(a_at, a_chunk, b_at, chunks, products);
-    case 5: return multiply_chunks<2, 2>(a_at, a_chunk, b_at, chunks, products);
-    case 6:
-    case 8: return multiply_chunks<4, 1>(a_at, a_chunk, b_at, chunks, products);
-    default: return multiply_chunks<4, 2>(a_at, a_chunk, b_at, chunks, products);
-  }
+  if (tile.row_count <= 16) return multiply_chunks<1>(a_at, a_chunk, b_at, chunks, products);
+  if (tile.row_count <= 32) return multiply_chunks<2>(a_at, a_chunk, b_at, chunks, products);
+  multiply_chunks<4>(a_at, a_chunk, b_at, chunks, products);
 }
 
 // All stages, of which the first is on its way; all threads call it. What lies at `shared` may still be read by others when
