@@ -94,3 +94,18 @@ def test_kmeans(parameters, scale, x, tmp_path):
         model = kith.KMeans(30, iterations=3, **parameters)
         limit = named_limit(lambda limit, data=data, model=model: model.fit(data, memory_limit=limit, threads=2), 1000)
         assert (model.fit(data, memory_limit=limit, threads=2).cluster_centers_ == free.cluster_centers_).all()
+
+
+@pytest.mark.parametrize("factory", ["IVF16,SQ8", "PCA8,IVF16,PQ4x4", "IVF16,RQ2x4_Nqint8", "IVF16,Flat,RFlat"])
+def test_compressed_indexes(factory, x, tmp_path):
+    """Training, adding from a file and range searches: one error, one limit that does."""
+    vectors = np.ascontiguousarray(x[:3000])
+    kith.write_vectors(tmp_path / "x.fbin", vectors)
+    index = kith.Index(factory, device="cpu")
+    for call in (
+        lambda limit: index.train(vectors, memory_limit=limit, threads=2),
+        lambda limit: index.add(tmp_path / "x.fbin", memory_limit=limit, threads=2),
+        lambda limit: index.range_search(vectors[:50], 0.5, memory_limit=limit, threads=2),
+    ):
+        call(named_limit(call, 1000))
+    assert len(index) == 3000
