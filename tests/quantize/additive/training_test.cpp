@@ -306,6 +306,9 @@ TEST(LocalSearchQuantizer, TrainingRefusesRowsThatAreNotFiniteInAnyCase) {
     expect_refused(LocalSearchQuantizer(params));
   }
   expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4, .check_finite = false}));
+  rows.row(42)[3] = -3e38f;  // finite, but no residual of it is
+  expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4}));
+  expect_refused(LocalSearchQuantizer(small_params()));
 }
 
 // |x - sum of codewords|^2 in float64.
