@@ -16,6 +16,19 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
 
+constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turned to bytes
+
+// False where some value is no byte.
+bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
+  bool whole = true;
+  for (int64_t c = 0; c < cols; ++c) {
+    const float value = std::min(std::max(values[c], 0.0f), 255.0f);  // a NaN becomes zero
+    out[c] = static_cast<uint8_t>(value);
+    whole &= static_cast<float>(out[c]) == values[c];
+  }
+  return whole;
+}
+
 // From the fast sums of a row to bounds for its key, per metric.
 class KeyBounds {
  public:
@@ -142,8 +155,21 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 }
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  uint8_t bytes[kMostScannedBytes];
+  const CanonicalQuery own = context_.queries.canonical(query);
+  if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
+    const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
+    scan_byte_rows_cpu(context_.kind, bytes, static_cast<float>(scale), rows, values_, facts_);
+  } else {
+    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  }
   return take_tile(query, rows, first);
+}
+
+bool TileScan::takes_bytes(const ScanContext& context) {
+  const MatrixView& base = context.base;
+  return has_byte_scan() && base.dtype() == DType::u8 && is_product(context.kind) &&
+         base.cols() >= kFewestDotColumns && base.cols() <= kMostScannedBytes;
 }
 
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns

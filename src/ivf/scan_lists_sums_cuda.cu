@@ -11,11 +11,9 @@
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "ivf/lookup_pair_cuda.hpp"
 #include "ivf/query_unit_cuda.hpp"
 #include "ivf/scan_item_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
-
-#include <cmath>
 
 namespace kith {
 namespace {
@@ -95,15 +93,9 @@ __global__ void __launch_bounds__(kTableThreads) sum_tables_kernel(const __grid_
   if (lane == 0) tables[codec.format.parts * 256 + book] = sqrtf(square) * scale * (1 + 0x1p-10f);
 }
 
-struct SumQuery {
-  PairBounds bounds;
-  float limit;  // of the second pass; NaN: nothing is sure
-  float* values;
-};
-
 // By one thread.
 template <bool kFirst>
-__device__ void bound_query(const ScanListsTask& task, const ScanItem& item, const ProbePair& pair, SumQuery& shared) {
+__device__ LookupPair bound_query(const ScanListsTask& task, const ScanItem& item, const ProbePair& pair) {
   const CodeFormat& format = task.lists.codec.format;
   const float* const books = tables_of(task, pair.query) + format.parts * 256;
   double longest = 0;
@@ -111,26 +103,12 @@ __device__ void bound_query(const ScanListsTask& task, const ScanItem& item, con
   const double square = books[format.parts];
   const PairBounds bounds =
       sum_bounds(task.lists.key(), format.cols, format.parts, task.prepared.facts[item.list], {square, longest});
-  const bool sure = bounds.sure();
-  if (!sure) task.unsure[pair.query] = 1;
-  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].error), __float_as_int(bounds.error));
-  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].moved), __float_as_int(bounds.moved));
-  shared.bounds = bounds;
-  shared.limit = NAN;
-  shared.values = nullptr;
-  if constexpr (kFirst) {
-    const int64_t query = pair.query;
-    task.bounds[query * kMostFirstSlots + pair.slot] = {bounds.error, bounds.moved};
-    shared.values =
-        task.values + query * task.value_stride + task.value_starts[query * (kMostFirstSlots + 1) + pair.slot];
-  } else if (sure) {
-    shared.limit = value_limit(task.lists.key(), bounds, task.reaches[pair.query]);
-  }
+  return publish_bounds<kFirst>(task, pair.query, pair.slot, bounds);
 }
 
 template <bool kFirst>
 __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item, uint32_t query,
-                                 const SumQuery& shared, const float* tables, int64_t code_bytes) {
+                                 const LookupPair& pair, const float* tables, int64_t code_bytes) {
   const auto books = static_cast<int>(task.lists.codec.format.parts);
   const int64_t list_start = task.lists.offsets[item.list];
   const bool whole = code_bytes % 8 == 0 && reinterpret_cast<uintptr_t>(task.lists.codes) % 8 == 0;
@@ -152,17 +130,7 @@ __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item
 #pragma unroll 8
       for (int book = 0; book < books; ++book) value += tables[book * 256 + __ldg(code + book)];
     }
-    if (task.kept != nullptr && !is_kept(task.kept, task.lists.rows[position])) value = NAN;
-    if constexpr (kFirst) {
-      shared.values[number] = shared.bounds.estimate(value);
-    } else if (value <= shared.limit) {
-      if (task.candidates.has_enough_before(static_cast<uint32_t>(position))) continue;
-      const uint32_t at = atomicAdd(&task.candidates.counts[query], 1u);
-      if (at >= task.candidates.capacity) continue;
-      const int64_t place = static_cast<int64_t>(query) * task.candidates.capacity + at;
-      task.candidates.entries[place] = {static_cast<uint32_t>(position), shared.bounds.estimate(value)};
-      task.candidates.lists[place] = item.list;
-    }
+    give_value<kFirst>(task, pair, query, item.list, number, position, value);
   }
 }
 
@@ -170,7 +138,7 @@ template <bool kFirst>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     scan_sums_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes) {
   extern __shared__ __align__(16) float tables[];
-  __shared__ SumQuery shared;
+  __shared__ LookupPair shared;
   __shared__ ScanItem next;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto entries = static_cast<int>(task.lists.codec.format.parts) * 256;
@@ -190,7 +158,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       __syncthreads();  // the query before is done
       const float* const from = tables_of(task, pair.query);
       for (int at = thread; at < entries; at += kThreads) tables[at] = from[at];
-      if (thread == kThreads - 1) bound_query<kFirst>(task, item, pair, shared);
+      if (thread == kThreads - 1) shared = bound_query<kFirst>(task, item, pair);
       __syncthreads();
       if (!kFirst && !(shared.limit == shared.limit)) continue;
       scan_rows<kFirst>(task, item, pair.query, shared, tables, code_bytes);
