@@ -100,7 +100,7 @@ class Accuracy {
     params_.train_search_rounds = options.number("--search-rounds", 8);
     params_.train_start = start_named(options.text("--start", "opq"));
     params_.anneal = options.number("--anneal", 1) != 0;
-    params_.lambda = std::stod(options.text("--lambda", "1e-4"));
+    params_.regularization = std::stod(options.text("--lambda", "1e-4"));
     if (const std::string path = options.text("--curves"); !path.empty()) {
       curves_.open(path, std::ios::app);
       if (!curves_) throw IoError("cannot write " + path, path, errno);
@@ -110,7 +110,7 @@ class Accuracy {
                 static_cast<long long>(learn_.rows()), static_cast<long long>(base_.rows()),
                 static_cast<long long>(query_.rows()), static_cast<long long>(base_.cols()),
                 static_cast<long long>(bytes_), static_cast<long long>(params_.rounds),
-                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.lambda,
+                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.regularization,
                 static_cast<long long>(params_.train_search_rounds), static_cast<long long>(beam_));
     std::printf("| code | training, s | encoding, us | error, trained | mean squared error |");
     for (const int64_t rank : ranks_) std::printf(" R@%lld |", static_cast<long long>(rank));

@@ -203,7 +203,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   encoding.start = CodeStart::given;
   ProgressMeter meter("LSQ", params.rounds, resources);
   for (int64_t round = 0; round < params.rounds; ++round) {
-    steps->update(params.lambda, codebooks.data());
+    steps->update(params.regularization, codebooks.data());
     const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
     if (params.anneal) {
       const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
@@ -213,7 +213,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     round_to_grid(codebooks.data(), params.codebooks, params.bits, cols);
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
-    TrainingRound done{uncentred(coarse_first(books), books, mean), steps->cost() + params.lambda * squares_of(codebooks)};
+    TrainingRound done{uncentred(coarse_first(books), books, mean), steps->cost() + params.regularization * squares_of(codebooks)};
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, done.objective,
                                               done.objective / static_cast<double>(count)));

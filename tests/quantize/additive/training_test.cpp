@@ -202,7 +202,7 @@ TEST(LocalSearchTraining, OneBookIsAKMeans) {
   const auto rows = make_floats(Shape::gaussian, 600, 6, 9);
   LocalSearchParams params = small_params();
   params.codebooks = 1;
-  params.lambda = 1e-9;
+  params.regularization = 1e-9;
   params.rounds = 20;
   LocalSearchQuantizer quantizer(params);
   quantizer.train(rows.view());
@@ -251,7 +251,7 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   using P = LocalSearchParams;
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.codebooks = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.bits = 9; })), InvalidArgument);
-  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.lambda = 0; })), InvalidArgument);
+  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.regularization = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.perturbed = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.sweeps = 0; })), InvalidArgument);
 
