@@ -32,8 +32,8 @@ void check_rows(const Index& index, const MatrixView& x) {
   }
   if (!IndexAccess::ids_are_rows(index)) {
     throw InvalidArgument(
-        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index without ids, from "
-        "which nothing was removed");
+        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index whose row i has the id "
+        "i, as one without ids has");
   }
 }
 

@@ -322,3 +322,6 @@ def test_knn_graph_of_its_own_vectors():
     other.add(x, ids=np.arange(700) + 50)
     with pytest.raises(ValueError, match="not row numbers"):
         other.knn_graph(x, k=3)
+    named = kith.Index()
+    named.add(x, ids=np.arange(700))
+    assert (named.knn_graph(x, k=3).ids == kith.knn_graph(x, k=3, method="exact").ids).all()
