@@ -22,6 +22,7 @@ constexpr int64_t kTileRows = 1536;      // of a cell
 constexpr int64_t kQueryBlock = 96;      // compared together
 constexpr int64_t kTaskQueries = 4096;   // for which a tile of a cell is packed once
 constexpr int64_t kMostWaiting = 4096;   // pairs whose keys are not computed yet
+constexpr int64_t kAhead = 12;           // rows on their way while keys are computed
 
 struct Waiting {
   int32_t query;  // places
@@ -128,9 +129,14 @@ class CellWorker final : private PairHits {
         return a.query != b.query ? a.query < b.query : a.row < b.row;
       });
     }
+    const bool needs_keys = !scan_->exact();
+    Waiting* ahead = first;
     for (Waiting* at = first; at < end;) {
       Waiting* next = at;
       while (next < end && next->query == at->query) ++next;
+      for (; needs_keys && ahead < end && ahead < next + kAhead; ++ahead) {
+        keys_.prefetch(rows_[static_cast<size_t>(ahead->row)]);
+      }
       offer(at, next);
       at = next;
     }
