@@ -34,6 +34,15 @@ def finish(axes: Any, title: str, across: str, up: str) -> None:
         axes.spines[side].set_visible(False)
 
 
+def seconds_scale(axes: Any) -> None:
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def missing(recall: str) -> float:
     """What is drawn, downwards: the share of neighbours that are not found. 0 cannot be drawn, and is put at the edge."""
     return max(1 - float(recall), 1e-5)
@@ -61,7 +70,7 @@ def draw_curves(figure: Any, lines: list[Line]) -> None:
                       label=f"NN-Descent, lists of {length}, 10 to 42 samples")  # fmt: skip
         axes.plot(*points("cells"), marker="s", markersize=3, color=BLUE, label="cells, for 0.8 to 0.999")
         axes.plot(*points("exact"), marker="*", markersize=9, linestyle="none", color=GREEN, label="exact")
-        axes.set_xscale("log")
+        seconds_scale(axes)
         missing_scale(axes)
         rows, cols = int(mine[0]["rows"]), mine[0]["cols"]
         finish(axes, f"{NAMES.get(name, name)}, {rows:,} × {cols}", "seconds", "recall@10")
@@ -87,7 +96,7 @@ def draw_times(figure: Any, lines: list[Line], by: str, title: str) -> None:
         mine = [line for line in lines if line[by] == name]
         axes.plot([float(line["seconds"]) for line in mine], [missing(line["recall@10"]) for line in mine], marker="o",
                   markersize=3.5, color=colour, label=name.replace("_", " "))  # fmt: skip
-    axes.set_xscale("log")
+    seconds_scale(axes)
     missing_scale(axes)
     finish(axes, title, "seconds", "recall@10")
 

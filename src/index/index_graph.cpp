@@ -74,7 +74,9 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   meter.finish();
   GraphReport report;
   report.method = "index";
-  report.parameters = {{"factory", still.factory()}, {"probes", params.probes}, {"refine", params.refine}};
+  report.parameters = {{"factory", still.factory()}};  // and what was asked for; else a search's defaults hold
+  if (params.probes > 0) report.parameters.push_back({"probes", params.probes});
+  if (params.refine > 0) report.parameters.push_back({"refine", params.refine});
   if (x.rows() > 0) report.recall = recall_of(neighbors.view(), x, still.params().metric, params.seed, quiet);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.peak_host_bytes = memory.host_bytes();
