@@ -14,6 +14,7 @@
 #include "manifold_rows_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
+#include "recall_truth_cuda.hpp"
 #include "table.hpp"
 
 #include "core/parallel_for.hpp"
@@ -36,46 +37,9 @@ namespace {
 using namespace kith;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kLooked = 1000;
-constexpr int64_t kTen = 10;
 constexpr double kCopyBytes = 4.23e12;
 
 double since(Clock::time_point start) { return 1e3 * std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// The true tenth distance of some rows.
-class Truth {
- public:
-  Truth(const MatrixView& x, Metric metric, const Resources& resources)
-      : count_(std::min(kLooked, x.rows())), apart_(x.rows() / count_) {
-    const MatrixView some(x.data(), x.dtype(), {count_, x.cols(), apart_ * x.row_stride()}, x.space());
-    const Neighbors found = knn(some, x, {.k = kTen + 1, .metric = metric}, resources);
-    for (int64_t i = 0; i < count_; ++i) {
-      int64_t others = 0;
-      for (int64_t j = 0; j <= kTen && others < kTen; ++j) {
-        if (found.ids(i)[j] == i * apart_) continue;
-        const float distance = found.distances(i)[j];
-        if (++others == kTen) tenth_.push_back(ordered_key(larger_is_nearer(metric) ? -distance : distance));
-      }
-    }
-  }
-
-  double recall(const DeviceListsRef& lists) const {
-    std::vector<uint64_t> first(static_cast<size_t>(count_ * kTen));
-    const auto pitch = static_cast<size_t>(apart_ * lists.length * 8);
-    check(cudaMemcpy2D(first.data(), kTen * 8, lists.lists, pitch, kTen * 8, static_cast<size_t>(count_),
-                       cudaMemcpyDeviceToHost));
-    int64_t found = 0;
-    for (size_t i = 0; i < first.size(); ++i) {
-      found += first[i] != kPadding && ordered_of(first[i]) <= tenth_[i / kTen] ? 1 : 0;
-    }
-    return static_cast<double>(found) / static_cast<double>(count_ * kTen);
-  }
-
- private:
-  int64_t count_;
-  int64_t apart_;
-  std::vector<uint32_t> tenth_;
-};
 
 void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64_t k, int64_t length, int64_t samples,
                    double recall, const Resources& resources) {
@@ -150,7 +114,7 @@ int run(int argc, char** argv) {
     compare_merge(table, x, metric, k, length, rules.samples, wanted, resources);
     return 0;
   }
-  const Truth truth(x, metric, resources);
+  const RecallTruth truth(x, metric, resources);
   const DeviceBuffer norms(8 * rows, "norms", context, resources);
   PairKeyRows pairs{{x.data(), DType::f32, cols, rows}, cols, key_kind(metric)};
   if (metric == Metric::cosine) {
@@ -163,8 +127,7 @@ int run(int argc, char** argv) {
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     const DeviceBuffer lists(8 * rows * length, "lists", context, resources);
     const DeviceBuffer ends(8 * rows, "ends", context, resources);
-    const DeviceListsRef ref{reinterpret_cast<uint64_t*>(lists.data()), reinterpret_cast<uint64_t*>(ends.data()), rows,
-                             length};
+    const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), rows, length}, reinterpret_cast<uint64_t*>(ends.data())};
     context->synchronize();
     const Clock::time_point start = Clock::now();
     check(cudaMemsetAsync(lists.data(), 0xFF, static_cast<size_t>(lists.bytes()), context->stream()));
@@ -173,7 +136,7 @@ int run(int argc, char** argv) {
     double all = since(start);
     const double begun = all;
     const Clock::time_point made = Clock::now();
-    const auto steps = make_descent_steps_cuda(pairs, rules, ref.lists, length, context, resources);
+    const auto steps = make_descent_steps_cuda(pairs, rules, ref.entries, length, context, resources);
     context->synchronize();
     const double prepared = since(made);
     all += prepared;

@@ -1,5 +1,6 @@
 // Searches by a metric that Kith does not have: the Canberra distance, in which small values count as much as large
-// ones. Prints the three nearest of a few recipes, told by their ingredients in grams.
+// ones. Prints the three nearest of a few recipes, told by their ingredients in grams, and the graph of each one's nearest
+// two others.
 #include <kith/custom_metric.hpp>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <cstdio>
 
 struct Canberra {
+  static constexpr bool symmetric = true;  // graphs ask for it
   float init() const { return 0; }
   float step(float sum, float q, float x) const {
     const float size = std::fabs(q) + std::fabs(x);
@@ -31,5 +33,9 @@ int main() {
       std::printf("  %s (%.2f)", names[found.ids(i)[j]], static_cast<double>(found.distances(i)[j]));
     }
     std::printf("\n");
+  }
+  const kith::CustomGraph graph = kith::knn_graph_by(Canberra{}, recipes, {.k = 2});
+  for (int64_t i = 0; i < kRecipes; ++i) {
+    std::printf("%s - %s, %s\n", names[i], names[graph.neighbors.ids(i)[0]], names[graph.neighbors.ids(i)[1]]);
   }
 }

@@ -1,4 +1,4 @@
-// The search of custom_metric.cpp on a GPU: the same metric, with functions for the device.
+// The search and the graph of custom_metric.cpp on a GPU: the same metric, with functions for the device.
 #include <kith/custom_metric.cuh>
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <exception>
 
 struct Canberra {
+  static constexpr bool symmetric = true;  // graphs ask for it
   __host__ __device__ float init() const { return 0; }
   __host__ __device__ float step(float sum, float q, float x) const {
     const float size = fabsf(q) + fabsf(x);
@@ -31,6 +32,10 @@ int main() {
         std::printf("  %s (%.2f)", names[found.ids(i)[j]], static_cast<double>(found.distances(i)[j]));
       }
       std::printf("\n");
+    }
+    const kith::CustomGraph graph = kith::knn_graph_by_cuda(Canberra{}, recipes, {.k = 2});
+    for (int64_t i = 0; i < kRecipes; ++i) {
+      std::printf("%s - %s, %s\n", names[i], names[graph.neighbors.ids(i)[0]], names[graph.neighbors.ids(i)[1]]);
     }
     return 0;
   } catch (const std::exception& error) {

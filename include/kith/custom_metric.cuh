@@ -1,4 +1,4 @@
-// Exact search on a GPU by a metric of your own, compiled in your file by nvcc (C++20).
+// Exact search, and k-NN graphs, on a GPU by a metric of your own, compiled in your file by nvcc (C++20).
 //
 // The metric is that of kith/custom_metric.hpp, with functions for the device, and is copied there as it is:
 //
@@ -16,6 +16,13 @@
 // under any memory limit, and the same as knn_by's on the CPU where both compilers do the same arithmetic: with nvcc's
 // -fmad=false and, for the CPU, -ffp-contract=off. Cost: every pair of a query and a row; memory: a tile of 64 MiB of
 // distances at most, and the k best of each query.
+//
+// A graph by NN-Descent wants a metric that says it is symmetric, `static constexpr bool symmetric = true;`:
+//
+//   kith::CustomGraph graph = kith::knn_graph_by_cuda(Canberra{}, x, {.k = 15, .recall = 0.99});
+//
+// It is the same in every run, and the CPU's under the same conditions. Memory: 64 MiB of distances at most beside the rows,
+// the lists and what rounds of nn_descent keep.
 #pragma once
 
 #include <kith/custom_metric_cuda.hpp>
@@ -65,12 +72,11 @@ __device__ void stage_values(const DeviceRows& rows, int64_t first, int64_t firs
   }
 }
 
+// All threads of a block call it.
 template <typename M>
-__global__ void __launch_bounds__(kCustomThreads) tile_distances_kernel(M metric, DeviceTile tile) {
+__device__ void distances_of_block(const M& metric, const DeviceTile& tile, int64_t first_query, int64_t first_row) {
   __shared__ float queries[kCustomCols][kCustomQueries + 1];
   __shared__ float rows[kCustomCols][kCustomRows + 1];
-  const int64_t first_query = static_cast<int64_t>(blockIdx.y) * kCustomQueries;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kCustomRows;
   const int my_row = static_cast<int>(threadIdx.x) % 32;
   const int my_query = static_cast<int>(threadIdx.x) / 32 * kCustomThreadQueries;
   float sums[kCustomThreadQueries][kCustomThreadRows];
@@ -106,15 +112,52 @@ __global__ void __launch_bounds__(kCustomThreads) tile_distances_kernel(M metric
 }
 
 template <typename M>
+__global__ void __launch_bounds__(kCustomThreads) tile_distances_kernel(M metric, DeviceTile tile) {
+  distances_of_block(metric, tile, static_cast<int64_t>(blockIdx.y) * kCustomQueries,
+                     static_cast<int64_t>(blockIdx.x) * kCustomRows);
+}
+
+// A block for each part of a set; those before the diagonal have nothing to do.
+template <typename M>
+__global__ void __launch_bounds__(kCustomThreads) set_distances_kernel(M metric, DeviceSets sets) {
+  const int64_t set = blockIdx.x;
+  const int64_t parts = (sets.most_rows + kCustomRows - 1) / kCustomRows;
+  const int64_t first_query = blockIdx.y / parts * kCustomQueries;
+  const int64_t first_row = blockIdx.y % parts * kCustomRows;
+  const SetCounts counts = sets.counts[set];
+  if (first_query >= counts.queries || first_row >= counts.rows || first_row + kCustomRows <= first_query) return;
+  DeviceTile tile{sets.rows, sets.rows, sets.cols, sets.distances + set * sets.most_queries * sets.most_rows,
+                  sets.most_rows};
+  tile.queries.list = tile.rows.list = sets.numbers + set * sets.most_rows;
+  tile.queries.count = counts.queries;
+  tile.rows.count = counts.rows;
+  distances_of_block(metric, tile, first_query, first_row);
+}
+
+inline void check_custom_launch() {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) {
+    throw DeviceError(std::string("the kernel of a custom metric cannot run: ") + cudaGetErrorString(error));
+  }
+}
+
+template <typename M>
 void tile_distances(const void* metric, const DeviceTile& tile, void* stream) {
   const dim3 grid(static_cast<unsigned>((tile.rows.count + kCustomRows - 1) / kCustomRows),
                   static_cast<unsigned>((tile.queries.count + kCustomQueries - 1) / kCustomQueries));
   tile_distances_kernel<<<grid, kCustomThreads, 0, static_cast<cudaStream_t>(stream)>>>(*static_cast<const M*>(metric),
                                                                                         tile);
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess) {
-    throw DeviceError(std::string("the kernel of a custom metric cannot run: ") + cudaGetErrorString(error));
-  }
+  check_custom_launch();
+}
+
+template <typename M>
+void set_distances(const void* metric, const DeviceSets& sets, void* stream) {
+  const int64_t parts = (sets.most_rows + kCustomRows - 1) / kCustomRows *
+                        ((sets.most_queries + kCustomQueries - 1) / kCustomQueries);
+  const dim3 grid(static_cast<unsigned>(sets.sets), static_cast<unsigned>(parts));
+  set_distances_kernel<<<grid, kCustomThreads, 0, static_cast<cudaStream_t>(stream)>>>(*static_cast<const M*>(metric),
+                                                                                       sets);
+  check_custom_launch();
 }
 
 }  // namespace custom
@@ -124,6 +167,14 @@ Neighbors knn_by_cuda(const M& metric, const MatrixView& queries, const MatrixVi
                       const CustomKnnParams& params = {}, const Resources& resources = Resources()) {
   static_assert(std::is_trivially_copyable_v<M>, "a metric is copied to the GPU as it is");
   return custom::knn_cuda({&metric, &custom::tile_distances<M>}, queries, base, params, resources);
+}
+
+// `x` in host memory or in that of the GPU. InvalidArgument where the metric is not symmetric after all, naming two rows.
+template <SymmetricMetric M>
+CustomGraph knn_graph_by_cuda(const M& metric, const MatrixView& x, const CustomGraphParams& params = {},
+                              const Resources& resources = Resources()) {
+  static_assert(std::is_trivially_copyable_v<M>, "a metric is copied to the GPU as it is");
+  return custom::knn_graph_cuda({{&metric, &custom::tile_distances<M>}, &custom::set_distances<M>}, x, params, resources);
 }
 
 }  // namespace kith

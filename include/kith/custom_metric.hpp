@@ -21,7 +21,7 @@
 //
 //   kith::CustomGraph graph = kith::knn_graph_by(Canberra{}, x, {.k = 15, .recall = 0.99});
 //
-// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does exact search on a GPU. Cost: every pair of a query and a
+// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does both on a GPU. Cost: every pair of a query and a
 // row. Memory: the k best of each query, and a few rows for each thread.
 #pragma once
 

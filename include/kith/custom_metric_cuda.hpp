@@ -1,7 +1,7 @@
 // What kith/custom_metric.cuh and the library say to each other; no CUDA types, so that both can be compiled apart.
 //
-// The library brings vectors to the GPU, plans tiles under the memory limits and selects; the caller's code writes the
-// distances of a tile.
+// The library brings vectors to the GPU, plans tiles under the memory limits, selects and keeps lists; the caller's code
+// writes the distances of a tile, or of many small sets.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -40,9 +40,36 @@ struct TileMetric {
   void (*distances)(const void* metric, const DeviceTile& tile, void* stream) = nullptr;
 };
 
+// Small sets of rows of one collection, each compared with itself. Set s has its numbers from numbers[s * most_rows] on,
+// counts[s].rows of them, of which the first counts[s].queries are queries. The distance of query q and row r > q goes to
+// distances[(s * most_queries + q) * most_rows + r]; others are left as they are, or are anything.
+struct SetCounts {
+  int32_t queries = 0;
+  int32_t rows = 0;
+};
+struct DeviceSets {
+  DeviceRows rows;  // the collection, without a list
+  int64_t cols = 0;
+  const uint32_t* numbers = nullptr;
+  const SetCounts* counts = nullptr;
+  int64_t sets = 0;
+  int64_t most_queries = 0;
+  int64_t most_rows = 0;
+  float* distances = nullptr;
+};
+
+struct GraphMetric {
+  TileMetric search;
+  // Enqueues on the stream, a cudaStream_t, of the current device and returns.
+  void (*distances)(const void* metric, const DeviceSets& sets, void* stream) = nullptr;
+};
+
 // Queries and base in host memory or in that of the GPU that searches: the one that the resources name, or for
 // `automatic` the one that holds the data, or the first. Unsupported in a build without CUDA.
 KITH_EXPORT Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const MatrixView& base,
                                const CustomKnnParams& params, const Resources& resources);
+// Likewise; the graph comes in host memory.
+KITH_EXPORT CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params,
+                                       const Resources& resources);
 
 }  // namespace kith::custom

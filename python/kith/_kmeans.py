@@ -18,7 +18,7 @@ from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._narrowing import PLAIN, Narrowing
-from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._typing import HostLike, NumpyLike, Settings, Tensor
 
@@ -153,9 +153,6 @@ class KMeans:
         # Centres to begin with, as they were given, for an offset to be subtracted, and as the library reads them.
         self._init = _kept(init)
         self._given: Vectors | None = None if self._init is None else as_vectors(self._init, "init", warns=False)[0]
-        number = whole_number(seed, "seed")
-        if number < 0:
-            raise ValueError(f"seed = {number}; it must not be negative")
         self._clusters = whole_number(clusters, "clusters")
         if isinstance(init, str) and text(init, "init") == "given":
             raise ValueError("init: pass the array of centres itself, or 'kmeans++' or 'random'")
@@ -165,7 +162,7 @@ class KMeans:
             real_number(tol, "tol"),
             whole_number(n_init, "n_init"),
             init if isinstance(init, str) else "given",
-            number,
+            seed_number(seed),
             whole_number(max_points_per_centre, "max_points_per_centre"),
             _init_points(init_points_per_centre),
             flag(spherical, "spherical"),

@@ -3,24 +3,19 @@
 #include <kith/error.hpp>
 
 #include "core/peak_memory.hpp"
-#include "core/random.hpp"
 #include "exact/knn_checks.hpp"
 #include "graph/approximate_graph.hpp"
+#include "graph/custom_wish.hpp"
 #include "graph/exact_graph.hpp"
-#include "graph/method_choice.hpp"
-#include "graph/nn_descent/descent_wish.hpp"
 #include "graph/nn_descent/nn_descent.hpp"
 #include "graph/nn_descent/start_lists.hpp"
 #include "graph/pairs/pair_keys.hpp"
+#include "graph/pairs/symmetric_pairs.hpp"
 #include "graph/without_self.hpp"
 #include "graph/write_lists.hpp"
 #include "rows/finite_check.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 
 namespace kith {
 
@@ -39,27 +34,17 @@ void CustomGraphParams::validate() const {
 namespace custom {
 namespace {
 
-constexpr uint64_t kPairStream = 0x5133E7;
-constexpr int64_t kPairsLookedAt = 256;
-// Smaller is nearer, as for every metric of a user's.
-constexpr Metric kLike = Metric::l1;
-
 // That the metric is what it says it is.
 void check_symmetric(const PairRows& rows, uint64_t seed) {
-  const CounterRng rng(seed, kPairStream);
-  const auto count = static_cast<uint32_t>(rows.view().rows());
+  const SymmetricPairs pairs(rows.view().rows(), seed);
   PairKeys keys(rows);
-  for (uint64_t i = 0; i < kPairsLookedAt; ++i) {
-    const uint32_t a = rng.below(2 * i, count);
-    const uint32_t b = rng.below(2 * i + 1, count);
+  for (int64_t i = 0; i < SymmetricPairs::kCount; ++i) {
+    const auto [a, b] = pairs.pair(i);
     float there = 0;
     float back = 0;
     keys.of(a, &b, 1, &there);
     keys.of(b, &a, 1, &back);
-    if (there == back || (std::isnan(there) && std::isnan(back))) continue;
-    throw InvalidArgument(fmt::format("the metric says that it is symmetric, and rows {} and {} are {} apart one way and {} "
-                                      "the other; make step() symmetric in its values, or search with knn_by",
-                                      a, b, there, back));
+    pairs.check(i, there, back);
   }
 }
 
@@ -71,7 +56,7 @@ Neighbors search(const PanelMetric& metric, const MatrixView& queries, const Mat
 
 ControlRows control_of(const PanelMetric& metric, const MatrixView& x, int64_t k, uint64_t seed,
                        const Resources& resources) {
-  return ControlRows(x, kLike, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
+  return ControlRows(x, kLikeCustom, k, seed, resources, [&](const MatrixView& queries, int64_t most) {
     return search(metric, queries, x, most - 1, resources);
   });
 }
@@ -84,38 +69,31 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
   const Clock::time_point began = Clock::now();
   params.validate();
   check_graph_size(x.rows(), params.k);
-  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLike});
+  check_knn(RowsInfo(x), RowsInfo(x), {params.k, kLikeCustom});
   check_host_readable("x", x);
   if (given.device().kind == DeviceKind::cuda) {
-    throw Unsupported("a graph by a metric of yours is built on the CPU; use device cpu or auto");
+    throw Unsupported("knn_graph_by runs on the CPU; use device cpu or auto, or knn_graph_by_cuda of custom_metric.cuh");
   }
   const PeakMemory memory(given);
   const Resources resources = memory.resources().with_device(Device::cpu());
   if (params.check_finite) refuse_not_finite("base", x, {}, resources.with_progress({}));
-  const int64_t length = params.list_length.value_or(default_list_length(params.k));
+  const int64_t length = custom_list_length(params);
   CustomGraph graph{Neighbors(x.rows(), params.k, resources), {}};
   graph.report.method = name_of(GraphMethod::nn_descent);
   const PairRows rows(x, metric);
   if (x.rows() > 0) check_symmetric(rows, params.seed);
   if (x.rows() - 1 <= length) {
     put_without_self(search(metric, x, x, params.k, resources), 0, graph.neighbors.view());
-    graph.report.recall = GraphRecall{.recall = 1, .recall_at_10 = 1, .standard_error = 0, .rows = x.rows()};
+    graph.report.recall = exact_recall(x.rows());
   } else {
-    const DescentWish wish = descent_wish(params, kLike, params.k, length);
-    graph.report.parameters = {{"recall", params.recall},
-                               {"seed", static_cast<int64_t>(params.seed)},
-                               {"samples", wish.rules.samples},
-                               {"list_length", length},
-                               {"iterations", wish.iterations},
-                               {"delta", wish.delta},
-                               {"update", std::string(name_of(params.update))}};
+    const DescentWish wish = custom_wish(params, graph.report);
     const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
     WorkingLists lists(x.rows(), length, resources);
     add_random_rows(rows, 0, params.seed, lists, resources);
     const BuildOutcome outcome = run_descent(rows, wish, &control, lists, resources);
     put_outcome(outcome, static_cast<int64_t>(control.rows().size()), graph.report);
-    warn_if_missed(graph.report, params.recall, "allow longer lists, more samples or iterations", resources);
-    write_lists(lists, kLike, graph.neighbors.view(), resources);
+    warn_if_missed(graph.report, params.recall, kCustomAdvice, resources);
+    write_lists(lists, kLikeCustom, graph.neighbors.view(), resources);
   }
   graph.report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   graph.report.peak_host_bytes = memory.host_bytes();

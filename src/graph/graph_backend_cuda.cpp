@@ -8,6 +8,7 @@
 #include "graph/cells/cell_steps_host_cuda.hpp"
 #include "graph/graph_rows_cuda.hpp"
 #include "graph/list_passes_cuda.hpp"
+#include "graph/nn_descent/custom_sets_cuda.hpp"
 #include "graph/nn_descent/descent_steps_cuda.hpp"
 #include "graph/nn_descent/start_lists_cuda.hpp"
 
@@ -21,17 +22,21 @@ constexpr int64_t kWriteBytes = int64_t{64} << 20;  // of results on their way t
 
 class GraphBackendCuda final : public GraphBackend {
  public:
-  GraphBackendCuda(int device, const MatrixView& x, const GraphRowsWish& wish, const Resources& resources)
-      : guard_(device),
+  // `custom`: a metric of the user's in place of the wish's, or null.
+  GraphBackendCuda(int device, const MatrixView& x, const GraphRowsWish& wish, const custom::GraphMetric* custom,
+                   const Resources& resources)
+      : custom_(custom),
+        guard_(device),
         context_(std::make_shared<const DeviceContext>(device, resources.options().stream)),
         // What is called from here works on the same stream.
         resources_(resources.with_device(Device::cuda(device)).with_stream(context_->stream())),
         metric_(wish.metric),
         rows_(context_, x, wish, resources_),
-        control_(rows_.view(), wish.metric, wish.k, wish.seed, resources_),
+        control_(control_of(wish)),
         control_numbers_(control_rows() * 4, "the control rows", context_, resources_) {
     context_->copy(control_numbers_.data(), control_.rows().data(), control_rows() * 4);
     context_->synchronize();
+    if (custom != nullptr) check_symmetric_cuda(*custom, pairs(), wish.seed, context_, resources_);
   }
 
   const MatrixView& view() const override { return rows_.view(); }
@@ -114,14 +119,21 @@ class GraphBackendCuda final : public GraphBackend {
   }
 
  private:
-  PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_)}; }
+  PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_), custom_}; }
+  ControlRows control_of(const GraphRowsWish& wish) const {
+    if (custom_ == nullptr) return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_);
+    return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
+                       [&](const MatrixView& queries, int64_t most) {
+                         return custom::knn_cuda(custom_->search, queries, rows_.view(),
+                                                 {.k = most, .check_finite = false}, resources_.with_progress({}));
+                       });
+  }
   template <typename Use>
   void with_ends(const Use& use) const {
     const DeviceBuffer ends(8 * rows(), "the lists of neighbours", context_, resources_);
-    const DeviceListsRef lists{reinterpret_cast<uint64_t*>(memory_.data()), reinterpret_cast<uint64_t*>(ends.data()),
-                               rows(), length_};
-    launch_list_ends(lists, stream());
-    use(lists);
+    const DeviceListsRef with_ends{lists(), reinterpret_cast<uint64_t*>(ends.data())};
+    launch_list_ends(with_ends, stream());
+    use(with_ends);
   }
   cudaStream_t stream() const { return context_->stream(); }
   DeviceWorkingLists lists() const { return {reinterpret_cast<uint64_t*>(memory_.data()), rows(), length_}; }
@@ -129,6 +141,7 @@ class GraphBackendCuda final : public GraphBackend {
     return DeviceBuffer(8 * rows() * length, "the lists of neighbours", context_, resources_);
   }
 
+  const custom::GraphMetric* const custom_;
   DeviceGuard guard_;
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
@@ -144,7 +157,13 @@ class GraphBackendCuda final : public GraphBackend {
 
 std::unique_ptr<GraphBackend> make_graph_backend_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
                                                       const Resources& resources) {
-  return std::make_unique<GraphBackendCuda>(device, x, wish, resources);
+  return std::make_unique<GraphBackendCuda>(device, x, wish, nullptr, resources);
+}
+
+std::unique_ptr<GraphBackend> make_custom_graph_backend_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+                                                             const custom::GraphMetric& metric,
+                                                             const Resources& resources) {
+  return std::make_unique<GraphBackendCuda>(device, x, wish, &metric, resources);
 }
 
 }  // namespace kith

@@ -8,4 +8,9 @@ std::unique_ptr<GraphBackend> make_graph_backend_cuda(int, const MatrixView&, co
   throw_no_cuda();
 }
 
+std::unique_ptr<GraphBackend> make_custom_graph_backend_cuda(int, const MatrixView&, const GraphRowsWish&,
+                                                             const custom::GraphMetric&, const Resources&) {
+  throw_no_cuda();
+}
+
 }  // namespace kith

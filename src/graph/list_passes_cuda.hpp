@@ -6,19 +6,13 @@
 #include <kith/neighbors.hpp>
 
 #include "graph/list_survey.hpp"
+#include "graph/working_lists_cuda.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
 namespace kith {
-
-// rows x length packed neighbours, sorted, padded at the end.
-struct DeviceWorkingLists {
-  uint64_t* entries = nullptr;
-  int64_t rows = 0;
-  int64_t length = 0;
-};
 
 // The parts of a survey, which the host adds up in order: rows are added in blocks of a fixed size, so that sums do not
 // depend on the launch.

@@ -3,10 +3,9 @@
 #include <kith/error.hpp>
 
 #include "core/divide.hpp"
-#include "cuda/device_core.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
-#include "kernels/select/device_warp_cuda.hpp"
+#include "graph/warp_lists_cuda.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -18,58 +17,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int64_t kBlockBytes = int64_t{64} << 10;  // of shared memory, where more than one warp fits
-
-// Those before `bare` in a sorted list of neighbours with flags.
-__device__ int rank_of(const uint64_t* list, int length, uint64_t bare) {
-  int low = 0;
-  int high = length;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (without_flag(list[middle]) < bare) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-// A warp sorts entries in its memory by what they are without flags; `room` is a power of two, past `count` is padding.
-__device__ void sort_offers(uint64_t* entries, int room) {
-  for (int size = 2; size <= room; size *= 2) {
-    for (int apart = size / 2; apart > 0; apart /= 2) {
-      __syncwarp();
-      for (int i = lane_index(); i < room / 2; i += 32) {
-        const int low = i / apart * 2 * apart + i % apart;
-        const int high = low + apart;
-        const bool rises = (low & size) == 0;
-        const uint64_t a = entries[low];
-        const uint64_t b = entries[high];
-        if ((without_flag(a) > without_flag(b)) == rises) {
-          entries[low] = b;
-          entries[high] = a;
-        }
-      }
-    }
-  }
-  __syncwarp();
-}
-
-// Leaves the entries for which keep(entry, i) holds, in their order; returns how many. All lanes call it.
-template <typename Keep>
-__device__ int compact(uint64_t* entries, int count, const Keep& keep) {
-  int kept = 0;
-  for (int first = 0; first < count; first += 32) {
-    const int i = first + lane_index();
-    const uint64_t entry = i < count ? entries[i] : kPadding;
-    const bool stays = i < count && keep(entry, i);
-    const unsigned lanes = __ballot_sync(kAllLanes, stays);
-    if (stays) entries[kept + __popc(lanes & ((1u << lane_index()) - 1))] = entry;
-    kept += __popc(lanes);
-    __syncwarp();
-  }
-  return kept;
-}
 
 // A warp for each row. `room`: a power of two, not below the places.
 __global__ void __launch_bounds__(kThreads)
@@ -97,39 +44,29 @@ __global__ void __launch_bounds__(kThreads)
   int used = 1;
   while (used < count) used *= 2;
   for (int i = count + lane_index(); i < used; i += 32) fresh[i] = kPadding;
-  uint64_t* const stored = lists.lists + row * lists.length;
+  uint64_t* const stored = lists.entries + row * lists.length;
   for (int i = lane_index(); i < length; i += 32) list[i] = stored[i];
-  sort_offers(fresh, used);
-  // Nobody twice. An entry before the one that is looked at may have been moved over only by itself.
-  count = compact(fresh, count, [&](uint64_t entry, int i) {
-    const uint64_t bare = without_flag(entry);
-    if (i > 0 && without_flag(fresh[i - 1]) == bare) return false;
-    const int rank = rank_of(list, length, bare);
-    return rank == length || without_flag(list[rank]) != bare;
-  });
-  int stayed = 0;
-  for (int i = lane_index(); i < count; i += 32) {
-    const int to = i + rank_of(list, length, without_flag(fresh[i]));
-    if (to >= length) continue;
-    stored[to] = fresh[i];
-    if (to == length - 1) lists.ends[row] = without_flag(fresh[i]);
-    ++stayed;
-  }
+  sort_neighbors(fresh, used);
+  count = leave_new(fresh, count, list, length);
+  if (count == 0) return;
+  const uint64_t nearest = without_flag(fresh[0]);
+  merge_into(list, length, fresh, count);
+  const uint64_t last = without_flag(list[length - 1]);
+  // Nothing before the first that entered has moved.
   for (int i = lane_index(); i < length; i += 32) {
-    if (list[i] == kPadding) break;
-    const int to = i + rank_of(fresh, count, without_flag(list[i]));
-    if (to == i || to >= length) continue;
-    stored[to] = list[i];
-    if (to == length - 1) lists.ends[row] = without_flag(list[i]);
+    if (without_flag(list[i]) >= nearest) stored[i] = list[i];
   }
+  if (lane_index() == 0) lists.ends[row] = last;
   if (entered == nullptr) return;
+  int stayed = 0;
+  for (int i = lane_index(); i < count; i += 32) stayed += without_flag(fresh[i]) <= last ? 1 : 0;
   stayed = __reduce_add_sync(kAllLanes, stayed);
   if (lane_index() == 0 && stayed > 0) atomicAdd(entered + row % kCounters, static_cast<unsigned long long>(stayed));
 }
 
 __global__ void __launch_bounds__(kThreads) ends_kernel(DeviceListsRef lists) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row < lists.rows) lists.ends[row] = without_flag(lists.lists[(row + 1) * lists.length - 1]);
+  if (row < lists.rows) lists.ends[row] = without_flag(lists.entries[(row + 1) * lists.length - 1]);
 }
 
 }  // namespace

@@ -15,12 +15,15 @@
 
 namespace kith {
 
-// For kernels.
-struct DeviceListsRef {
-  uint64_t* lists = nullptr;  // rows x length packed neighbours, sorted, padded
-  uint64_t* ends = nullptr;   // the last of each list without its flag; kNoEnd where there is room
+struct DeviceWorkingLists {
+  uint64_t* entries = nullptr;  // rows x length packed neighbours, sorted, padded
   int64_t rows = 0;
   int64_t length = 0;
+};
+
+// With their ends.
+struct DeviceListsRef : DeviceWorkingLists {
+  uint64_t* ends = nullptr;  // the last of each list without its flag; kNoEnd where there is room
 };
 
 inline constexpr uint64_t kNoEnd = without_flag(kPadding);

@@ -26,7 +26,6 @@ constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
 constexpr int64_t kManyPoints = 1 << 24;        // of all centres together, unless that is too few for each
 constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer iterations
-constexpr int64_t kRandomStartLists = 1 << 14;  // more of them start from random rows
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
@@ -103,7 +102,7 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
                       ? times(spec.most_points_per_centre)
                       : std::min(times(kMostPointsPerCentre), std::max(kManyPoints, times(kFewPointsPerCentre)));
   training.iterations = spec.iterations > 0 ? spec.iterations : lists > kManyLists ? 10 : 20;
-  training.init = spec.init.value_or(lists > kRandomStartLists ? KMeansInit::random : KMeansInit::kmeans_plus_plus);
+  training.init = spec.init.value_or(KMeansInit::random);
   return training;
 }
 

@@ -39,6 +39,14 @@ int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& res
   return -1;
 }
 
+int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
+  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
+  return find_first(
+      rows.rows(), numbers, resources,
+      [&](int64_t first, int64_t count) { return rows_are_finite(rows.slice(first, count)); },
+      [&](int64_t i) { return !row_is_finite(rows, i); });
+}
+
 }  // namespace
 
 void throw_not_finite(std::string_view what, int64_t row) {
@@ -55,12 +63,15 @@ void throw_negative(std::string_view what, int64_t row) {
 
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources) {
-  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
-  const int64_t row = find_first(
-      rows.rows(), numbers, resources,
-      [&](int64_t first, int64_t count) { return rows_are_finite(rows.slice(first, count)); },
-      [&](int64_t i) { return !row_is_finite(rows, i); });
+  const int64_t row = find_not_finite(rows, numbers, resources);
   if (row >= 0) throw_not_finite(what, numbers[row]);
+}
+
+void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
+  const int64_t row = find_not_finite(rows, numbers, resources);
+  if (row < 0) return;
+  throw InvalidArgument(
+      fmt::format("training row {} holds a NaN or an infinity, from which nothing can be learnt; remove it", numbers[row]));
 }
 
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,

@@ -7,6 +7,8 @@
 #include <kith/graph_merge.hpp>
 #include <kith/knn_graph.hpp>
 
+#include <string>
+
 namespace kith {
 namespace {
 
@@ -162,6 +164,33 @@ TEST_F(CudaGraphMerge, ManyPartsNewRowsAndBetterGraphs) {
   const KnnGraph after = refine_graph(before, x.view(), {}, on_cpu());
   expect_same(after, refine_graph(before, x.view(), {}, on_cuda()));
   expect_same(after, refine_graph(before, device.view(), {}, Resources()));
+}
+
+// The device's limit that is named does for the whole call.
+TEST_F(CudaGraphMerge, NamesADeviceLimitThatWouldDo) {
+  const auto x = make_floats(Shape::gaussian, 3000, 24, 7);
+  const MatrixView a = x.view().slice(0, 1400);
+  const MatrixView b = x.view().slice(1400, 1600);
+  const KnnGraphParams params = by_descent(10, Metric::l2, GraphStart::random);
+  const KnnGraph of_a = knn_graph(a, params, on_cpu());
+  const KnnGraph of_b = knn_graph(b, params, on_cpu());
+  const auto named = [&](const auto& work) {
+    ResourceOptions options = cuda_options();
+    options.device_memory_limit = 400'000;
+    int64_t limit = 0;
+    try {
+      work(Resources(options));
+    } catch (const OutOfMemory& error) {
+      EXPECT_NE(std::string(error.what()).find("a device memory limit of"), std::string::npos) << error.what();
+      limit = error.bytes_needed();
+    }
+    ASSERT_GT(limit, 400'000);
+    options.device_memory_limit = limit;
+    work(Resources(options));
+  };
+  named([&](const Resources& resources) { merge_graphs(of_a, a, of_b, b, {}, resources); });
+  named([&](const Resources& resources) { extend_graph(of_a, a, b, {}, resources); });
+  named([&](const Resources& resources) { refine_graph(of_a, a, {}, resources); });
 }
 
 }  // namespace

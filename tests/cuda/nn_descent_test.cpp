@@ -36,7 +36,7 @@ class ListsThere {
     launch_list_ends(ref(), nullptr);
   }
   DeviceListsRef ref() const {
-    return {static_cast<uint64_t*>(lists_.data()), static_cast<uint64_t*>(ends_.data()), rows_, length_};
+    return {{static_cast<uint64_t*>(lists_.data()), rows_, length_}, static_cast<uint64_t*>(ends_.data())};
   }
   reference::Lists read() const {
     std::vector<uint64_t> all(static_cast<size_t>(rows_ * length_));
@@ -119,7 +119,7 @@ void expect_same_descent(const MatrixView& x, const Descent& wish, const Descent
     ordered.order = static_cast<const uint32_t*>(device_order->data());
   }
   const auto steps = make_descent_steps_cpu(pairs, rules, lists, cpu);
-  const auto steps_there = make_descent_steps_cuda(rows.rows(), ordered, there.ref().lists, wish.length, context, cuda);
+  const auto steps_there = make_descent_steps_cuda(rows.rows(), ordered, there.ref().entries, wish.length, context, cuda);
   ProgressMeter meter("descend", 1, cpu);
   for (int64_t round = 0; round < wish.rounds; ++round) {
     steps->sample(round, meter);
@@ -259,7 +259,7 @@ TEST_F(CudaNnDescentSmall, SaysWhatItCannotHold) {
   const auto context = std::make_shared<const DeviceContext>(0);
   const auto text = [&](int64_t samples, int64_t length) {
     return text_thrown<Unsupported>([&] {
-      make_descent_steps_cuda(rows.rows(), {.samples = samples}, there.ref().lists, length, context, on_cuda());
+      make_descent_steps_cuda(rows.rows(), {.samples = samples}, there.ref().entries, length, context, on_cuda());
     });
   };
   EXPECT_NE(text(513, 10).find("samples = 513"), std::string::npos);

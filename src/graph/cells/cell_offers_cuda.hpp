@@ -10,8 +10,7 @@
 #pragma once
 
 #include "graph/list_passes_cuda.hpp"
-#include "kernels/distance/canonical.hpp"
-#include "kernels/distance/device_rows.hpp"
+#include "graph/pairs/pair_key_rows.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -35,9 +34,7 @@ struct CellInboxes {
 };
 
 struct PairKeysTask {
-  KeyKind kind = KeyKind::l2;  // made of products
-  DeviceRowsView rows;         // with inverse norms for cosine
-  int64_t cols = 0;
+  PairKeyRows rows;  // of a kind made of products
   const uint64_t* pairs = nullptr;  // slot << 32 | place
   const uint32_t* count = nullptr;  // on the device; no more than capacity are looked at
   uint32_t capacity = 0;

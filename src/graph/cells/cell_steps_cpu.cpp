@@ -195,7 +195,7 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists, const Resources& resources)
+  CellStepsCpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists, const Resources& resources)
       : cells_(cells), lists_(lists), resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows, lists, resources));
@@ -203,9 +203,11 @@ class CellStepsCpu final : public CellSteps {
   }
 
   int64_t probes() const override { return cells_.probes(); }
+  void expect(int64_t probes) override { expected_ = probes; }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const bool own = first == 0;
+    if (end > cells_.ranked()) cells_.rank(expected_ >= end ? expected_ + expected_ / 8 : 2 * end);
     if (!own) collect_queries(first, end);
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
@@ -251,7 +253,8 @@ class CellStepsCpu final : public CellSteps {
     }
   }
 
-  const CellPartition& cells_;
+  CellPartition& cells_;
+  int64_t expected_ = 0;  // probes
   WorkingLists& lists_;
   const Resources resources_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
@@ -261,7 +264,7 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists,
+std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists,
                                                const Resources& resources) {
   return std::make_unique<CellStepsCpu>(rows, cells, lists, resources);
 }

@@ -225,9 +225,7 @@ class CellStepsCuda final : public CellSteps {
       list_all(wave, piece, slots, found);
     }
     PairKeysTask keys;
-    keys.kind = operands_.kind;
-    keys.rows = rows_.rows();
-    keys.cols = operands_.cols;
+    keys.rows = {rows_.rows(), operands_.cols, operands_.kind};
     keys.pairs = at<uint64_t>(space_.pairs);
     keys.count = found;
     keys.capacity = static_cast<uint32_t>(space_.pair_capacity);

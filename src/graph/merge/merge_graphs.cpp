@@ -243,16 +243,14 @@ KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParam
                       const Resources& resources) {
   params.validate();
   if (parts.empty()) throw InvalidArgument("no graphs to merge; give at least one");
-  const auto needed = [&] { return merge_host_bytes(parts, false, params, resources); };
-  return naming_merge_limit(needed, resources, [&] { return merge_all(parts, params, resources); });
+  return naming_merge_limit({parts, false, params}, resources, [&] { return merge_all(parts, params, resources); });
 }
 
 KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                       const GraphMergeParams& params, const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}, {graph, fresh}};
-  const auto needed = [&] { return merge_host_bytes(parts, true, params, resources); };
-  return naming_merge_limit(needed, resources, [&] {
+  return naming_merge_limit({parts, true, params}, resources, [&] {
     GraphWork work("extend", parts, resources);
     const GraphPart old{graph.to(MemorySpace::host(), work.resources()), x};
     check_part(old, "the graph", PartDistances::of_rows, work.resources());
@@ -277,8 +275,7 @@ KnnGraph refine_graph(const KnnGraph& graph, const MatrixView& x, const GraphMer
                       const Resources& resources) {
   params.validate();
   const std::vector<GraphPart> parts{{graph, x}};
-  const auto needed = [&] { return merge_host_bytes(parts, false, params, resources); };
-  return naming_merge_limit(needed, resources, [&] { return refined(parts, params, resources); });
+  return naming_merge_limit({parts, false, params}, resources, [&] { return refined(parts, params, resources); });
 }
 
 }  // namespace kith

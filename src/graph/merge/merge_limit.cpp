@@ -4,24 +4,34 @@
 #include "graph/approximate_graph.hpp"
 #include "graph/merge/joined_rows.hpp"
 #include "graph/working_lists.hpp"
+#include "kernels/distance/canonical.hpp"
 
 #include <algorithm>
 
 namespace kith {
 namespace {
 
+// So many rows such as these.
+MatrixView rows_like(const GraphPart& part, int64_t rows) {
+  return {part.x.data(), part.x.dtype(), {rows, part.x.cols(), part.x.cols()}, part.x.space()};
+}
+
+KnnGraphParams rounds_of(const GraphPart& part, const GraphMergeParams& params) {
+  return {.k = part.graph.k(),
+          .metric = part.graph.metric(),
+          .method = GraphMethod::nn_descent,
+          .recall = params.recall,
+          .start = GraphStart::random,
+          .samples = params.samples,
+          .list_length = params.list_length};
+}
+
 // Rounds over so many rows such as these.
 int64_t rounds_bytes(const GraphPart& like, int64_t rows, const GraphMergeParams& params, const Resources& resources) {
-  const MatrixView all(like.x.data(), like.x.dtype(), {rows, like.x.cols(), like.x.cols()}, like.x.space());
-  const KnnGraphParams wish{.k = like.graph.k(),
-                            .metric = like.graph.metric(),
-                            .method = GraphMethod::nn_descent,
-                            .recall = params.recall,
-                            .start = GraphStart::random,
-                            .samples = params.samples,
-                            .list_length = params.list_length};
-  return approximate_graph_bytes(all, wish, resources);
+  return approximate_graph_bytes(rows_like(like, rows), rounds_of(like, params), resources);
 }
+
+int64_t row_bytes(const GraphPart& part) { return part.x.cols() * size_of(part.x.dtype()); }
 
 // What building a graph of these rows takes, by the method that wants most.
 int64_t build_bytes(const GraphPart& part, const GraphMergeParams& params, const Resources& resources) {
@@ -62,10 +72,34 @@ int64_t merge_host_bytes(const std::vector<GraphPart>& parts, bool fresh, const 
       const bool copied = !JoinedRows::lie_together(parts[i].x, parts[j].x);
       const int64_t results = parts.size() > 2 ? neighbors_bytes(both, k) : 0;
       most = std::max(most, rounds_bytes(parts[i], both, params, on_cpu) + results +
-                                (copied ? both * parts[i].x.cols() * size_of(parts[i].x.dtype()) : 0));
+                                (copied ? both * row_bytes(parts[i]) : 0));
     }
   }
   return kept + most;
+}
+
+int64_t merge_device_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params) {
+  int64_t most = 0;
+  if (fresh && parts[1].x.rows() > 0) {
+    KnnGraphParams wish{.k = parts[1].graph.k(), .metric = parts[1].graph.metric(), .recall = params.recall};
+    for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent}) {
+      if (method == GraphMethod::cells && !is_product(key_kind(wish.metric))) continue;
+      wish.method = method;
+      most = std::max(most, approximate_graph_device_bytes(parts[1].x, wish));
+    }
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts.size() == 1) {
+      most = std::max(most, approximate_graph_device_bytes(parts[0].x, rounds_of(parts[0], params)));
+    }
+    for (size_t j = i + 1; j < parts.size(); ++j) {
+      const int64_t both = parts[i].x.rows() + parts[j].x.rows();
+      const bool copied = !parts[i].x.space().host_readable() && !JoinedRows::lie_together(parts[i].x, parts[j].x);
+      most = std::max(most, approximate_graph_device_bytes(rows_like(parts[i], both), rounds_of(parts[i], params)) +
+                                (copied ? both * row_bytes(parts[i]) : 0));
+    }
+  }
+  return most;
 }
 
 }  // namespace kith

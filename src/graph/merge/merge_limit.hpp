@@ -1,4 +1,4 @@
-// The host memory limit with which merging, extending or refining would do as a whole.
+// The memory limits with which merging, extending or refining would do as a whole.
 #pragma once
 
 #include <kith/graph_merge.hpp>
@@ -16,22 +16,38 @@ namespace kith {
 int64_t merge_host_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params,
                          const Resources& resources);
 
-// Does the work; an OutOfMemory of the host limit, whichever step was refused, leaves it as a NamedLimit of the whole.
-template <typename Needed, typename Work>
-auto naming_merge_limit(const Needed& needed, const Resources& resources, const Work& work) {
-  const int64_t before = resources.host_memory()->used();
-  const auto name = [&](const OutOfMemory& error, const std::string& refused) {
-    const int64_t limit = resources.host_memory()->limit();
-    const int64_t bytes = limit == kNoLimit ? 0 : before + needed();
-    if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("host", bytes, refused);
+// The same on a GPU: the largest pair, with its rows where these are brought there.
+int64_t merge_device_bytes(const std::vector<GraphPart>& parts, bool fresh, const GraphMergeParams& params);
+
+// What work on the parts would do with. `fresh` as above.
+struct MergeNeeds {
+  const std::vector<GraphPart>& parts;
+  bool fresh;
+  const GraphMergeParams& params;
+};
+
+// Does the work; an OutOfMemory of a limit, whichever step was refused, leaves it as a NamedLimit of the whole.
+template <typename Work>
+auto naming_merge_limit(const MergeNeeds& needs, const Resources& resources, const Work& work) {
+  const int64_t host_before = resources.host_memory()->used();
+  const int64_t device_before = resources.device_memory()->used();
+  const auto name = [&](const OutOfMemory& error, bool host, bool device, const std::string& refused) {
+    if (const int64_t limit = resources.host_memory()->limit(); host && limit != kNoLimit) {
+      const int64_t bytes = host_before + merge_host_bytes(needs.parts, needs.fresh, needs.params, resources);
+      if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("host", bytes, refused);
+    }
+    if (const int64_t limit = resources.device_memory()->limit(); device && limit != kNoLimit) {
+      const int64_t bytes = device_before + merge_device_bytes(needs.parts, needs.fresh, needs.params);
+      if (bytes > limit && bytes > error.bytes_needed()) throw NamedLimit("device", bytes, refused);
+    }
   };
   try {
     return work();
   } catch (const NamedLimit& error) {
-    if (error.which() == "host") name(error, error.refused());
+    name(error, error.which() == "host", error.which() == "device", error.refused());
     throw;
   } catch (const OutOfMemory& error) {
-    name(error, error.what());
+    name(error, true, true, error.what());
     throw;
   }
 }

@@ -1,12 +1,14 @@
 #include "graph/nn_descent/descent_steps_cuda.hpp"
 
 #include "cuda/device_buffer.hpp"
+#include "graph/nn_descent/custom_join_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_cuda.hpp"
 #include "graph/nn_descent/join_operands_cuda.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace kith {
@@ -25,7 +27,7 @@ class DescentStepsCuda final : public DescentSteps {
         operands_(rows, context_, resources),
         layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
-        lists_{lists, at<uint64_t>(layout_.ends), rows.rows.count, list_length} {
+        lists_{{lists, rows.rows.count, list_length}, at<uint64_t>(layout_.ends)} {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;
@@ -37,6 +39,9 @@ class DescentStepsCuda final : public DescentSteps {
     task_.all_pairs = rules.all_pairs;
     task_.order = rules.order;
     task_.pairs = at<unsigned long long>(layout_.counters);
+    if (rows.custom != nullptr) {
+      sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
+    }
     launch_list_ends(lists_, stream());
     clear(task_.inbox, 8 * rules.inbox_slots * lists_.rows);
   }
@@ -53,7 +58,11 @@ class DescentStepsCuda final : public DescentSteps {
     task_.salt = round_salt(rules_.seed, round);
     for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
       task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
-      launch_join(task_, stream());
+      if (sets_) {
+        join_by_sets(meter);
+      } else {
+        launch_join(task_, stream());
+      }
       advance(task_.count, meter);
     }
     return read_count(task_.pairs, *context_);
@@ -74,6 +83,19 @@ class DescentStepsCuda final : public DescentSteps {
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(memory_.data() + offset);
   }
+  // The rows of a launch by a metric of the user's, as many sets at a time as there is room for.
+  void join_by_sets(ProgressMeter& meter) const {
+    constexpr int64_t kBatchesAhead = 8;  // metrics may be slow, and the call is to be cancelled
+    JoinTask part = task_;
+    const int64_t end = task_.first + task_.count;
+    for (int64_t batch = 1; part.first < end; part.first += part.count, ++batch) {
+      part.count = std::min(sets_->room(), end - part.first);
+      launch_join_sets(part, sets_->ref(), stream());
+      sets_->compute(part.count);
+      launch_join_offers(part, sets_->ref(), stream());
+      if (batch % kBatchesAhead == 0) advance(0, meter);
+    }
+  }
   // Nobody, or padding.
   void clear(void* from, int64_t bytes) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(from, 0xFF, static_cast<size_t>(bytes), stream()));
@@ -91,6 +113,7 @@ class DescentStepsCuda final : public DescentSteps {
   DeviceBuffer memory_;
   DeviceListsRef lists_;
   JoinTask task_;
+  std::optional<CustomSetsCuda> sets_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr int64_t kHalfBytes = 2;
 JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context,
                                    const Resources& resources) {
   const int64_t count = rows.rows.count;
-  if (!joins_are_products(rows.kind, rows.cols) || count == 0) return;
+  if (rows.custom != nullptr || !joins_are_products(rows.kind, rows.cols) || count == 0) return;
   const int64_t chunks = operand_chunks(rows.cols, kHalfBytes);
   const cudaStream_t stream = context->stream();
   halves_ = DeviceBuffer(operand_bytes(count, chunks), "operands of the rows", context, resources);

@@ -17,7 +17,7 @@ namespace kith {
 
 class JoinOperandsCuda {
  public:
-  // Nothing where the metric is no product, or has too many columns for one.
+  // Nothing where the metric is the user's or no product, or there are too many columns for one.
   JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
   JoinOperands get() const { return operands_; }

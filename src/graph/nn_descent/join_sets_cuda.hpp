@@ -1,17 +1,14 @@
 // The samples that meet in a join, in a block's memory: forward and reverse ones, nobody twice, NEW ones first.
 #pragma once
 
-#include "graph/nn_descent/join_task_cuda.hpp"
+#include "cuda/device_core.hpp"
 #include "graph/nn_descent/join_rules.hpp"
+#include "graph/nn_descent/join_slots_cuda.hpp"
+#include "graph/nn_descent/join_task_cuda.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-struct JoinCounts {
-  int fresh = 0;  // NEW
-  int all = 0;
-};
 
 // Places of the table by which those that come twice are found: a power of two, twice as many as there are samples.
 KITH_HOST_DEVICE constexpr int sample_table_bits(int64_t samples) {
@@ -30,8 +27,8 @@ __device__ inline bool enter_table(uint32_t* table, int bits, uint32_t number) {
   }
 }
 
-// Every thread of the block calls it. `table` has 1 << sample_table_bits(p) places; `ids`, room for 4 p numbers, is filled.
-// Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
+// Every thread of the block calls it. `table` has 1 << sample_table_bits(p) places; `ids`, room for sample_places(p)
+// numbers, is filled, with kNobody between the kinds. Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
 template <int kThreads>
 __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64_t row, int64_t boundary, uint32_t* table,
                                              uint32_t* ids) {
@@ -43,6 +40,7 @@ __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < 1 << bits; i += kThreads) table[i] = kNobody;
   JoinCounts counts;
+  int all = 0;  // of both kinds
 #pragma unroll 1
   for (int first = 0; first < 4 * p; first += kThreads) {
     const int i = first + static_cast<int>(threadIdx.x);
@@ -61,15 +59,19 @@ __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64
     if (stays && !fresh) stays = enter_table(table, bits, mine);
     const unsigned lanes = __ballot_sync(0xFFFFFFFFu, stays);
     if (lane == 0) warp_counts[warp] = __popc(lanes);
-    counts.fresh += __syncthreads_count(stays && fresh);
-    int place = counts.all + __popc(lanes & ((1u << lane) - 1));
+    counts.fresh += __syncthreads_count(stays && fresh);  // all of them are known before the first OLD one is placed
+    int place = all + __popc(lanes & ((1u << lane) - 1)) + (fresh ? 0 : counts.first_old() - counts.fresh);
     KITH_UNROLL
     for (int w = 0; w < kThreads / 32; ++w) {
       const int count = warp_counts[w];
       if (w < warp) place += count;
-      counts.all += count;
+      all += count;
     }
     if (stays) ids[place] = mine;
+  }
+  counts.old = all - counts.fresh;
+  if (threadIdx.x < kSampleGroup && counts.fresh + static_cast<int>(threadIdx.x) < counts.first_old()) {
+    ids[counts.fresh + static_cast<int>(threadIdx.x)] = kNobody;
   }
   __syncthreads();
   return counts;

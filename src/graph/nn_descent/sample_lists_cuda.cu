@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= lists.rows) return;
   const unsigned before = (1u << lane_index()) - 1;
-  uint64_t* const list = lists.lists + row * lists.length;
+  uint64_t* const list = lists.entries + row * lists.length;
   int64_t counts[2] = {0, 0};  // NEW, OLD
   for (int64_t first = 0; first < lists.length; first += 32) {
     const int64_t j = first + lane_index();
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) know_kernel(DeviceListsRef lists, Kn
   for (int i = lane_index(); i < buckets * kBucketRows; i += 32) places[i] = kNobody;
   for (int i = lane_index(); i < buckets; i += 32) counts[i] = 0;
   __syncwarp();
-  const uint64_t* const list = lists.lists + row * lists.length;
+  const uint64_t* const list = lists.entries + row * lists.length;
   for (int64_t j = lane_index(); j < lists.length; j += 32) {
     const uint64_t entry = list[j];
     if (entry == kPadding) break;

@@ -7,12 +7,14 @@
 #include "cuda/device_buffer.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/custom_join_cuda.hpp"
 #include "graph/nn_descent/descent_workspace.hpp"
 #include "graph/nn_descent/join_rules.hpp"
 #include "graph/pairs/pair_key_cuda.hpp"
 #include "kernels/select/device_warp_cuda.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace kith {
 namespace {
@@ -36,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   int64_t room = 0;
   for (int64_t start = 0; start < lists.length; start += 32) {
     const int64_t j = start + lane_index();
-    const bool empty = j < lists.length && lists.lists[row * lists.length + j] == kPadding;
+    const bool empty = j < lists.length && lists.entries[row * lists.length + j] == kPadding;
     room += __popc(__ballot_sync(kAllLanes, empty));
   }
   const int64_t draws = room < others ? room : others;
@@ -89,12 +91,32 @@ int64_t batch_of(int64_t count, int64_t places, int64_t extra_bytes) {
                              std::clamp<int64_t>(count, 1, kBatchRows));
 }
 
+// Canonical keys, or where there is a metric of the user's its distances.
+void launch_keys(const PairKeyRows& rows, const CustomSetsCuda* sets, const uint32_t* named, int64_t places, int64_t first,
+                 int64_t count, uint64_t* offers, cudaStream_t stream) {
+  if (sets != nullptr) {
+    for (int64_t done = 0; done < count; done += sets->room()) {
+      const int64_t some = std::min(sets->room(), count - done);
+      launch_named_sets(named + done * places, places, first + done, some, sets->ref(), stream);
+      sets->compute(some);
+      launch_named_offers(sets->ref(), places, some, offers + done * places, stream);
+    }
+    return;
+  }
+  const int64_t threads = count * places * kRowThreads;
+  key_kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, stream>>>(rows, named, places,
+                                                                                                    first, count, offers);
+  KITH_CUDA_CHECK_LAUNCH("key_kernel");
+}
+
 // name(first, count, named) writes down what is offered to lists first, first + 1, ...
 template <typename Name>
 void offer_named(const PairKeyRows& rows, const DeviceListsRef& lists, int64_t first, int64_t count, int64_t places,
                  int64_t batch, const std::shared_ptr<const DeviceContext>& context, const Resources& resources,
                  const Name& name) {
   if (count * places == 0) return;
+  std::optional<CustomSetsCuda> sets;
+  if (rows.custom != nullptr) sets.emplace(*rows.custom, rows, batch, 1, places + 1, context, resources);
   const DeviceBuffer named(batch * places * 4, "rows to begin with", context, resources);
   const DeviceBuffer offers(batch * places * 8, "rows to begin with", context, resources);
   auto* const numbers = reinterpret_cast<uint32_t*>(named.data());
@@ -103,10 +125,7 @@ void offer_named(const PairKeyRows& rows, const DeviceListsRef& lists, int64_t f
   for (int64_t done = 0; done < count; done += batch) {
     const int64_t some = std::min(batch, count - done);
     name(first + done, some, numbers);
-    const int64_t threads = some * places * kRowThreads;
-    key_kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, context->stream()>>>(
-        rows, numbers, places, first + done, some, keys);
-    KITH_CUDA_CHECK_LAUNCH("key_kernel");
+    launch_keys(rows, sets ? &*sets : nullptr, numbers, places, first + done, some, keys, context->stream());
     launch_merge_offers(lists, {keys, places, first + done, some}, nullptr, context->stream());
     context->synchronize();
     meter.add(some);

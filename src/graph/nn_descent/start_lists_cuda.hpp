@@ -14,7 +14,7 @@
 namespace kith {
 
 // Both wait, and keep the lists' ends right, which are right before. Beside the lists they take at most kStartBytes
-// (descent_workspace.hpp).
+// (descent_workspace.hpp), and kSetBytes more with a metric of the user's (custom_sets_cuda.hpp).
 
 void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t seed, const DeviceListsRef& lists,
                           const std::shared_ptr<const DeviceContext>& context, const Resources& resources);

@@ -126,4 +126,12 @@ __device__ __noinline__ inline float pair_key(const PairKeyRows& task, uint32_t 
   }
 }
 
+// The same for metrics that are products, within the caller: what it reads of the rows' description are its constants.
+__device__ __forceinline__ float product_pair_key(const PairKeyRows& task, uint32_t a, uint32_t b) {
+  using namespace pair_key_detail;
+  if (task.kind == KeyKind::inner_product) return key_of<KeyKind::inner_product>(task, a, b);
+  if (task.kind == KeyKind::cosine) return key_of<KeyKind::cosine>(task, a, b);
+  return key_of<KeyKind::squared_l2>(task, a, b);
+}
+
 }  // namespace kith

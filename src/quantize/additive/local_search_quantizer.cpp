@@ -10,6 +10,8 @@
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/codec.hpp"
 #include "quantize/finite_rows.hpp"
+#include "quantize/lookup_table.hpp"
+#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -181,7 +183,17 @@ void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixVi
                                   const Resources& resources) const {
   const auto trained = state_->get();
   check_additive_codes(codes, codes.rows(), state_->books(*trained));
+  refuse_unused_bits(codes, trained->codec->format(), resources);
   trained->codec->decode(codes, out, resources);
+}
+
+void LocalSearchQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                                        const Resources& resources) const {
+  const DefaultFloatMode mode;
+  const auto trained = state_->get();
+  ViewSource source(queries);
+  if (params().check_finite) refuse_not_finite_rows(source, resources);
+  fill_lookup_table(*trained->codec, queries, metric, out, resources);
 }
 
 }  // namespace kith

@@ -4,6 +4,7 @@
 
 #include "cluster/row_sample.hpp"
 #include "quantize/product_training.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -42,6 +43,7 @@ HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed,
     std::iota(drawn.begin(), drawn.end(), 0u);
   }
   gather_as_floats(source, drawn, values.data(), resources);
+  refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()}, resources.with_progress({}));
   return values;
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/forced_target.hpp"
 #include "quantize/additive/codeword_grid.hpp"
 #include "reference/additive.hpp"
-#include "reference/data.hpp"
+#include "reference/additive_cases.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,33 +15,21 @@
 namespace kith {
 namespace {
 
-using reference::make_floats;
 using reference::Matrix;
 using reference::Shape;
 
-struct Case {
-  Matrix<float> words;
-  Codebooks books;
-  Matrix<float> rows;
-};
+using Case = reference::AdditiveCase;
 
-// Codewords like the rows, scaled down so that sums of them come near rows.
+// On the grid, as trained codebooks are.
 Case make_case(Shape shape, int64_t books, int bits, int64_t cols, int64_t rows) {
-  Case made{make_floats(shape, books << bits, cols, 1), {}, make_floats(shape, rows, cols, 2)};
-  for (float& value : made.words.values) value /= static_cast<float>(books);
+  Case made = reference::make_additive_case(shape, books, bits, cols, rows);
   round_to_grid(made.words.row(0), books, bits, cols);
-  made.books = {made.words.row(0), books, bits, cols};
+  made.books.values = made.words.row(0);
   return made;
 }
 
 AdditiveEncoding encoding_of(SearchForm form, CodeStart start, int64_t rounds) {
-  AdditiveEncoding encoding;
-  encoding.form = form;
-  encoding.start = start;
-  encoding.search.rounds = rounds;
-  encoding.search.perturbed = 2;
-  encoding.search.seed = 7;
-  return encoding;
+  return reference::additive_encoding(start, rounds, form);
 }
 
 struct Encoded {
@@ -137,6 +125,23 @@ TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
         }
         EXPECT_EQ(found[0], found[2]);
         EXPECT_EQ(found[1], found[2]);
+      }
+    }
+  }
+}
+
+TEST(AdditiveEncoding, FormsAgreeOnHardCases) {
+  for (const auto& [name, given] : reference::hard_additive_cases()) {
+    SCOPED_TRACE(name);
+    for (const CodeStart start : {CodeStart::greedy, CodeStart::random}) {
+      const Encoded direct = encode(given, encoding_of(SearchForm::direct, start, 1));
+      for (const SearchForm form : {SearchForm::tables, SearchForm::products}) {
+        const Encoded found = encode(given, encoding_of(form, start, 1));
+        EXPECT_EQ(found.codes, direct.codes);
+        for (size_t i = 0; i < direct.costs.size(); ++i) {
+          if (direct.costs[i] != direct.costs[i]) continue;
+          EXPECT_EQ(found.costs[i], direct.costs[i]) << i;
+        }
       }
     }
   }

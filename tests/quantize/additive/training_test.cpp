@@ -285,6 +285,84 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   EXPECT_EQ(quantizer.values(), before);
 }
 
+// Without the check too, and no message then advises to switch it off.
+TEST(LocalSearchQuantizer, TrainingRefusesRowsThatAreNotFiniteInAnyCase) {
+  auto rows = make_floats(Shape::gaussian, 700, 6, 1);
+  rows.row(42)[3] = NAN;
+  const auto expect_refused = [&](auto&& quantizer) {
+    try {
+      quantizer.train(rows.view());
+      FAIL();
+    } catch (const InvalidArgument& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("row 42"), std::string::npos) << text;
+      EXPECT_EQ(text.find("check_finite"), std::string::npos) << text;
+    }
+  };
+  for (const AdditiveStart start : {AdditiveStart::opq, AdditiveStart::residual, AdditiveStart::random}) {
+    LocalSearchParams params = small_params();
+    params.train_start = start;
+    params.check_finite = false;
+    expect_refused(LocalSearchQuantizer(params));
+  }
+  expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4, .check_finite = false}));
+}
+
+TEST(AdditiveQuantizers, LookupTablesAddUpToInnerProducts) {
+  const auto rows = make_floats(Shape::gaussian, 700, 6, 1);
+  const auto expect_sums = [&](const auto& quantizer) {
+    std::vector<uint8_t> codes(1400);
+    quantizer.encode(rows.view(), MutableMatrixView(codes.data(), 700, 2));
+    Matrix<float> back(700, 6);
+    quantizer.decode(MatrixView(codes.data(), 700, 2), MutableMatrixView(back.row(0), 700, 6));
+    std::vector<float> table(48);
+    const MutableMatrixView out(table.data(), 1, 48);
+    quantizer.lookup_table(rows.view().slice(3, 1), Metric::inner_product, out);
+    const std::vector<float> words = quantizer.values();
+    for (int64_t e = 0; e < 48; ++e) {
+      ASSERT_EQ(table[static_cast<size_t>(e)],
+                0.0f - canonical_pair<KeyKind::inner_product>(rows.row(3), words.data() + e * 6, 6));
+    }
+    for (int64_t i = 0; i < 700; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < 3; ++k) sum += static_cast<double>(table[static_cast<size_t>(16 * k + sub_code(codes.data() + 2 * i, k, 4))]);
+      const double product = -static_cast<double>(canonical_pair<KeyKind::inner_product>(rows.row(3), back.row(i), 6));
+      ASSERT_NEAR(sum, product, 1e-5);
+    }
+    EXPECT_THROW(quantizer.lookup_table(rows.view().slice(3, 1), Metric::sqeuclidean, out), Unsupported);
+  };
+  LocalSearchQuantizer local(small_params());
+  local.train(rows.view());
+  expect_sums(local);
+  ResidualQuantizer residual({.codebooks = 3, .bits = 4});
+  residual.train(rows.view());
+  expect_sums(residual);
+}
+
+TEST(AdditiveQuantizers, DecodingRefusesBitsBehindTheLastCode) {
+  const auto rows = make_floats(Shape::gaussian, 700, 6, 1);
+  LocalSearchQuantizer local(small_params());  // 12 bits of 2 bytes
+  local.train(rows.view());
+  ResidualQuantizer residual({.codebooks = 3, .bits = 4});
+  residual.train(rows.view());
+  const auto expect_refused = [&](const auto& quantizer) {
+    std::vector<uint8_t> codes(1400);
+    std::vector<float> back(4200);
+    const MutableMatrixView out(back.data(), 700, 6);
+    quantizer.encode(rows.view(), MutableMatrixView(codes.data(), 700, 2));
+    EXPECT_NO_THROW(quantizer.decode(MatrixView(codes.data(), 700, 2), out));
+    codes[2 * 13 + 1] |= 0x10;
+    try {
+      quantizer.decode(MatrixView(codes.data(), 700, 2), out);
+      FAIL();
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("code 13"), std::string::npos) << error.what();
+    }
+  };
+  expect_refused(local);
+  expect_refused(residual);
+}
+
 TEST(LocalSearchQuantizer, WarnsOfFewRows) {
   std::vector<std::string> lines;
   ResourceOptions options;
@@ -294,7 +372,7 @@ TEST(LocalSearchQuantizer, WarnsOfFewRows) {
   const auto rows = make_floats(Shape::gaussian, 100, 6, 1);
   LocalSearchQuantizer quantizer(small_params());
   quantizer.train(rows.view(), Resources(options));
-  ASSERT_EQ(lines.size(), 2u);  // its own, and that of the product codes it begins with
+  ASSERT_EQ(lines.size(), 1u);  // none of the product codes that it begins with
   EXPECT_NE(lines[0].find("624 or more"), std::string::npos) << lines[0];
 }
 

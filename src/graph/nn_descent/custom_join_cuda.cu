@@ -1,0 +1,142 @@
+#include "graph/nn_descent/custom_join_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "core/ordered_key.hpp"
+#include "cuda/error.hpp"
+#include "cuda/shared_memory.hpp"
+#include "graph/nn_descent/join_offers_cuda.hpp"
+#include "graph/nn_descent/join_sets_cuda.hpp"
+#include "graph/nn_descent/join_slots_cuda.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kCollectThreads = 128;
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, int64_t{kThreads})); }
+
+__global__ void __launch_bounds__(kThreads)
+    named_sets_kernel(const uint32_t* named, int64_t places, int64_t first, int64_t count, CustomSetsRef sets) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count * (places + 1)) return;
+  const int64_t set = i / (places + 1);
+  const int64_t place = i % (places + 1);
+  if (place == 0) {
+    sets.numbers[i] = static_cast<uint32_t>(first + set);
+    if (named[set * places] == kNobody) sets.counts[set] = {1, 1};
+    return;
+  }
+  const uint32_t mine = named[set * places + place - 1];
+  sets.numbers[i] = mine;
+  const bool last = place == places || named[set * places + place] == kNobody;
+  if (mine != kNobody && last) sets.counts[set] = {1, static_cast<int32_t>(place + 1)};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    named_offers_kernel(CustomSetsRef sets, int64_t places, int64_t count, uint64_t* offers) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count * places) return;
+  const int64_t at = i / places * (places + 1) + i % places + 1;
+  const bool there = i % places + 1 < sets.counts[i / places].rows;
+  offers[i] = there ? pack_neighbor(ordered_key(sets.distances[at]), sets.numbers[at]) : kPadding;
+}
+
+// The same sets in the same order in every run: who comes twice may stand in either of its places, so that they are sorted.
+__global__ void __launch_bounds__(kCollectThreads)
+    join_sets_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
+  extern __shared__ uint32_t memory[];  // the numbers, then the table
+  const int64_t place = task.first + blockIdx.x;
+  const int64_t row = task.order == nullptr ? place : task.order[place];
+  const JoinCounts counts = collect_samples<kCollectThreads>(task.samples, row, task.boundary,
+                                                             memory + sample_places(static_cast<int>(task.samples.samples)),
+                                                             memory);
+  uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
+  for (int i = static_cast<int>(threadIdx.x); i < counts.end(); i += kCollectThreads) {
+    if (!counts.is_sample(i)) continue;
+    const bool fresh = i < counts.fresh;
+    int rank = fresh ? 0 : counts.fresh;  // no places between the kinds here
+    const int end = fresh ? counts.fresh : counts.end();
+    for (int j = fresh ? 0 : counts.first_old(); j < end; ++j) rank += memory[j] < memory[i] ? 1 : 0;
+    numbers[rank] = memory[i];
+  }
+  if (threadIdx.x != 0) return;
+  const bool meet = counts.meet(false);
+  sets.counts[blockIdx.x] = meet ? custom::SetCounts{counts.fresh, counts.fresh + counts.old} : custom::SetCounts{0, 0};
+  if (meet) atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(counts.pairs(false)));
+}
+
+// A block for each join. A distance that is no number is nobody's nearest.
+__global__ void __launch_bounds__(kThreads)
+    join_offers_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
+  extern __shared__ __align__(8) unsigned long long nearest[];  // of the slots
+  const custom::SetCounts found = sets.counts[blockIdx.x];
+  if (found.queries == 0) return;
+  const JoinSlots slots{static_cast<int>(task.samples.samples), {found.queries, found.rows - found.queries}};
+  const uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
+  const float* const distances = sets.distances + blockIdx.x * sets.most_queries * sets.most_rows;
+  const int gap = slots.counts.first_old() - found.queries;  // which the samples of a set do not have
+  const auto offer = [&](int sample, uint64_t neighbor) {
+    const uint32_t row = numbers[sample];
+    offer_to_list(task, row, task.lists.ends[row], neighbor);
+  };
+  for (int slot = static_cast<int>(threadIdx.x); slot < slots.count(); slot += kThreads) nearest[slot] = kPadding;
+  __syncthreads();
+  const auto take = [&](int slot, int sample, uint64_t neighbor) {
+    if (task.all_pairs) return offer(sample, neighbor);
+    atomicMin(nearest + slot, static_cast<unsigned long long>(neighbor));
+  };
+  for (int i = static_cast<int>(threadIdx.x); i < found.queries * found.rows; i += kThreads) {
+    const int query = i / found.rows;
+    const int row = i % found.rows;
+    if (row <= query) continue;
+    const float distance = distances[query * sets.most_rows + row];
+    if (isnan(distance)) continue;
+    const uint32_t key = ordered_key(distance);
+    const bool old = row >= found.queries;
+    take(slots.new_slot(query, old), query, pack_neighbor(key, numbers[row]));
+    take(old ? slots.old_slot(row + gap) : row, row, pack_neighbor(key, numbers[query]));
+  }
+  __syncthreads();
+  for (int slot = static_cast<int>(threadIdx.x); slot < slots.count(); slot += kThreads) {
+    if (nearest[slot] == kPadding) continue;
+    const int sample = slots.sample_of(slot);
+    offer(sample < found.queries ? sample : sample - gap, nearest[slot]);
+  }
+}
+
+}  // namespace
+
+void launch_named_sets(const uint32_t* named, int64_t places, int64_t first, int64_t count, const CustomSetsRef& sets,
+                       cudaStream_t stream) {
+  if (count * places == 0) return;
+  named_sets_kernel<<<blocks_for(count * (places + 1)), kThreads, 0, stream>>>(named, places, first, count, sets);
+  KITH_CUDA_CHECK_LAUNCH("named_sets_kernel");
+}
+
+void launch_named_offers(const CustomSetsRef& sets, int64_t places, int64_t count, uint64_t* offers,
+                         cudaStream_t stream) {
+  if (count * places == 0) return;
+  named_offers_kernel<<<blocks_for(count * places), kThreads, 0, stream>>>(sets, places, count, offers);
+  KITH_CUDA_CHECK_LAUNCH("named_offers_kernel");
+}
+
+void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream) {
+  if (task.count == 0) return;
+  const auto kernel = join_sets_kernel;
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+  const int64_t bytes = 4 * sample_places(static_cast<int>(task.samples.samples)) +
+                        (int64_t{4} << sample_table_bits(task.samples.samples));
+  kernel<<<static_cast<unsigned>(task.count), kCollectThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
+  KITH_CUDA_CHECK_LAUNCH("join_sets_kernel");
+}
+
+void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream) {
+  if (task.count == 0) return;
+  const JoinSlots slots{static_cast<int>(task.samples.samples), {}};
+  join_offers_kernel<<<static_cast<unsigned>(task.count), kThreads, static_cast<size_t>(8 * slots.count()), stream>>>(
+      task, sets);
+  KITH_CUDA_CHECK_LAUNCH("join_offers_kernel");
+}
+
+}  // namespace kith

@@ -1,0 +1,25 @@
+// Pairs of rows, drawn by a seed, on which a metric of the user's is looked at both ways.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace kith {
+
+class SymmetricPairs {
+ public:
+  static constexpr int64_t kCount = 256;
+
+  // Of so many rows, at least one.
+  SymmetricPairs(int64_t rows, uint64_t seed) : rows_(rows), seed_(seed) {}
+
+  std::pair<uint32_t, uint32_t> pair(int64_t i) const;
+  // InvalidArgument where the distances of pair i differ, naming its rows.
+  void check(int64_t i, float there, float back) const;
+
+ private:
+  int64_t rows_;
+  uint64_t seed_;
+};
+
+}  // namespace kith
