@@ -123,11 +123,18 @@ HWY_NOINLINE void short_tile(const TilePlace& place, int64_t cols, const LaneOrd
   } else {
     sum_short<kSum, kCanonicalLanes, false>(place, order, sums);
   }
+  const bool whole = place.row_count >= kTileRows;
   for (int q = 0; q < place.query_count; ++q) {
+    float* const keys = place.keys + q * place.stride;
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) {
       const Doubles sum = hn::Load(F64(), sums + (q * kTileVectors + v) * kDoubles);
-      put_keys(place, q, v, key_at<kKind>(place, q, v, sum));
+      const Floats key = key_at<kKind>(place, q, v, sum);
+      if (HWY_LIKELY(whole)) {
+        hn::StoreU(key, hn::Rebind<float, F64>(), keys + v * kDoubles);
+      } else {
+        put_keys(place, q, v, key);
+      }
     }
   }
 }
