@@ -37,15 +37,18 @@ constexpr int64_t kItemTiles = 32;   // of rows, at most
 
 class CellStepsCuda final : public CellSteps {
  public:
-  CellStepsCuda(const GraphRowsCuda& rows, const CellParams& params, const DeviceWorkingLists& lists,
-                std::shared_ptr<const DeviceContext> context, const Resources& resources)
+  CellStepsCuda(const GraphRowsCuda& rows, const CellParams& params, const ControlRows& control,
+                const DeviceWorkingLists& lists, std::shared_ptr<const DeviceContext> context, const Resources& resources)
       : rows_(rows),
         lists_(lists),
         context_(std::move(context)),
         resources_(resources),
         cells_(rows, params, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(first_ranked(cells_.probes(), params.likely, lists.rows));
+    const int64_t hint = cells_.probes_for(control, params.recall);
+    const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
+    cells_.rank(will_do ? next_ranked(hint, hint + 1, cells_.probes(), lists.rows)
+                        : first_ranked(cells_.probes(), params.likely, lists.rows));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(params);
@@ -378,10 +381,10 @@ class CellStepsCuda final : public CellSteps {
 }  // namespace
 
 std::unique_ptr<CellSteps> make_cell_steps_cuda(const GraphRowsCuda& rows, const CellParams& params,
-                                                const DeviceWorkingLists& lists,
+                                                const ControlRows& control, const DeviceWorkingLists& lists,
                                                 std::shared_ptr<const DeviceContext> context,
                                                 const Resources& resources) {
-  return std::make_unique<CellStepsCuda>(rows, params, lists, std::move(context), resources);
+  return std::make_unique<CellStepsCuda>(rows, params, control, lists, std::move(context), resources);
 }
 
 }  // namespace kith
