@@ -11,6 +11,7 @@
 #include "graph/cells/cell_steps_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_info.hpp"
@@ -96,9 +97,9 @@ class CellStepsCuda final : public CellSteps {
     row_place_memory_ = DeviceBuffer(4 * lists_.rows, "the rows of each cell", context_, resources_);
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
     const DeviceBuffer next(4 * cells, "the cells", context_, resources_);
-    std::vector<uint32_t> first(static_cast<size_t>(cells));
-    for (size_t cell = 0; cell < first.size(); ++cell) {
-      first[cell] = static_cast<uint32_t>(layout_->first_tiles[cell] * kOperandTile);
+    const HostArray<uint32_t> first(cells, "the cells", resources_);
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      first[cell] = static_cast<uint32_t>(layout_->first_tiles[static_cast<size_t>(cell)] * kOperandTile);
     }
     context_->copy(next.data(), first.data(), 4 * cells);
     KITH_CUDA_CHECK(cudaMemsetAsync(place_memory_.data(), 0xFF, static_cast<size_t>(4 * places), stream()));
@@ -274,11 +275,12 @@ class CellStepsCuda final : public CellSteps {
   }
 
   // Items to the device; their memory on the host stays until the next wait.
-  ProductSchedule upload(std::vector<ProductItem> items) {
+  ProductSchedule upload(const std::vector<ProductItem>& items) {
     const auto count = static_cast<int64_t>(items.size());
+    host_items_.emplace_back(count, "products", resources_);
+    std::copy(items.begin(), items.end(), host_items_.back().begin());
     item_memory_.emplace_back(count * static_cast<int64_t>(sizeof(ProductItem)), "products", context_, resources_);
-    context_->copy(item_memory_.back().data(), items.data(), item_memory_.back().bytes());
-    host_items_.push_back(std::move(items));
+    context_->copy(item_memory_.back().data(), host_items_.back().data(), item_memory_.back().bytes());
     return schedule_items(reinterpret_cast<const ProductItem*>(item_memory_.back().data()), static_cast<int>(count));
   }
 
@@ -375,7 +377,7 @@ class CellStepsCuda final : public CellSteps {
   double pairs_per_slot_ = 10;
   int64_t expected_ = 0;  // probes
   std::vector<DeviceBuffer> item_memory_;
-  std::vector<std::vector<ProductItem>> host_items_;
+  std::vector<HostArray<ProductItem>> host_items_;
 };
 
 }  // namespace
