@@ -170,7 +170,7 @@ IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resou
     if (this->row(other.id(row)) < 0) continue;
     throw InvalidArgument(
         fmt::format("id {} is in both indexes, and an id names one vector: remove it from one of them, or merge with "
-                    "shift_ids (--shift-ids), which gives the other's vectors ids behind those here. Nothing was merged",
+                    "shift_ids, which gives the other's vectors ids behind those here. Nothing was merged",
                     other.id(row)));
   }
   if (rows_ == 0 && other.plain() && next == count) return row_numbers(count);

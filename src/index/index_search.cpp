@@ -101,7 +101,11 @@ decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView
 
 bool IndexAccess::ids_are_rows(const Index& index) {
   const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
-  return version == nullptr || version->ids.plain();
+  if (version == nullptr || version->ids.plain()) return true;
+  for (int64_t row = 0; row < version->ids.rows(); ++row) {
+    if (version->ids.id(row) != row) return false;
+  }
+  return true;
 }
 
 int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
