@@ -97,7 +97,8 @@ class KMeans:
     n_iter_ : int
         Iterations done.
     objective_history_ : numpy.ndarray of float64
-        The inertia at each iteration, before the centres moved; empty without `history`. Without mini-batches it never rises but by rounding.
+        The inertia at each iteration, before the centres moved; empty without `history`. Without mini-batches it never
+        rises but by rounding.
     counts_ : numpy.ndarray of float64
         The weight that each centre has been given.
 

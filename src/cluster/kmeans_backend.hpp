@@ -57,7 +57,8 @@ class KMeansBackend {
   // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
   // pass before need not fetch them again.
   virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
-  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
+  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows whose
+  // sums are added in order.
   virtual double objective() = 0;
 
   // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count

@@ -243,6 +243,8 @@ class QueriesRun {
         cols_(block.rows.cols()),
         slabs_(divide_up(cols_, kSlab)),
         tiles_(divide_up(query_count, kTileQueries)),
+        whole_slab_(kSlab),
+        last_slab_(width_of(slabs_ - 1)),
         walk_(cols_) {}
 
   void run(ProofUse& proofs) {
@@ -290,7 +292,7 @@ class QueriesRun {
     for (int64_t slab = 0; slab < slabs_; ++slab) {
       if (!packed) pack_slab(rows, row, slab);
       const int64_t width = width_of(slab);
-      const LaneOrder order(width);
+      const LaneOrder& order = order_of(slab);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         if (!unproven[tile]) continue;
         if constexpr (has_short_sums(kKind)) {
@@ -308,7 +310,7 @@ class QueriesRun {
   // Queries stay packed where there is one slab.
   void pack_slab(const MatrixView& rows, int64_t row, int64_t slab) {
     const int64_t width = width_of(slab);
-    const LaneOrder order(width);
+    const LaneOrder& order = order_of(slab);
     pack_(rows, slab * kSlab, width, order, kKind == KeyKind::cosine ? scratch_.row_inverses : nullptr, scratch_.rows);
     if (slabs_ == 1 && row > 0) return;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
@@ -319,6 +321,7 @@ class QueriesRun {
     }
   }
 
+  const LaneOrder& order_of(int64_t slab) const { return slab + 1 == slabs_ ? last_slab_ : whole_slab_; }
   int64_t width_of(int64_t slab) const { return std::min(kSlab, cols_ - slab * kSlab); }
   const CanonicalQuery* canonical(int64_t tile) const { return block_.queries + first_query_ + tile * kTileQueries; }
   int64_t count_of(int64_t tile) const { return std::min<int64_t>(kTileQueries, query_count_ - tile * kTileQueries); }
@@ -342,6 +345,8 @@ class QueriesRun {
   const int64_t cols_;
   const int64_t slabs_;
   const int64_t tiles_;
+  const LaneOrder whole_slab_;
+  const LaneOrder last_slab_;
   const LaneWalk walk_;
 };
 

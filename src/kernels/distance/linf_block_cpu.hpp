@@ -9,7 +9,7 @@
 // registers. Cost: two operations for each pair and column, in f32.
 #pragma once
 
-#include "kernels/distance/distance_block_cpu.hpp"
+#include "kernels/distance/canonical_block.hpp"
 
 #include <cstdint>
 

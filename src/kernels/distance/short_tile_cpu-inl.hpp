@@ -15,6 +15,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
@@ -64,26 +65,28 @@ HWY_INLINE void for_column(const double* queries, const double* rows, Part& part
   });
 }
 
-// What lanes kLane, kLane + kApart, ... come to, of those below kLanes: a part of the canonical tree.
-template <KeyKind kKind, int kLanes, int kLane, int kApart>
+// What lanes kLane, kLane + kApart, ... come to, of those below kLanes: a part of the canonical tree. Where kSingle, a
+// lane has one column at most, whose place is the lane's.
+template <KeyKind kKind, int kLanes, bool kSingle, int kLane, int kApart>
 HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
   if constexpr (kApart < kCanonicalLanes) {
-    part_of_tree<kKind, kLanes, kLane, 2 * kApart>(place, part);
+    part_of_tree<kKind, kLanes, kSingle, kLane, 2 * kApart>(place, part);
     if constexpr (kLane + kApart < kLanes) {
       Part other;
-      part_of_tree<kKind, kLanes, kLane + kApart, 2 * kApart>(place, other);
+      part_of_tree<kKind, kLanes, kSingle, kLane + kApart, 2 * kApart>(place, other);
       for_part([&](int q, int v) HWY_ATTR { part[q][v] = hn::Add(part[q][v], other[q][v]); });
     }
   } else {
-    const int64_t at = place.order.first[kLane];
-    const int64_t end = place.order.first[kLane + 1];
-    if (at == end) {
+    const int64_t at = kSingle ? kLane : place.order.first[kLane];
+    const int64_t end = kSingle ? std::min<int64_t>(kLane + 1, place.order.first[kCanonicalLanes])
+                                : place.order.first[kLane + 1];
+    if (at >= end) {
       for_part([&](int q, int v) HWY_ATTR { part[q][v] = hn::Zero(F64()); });
       return;
     }
     for_column(place.queries + at * kQueryWidth, place.rows + at * kTileRows, part,
                [](Doubles, Doubles q, Doubles x) HWY_ATTR { return first_in_lane<kKind>(q, x); });
-    for (int64_t c = at + 1; c < end; ++c) {
+    for (int64_t c = at + 1; !kSingle && c < end; ++c) {
       for_column(place.queries + c * kQueryWidth, place.rows + c * kTileRows, part,
                  [](Doubles sum, Doubles q, Doubles x) HWY_ATTR { return step_lanes<kKind>(sum, q, x); });
     }
@@ -91,12 +94,12 @@ HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
 }
 
 // The sums of a tile of short vectors: the same as sum_tile's, which for so few columns waits for its own sums.
-template <KeyKind kKind, int kLanes>
+template <KeyKind kKind, int kLanes, bool kSingle>
 HWY_NOINLINE void sum_short(const TilePlace& place, const LaneOrder& order, double* sums) {
   for (int q = 0; q < place.query_count; q += kPartQueries) {
     for (int v = 0; v < kTileVectors; v += kPartVectors) {
       Part part;
-      part_of_tree<kKind, kLanes, 0, 1>({place.queries + q, place.rows + v * kDoubles, order}, part);
+      part_of_tree<kKind, kLanes, kSingle, 0, 1>({place.queries + q, place.rows + v * kDoubles, order}, part);
       for_part([&](int i, int j) HWY_ATTR {
         hn::Store(part[i][j], F64(), sums + ((q + i) * kTileVectors + v + j) * kDoubles);
       });
@@ -112,17 +115,26 @@ HWY_NOINLINE void short_tile(const TilePlace& place, int64_t cols, const LaneOrd
   constexpr KeyKind kSum = has_differences(kKind) || kKind == KeyKind::cosine ? KeyKind::squared_l2 : kKind;
   HWY_ALIGN double sums[kTileQueries * kTileRows];
   if (cols <= 4) {
-    sum_short<kSum, 4>(place, order, sums);
+    sum_short<kSum, 4, true>(place, order, sums);
   } else if (cols <= 8) {
-    sum_short<kSum, 8>(place, order, sums);
+    sum_short<kSum, 8, true>(place, order, sums);
+  } else if (cols <= kCanonicalLanes) {
+    sum_short<kSum, kCanonicalLanes, true>(place, order, sums);
   } else {
-    sum_short<kSum, kCanonicalLanes>(place, order, sums);
+    sum_short<kSum, kCanonicalLanes, false>(place, order, sums);
   }
+  const bool whole = place.row_count >= kTileRows;
   for (int q = 0; q < place.query_count; ++q) {
+    float* const keys = place.keys + q * place.stride;
 #pragma GCC unroll 4
     for (int v = 0; v < kTileVectors; ++v) {
       const Doubles sum = hn::Load(F64(), sums + (q * kTileVectors + v) * kDoubles);
-      put_keys(place, q, v, key_at<kKind>(place, q, v, sum));
+      const Floats key = key_at<kKind>(place, q, v, sum);
+      if (HWY_LIKELY(whole)) {
+        hn::StoreU(key, hn::Rebind<float, F64>(), keys + v * kDoubles);
+      } else {
+        put_keys(place, q, v, key);
+      }
     }
   }
 }
