@@ -29,9 +29,9 @@ struct Barriers {
 enum class Stage : int { wait, operand, product, choice, settle, replace, rest, count };
 
 // Books come and go by barriers in shared memory alone: a warp that has read one says so, and the copier overwrites it
-// when all have. racecheck does not follow these, and reports each such pair as a hazard. A Watch with kBlockBarriers
-// lets copier and searchers meet at a barrier of the block after each step, too: then it reports none, and the codes are
-// the same (`lsq_cuda_bench --parts race`).
+// when all have. racecheck reports such pairs. To tell whether it merely does not follow these barriers, a Watch with
+// kBlockBarriers lets copier and searchers meet at a barrier of the block after each step, too (`lsq_cuda_bench --parts
+// race`).
 inline constexpr int kMeetingBarrier = 1;
 inline constexpr int kMeetingThreads = kSearchers + 32;
 
