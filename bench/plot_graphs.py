@@ -74,6 +74,8 @@ def draw_curves(figure: Any, lines: list[Line]) -> None:
         missing_scale(axes)
         rows, cols = int(mine[0]["rows"]), mine[0]["cols"]
         finish(axes, f"{NAMES.get(name, name)}, {rows:,} × {cols}", "seconds", "recall@10")
+        axes.get_legend().remove()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8, frameon=False)
 
 
 def draw_phi(figure: Any, lines: list[Line]) -> None:
@@ -86,7 +88,7 @@ def draw_phi(figure: Any, lines: list[Line]) -> None:
                 label = f"{'CPU' if device == 'cpu' else 'GPU'}, {'the nearest of each sample' if update == 'selective' else 'all pairs'}"
                 axes.plot(rounds, [float(line["phi"]) for line in mine], marker=marker, markersize=7 if fill == "none" else 4,
                           fillstyle=fill, linestyle="-" if fill == "full" else "none", color=colour, label=label)  # fmt: skip
-    axes.set_yscale("log")
+    axes.set_xticks(range(max(int(line["round"]) for line in lines) + 1))
     finish(axes, "φ(G), the sum of all neighbours' distances, by round", "round", "φ(G)")
 
 
@@ -113,7 +115,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=root / "docs" / "images")
     options = parser.parse_args()
     draw = {
-        "graph_curves.csv": ("graph_recall_over_time.png", (12, 3.6), draw_curves),
+        "graph_curves.csv": ("graph_recall_over_time.png", (12, 4), draw_curves),
         "graph_figure4.csv": ("graph_phi.png", (5.5, 3.6), draw_phi),
         "graph_figure5.csv": (
             "graph_updates.png",

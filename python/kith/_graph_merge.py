@@ -34,8 +34,8 @@ def merge_graphs(
     """The graph of two sets of vectors, from the graph of each (GGM).
 
     Rows get random neighbours of the other set in place of the far half of their lists, and rounds of NN-Descent compare
-    pairs across the sets alone, which takes somewhat less time than building the graph anew. Each graph must hold neighbours
-    of its own set alone, as `knn_graph` builds it. The result is the same on every device, and lies on the host.
+    pairs across the sets alone. Each graph must hold neighbours of its own set alone, as `knn_graph` builds it. The result is
+    the same on every device, and lies on the host.
 
     Parameters
     ----------

@@ -111,6 +111,58 @@ TEST(PairScan, ComparesTinyAndLargeHistograms) {
   }
 }
 
+// Of each query the nearest rows, all of them where several are as near, and of each row that has a limit.
+TEST(PairScan, HandsOutTheNearestOfEither) {
+  constexpr int64_t kSet = 45;
+  constexpr float kAny = std::numeric_limits<float>::infinity();
+  for (const Shape shape : reference::kAllShapes) {
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product, Metric::l1,
+                                Metric::chi_square}) {
+      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
+      const auto x = reference::without_sign(make_floats(shape, 2 * kSet, 24, 3));
+      const PairRows all(x.view(), key_kind(metric), on_cpu());
+      const auto scan = make_pair_scan(all, kSet, kSet, on_cpu());
+      for (const bool same : {true, false}) {
+        std::vector<uint32_t> queries(kSet);
+        std::vector<uint32_t> rows(kSet);
+        for (uint32_t i = 0; i < kSet; ++i) {
+          queries[i] = 2 * i;
+          rows[i] = same ? 2 * i : 2 * i + 1;
+        }
+        const auto key = [&](int64_t q, int64_t r) {
+          return same && q == r ? kAny : key_of(x, metric, queries[static_cast<size_t>(q)], rows[static_cast<size_t>(r)]);
+        };
+        scan->set_queries(queries.data(), kSet);
+        scan->set_rows(rows.data(), kSet);
+        for (int64_t i = 0; i < kSet; ++i) {
+          scan->limit_query(i, kAny);
+          if (!same) scan->limit_row(i, kAny);
+        }
+        Found found;
+        scan->run_nearest(found, same);
+        for (int64_t i = 0; i < kSet; ++i) {
+          float of_query = kAny;
+          float of_row = kAny;
+          for (int64_t j = 0; j < kSet; ++j) {
+            of_query = std::min(of_query, key(i, j));
+            of_row = std::min(of_row, key(j, i));
+          }
+          for (int64_t j = 0; j < kSet; ++j) {
+            const auto forth = found.hits.find({i, j});
+            const auto back = found.hits.find({j, i});
+            ASSERT_TRUE(key(i, j) > of_query || (forth != found.hits.end() && forth->second.for_query)) << i << " " << j;
+            ASSERT_TRUE(same || key(j, i) > of_row || (back != found.hits.end() && back->second.for_row)) << i << " " << j;
+          }
+        }
+        // Where bounds tell distances apart little more than the nearest is left.
+        if (shape == Shape::gaussian && metric == Metric::l2) {
+          EXPECT_LT(found.hits.size(), static_cast<size_t>(kSet * kSet / 4));
+        }
+      }
+    }
+  }
+}
+
 TEST(PairScan, RanOutOfLimitsFindsEverything) {
   const auto x = make_floats(Shape::gaussian, 30, 20, 3);
   const PairRows all(x.view(), KeyKind::l2, on_cpu());

@@ -1,6 +1,7 @@
 """knn_graph by cells and by NN-Descent; graphs made of graphs."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -119,3 +120,15 @@ def test_extend_and_refine(x):
     better = kith.refine_graph(rough, x, 0.99)
     assert better.report.method == "refine" and better.report.recall >= 0.99 > rough.report.recall
     assert better.measure_recall(x, rows=3000).recall > 0.98
+
+
+def test_merging_float64_sets_far_apart_says_why_it_is_refused():
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((300, 6)) + offset for offset in (1e6, 3e8))
+    one, two = kith.knn_graph(a, k=5), kith.knn_graph(b, k=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="subtract one offset from all sets"):
+            kith.merge_graphs(one, a, two, b)
+    near = a + 0.5
+    assert len(kith.merge_graphs(one, a, kith.knn_graph(near, k=5), near)) == 600

@@ -8,15 +8,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kBatch = 16384;
-// Cells near the own one that come first, at least.
-constexpr int64_t kNearFirst = 256;
 
 // The centres of cells, learned from some rows.
 MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellParams& params, const Resources& resources) {
@@ -39,29 +36,16 @@ Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, 
   return knn(rows, centres, wish, resources);
 }
 
-// What a row probes of the cells found for it, sorted by (distance, cell) but for those at equal distances, whose order is
-// set right here. False where the last may be at the distance of one that is not among them.
-bool put_ranks(const Neighbors& found, int64_t query, const std::vector<uint32_t>& numbers, bool has_all, uint32_t own,
-               uint32_t* ranks, int64_t count, std::vector<std::pair<float, uint32_t>>& scratch) {
-  scratch.clear();
-  for (int64_t j = 0; j < found.k(); ++j) {
-    scratch.emplace_back(found.distances(query)[j], numbers[static_cast<size_t>(found.ids(query)[j])]);
-  }
-  const auto equal = [&](size_t a) { return !(scratch[a].first < scratch[a + 1].first); };  // of NaN nothing is known
-  for (size_t first = 0; first < scratch.size();) {
-    size_t end = first + 1;
-    while (end < scratch.size() && equal(end - 1)) ++end;
-    std::sort(scratch.begin() + static_cast<std::ptrdiff_t>(first), scratch.begin() + static_cast<std::ptrdiff_t>(end),
-              [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (end == scratch.size() && !has_all) scratch.resize(first);  // others may be as far as these
-    first = end;
-  }
+// A row's own cell, then those found that are not it.
+void put_ranks(const int64_t* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers, uint32_t* ranks,
+               int64_t probes) {
   int64_t at = 0;
   ranks[at++] = own;
-  for (size_t j = 0; j < scratch.size() && at < count; ++j) {
-    if (scratch[j].second != own) ranks[at++] = scratch[j].second;
+  for (int64_t j = 0; j < count && at < probes; ++j) {
+    const auto place = static_cast<uint32_t>(found[j]);
+    const uint32_t cell = numbers == nullptr ? place : (*numbers)[place];
+    if (cell != own) ranks[at++] = cell;
   }
-  return at == count;
 }
 
 // The end of the wave in which so many probes are made.
@@ -76,8 +60,8 @@ int64_t end_of_wave(int64_t probes, int64_t most) {
 int64_t CellPartition::bytes_for(int64_t rows, int64_t cols, const CellParams& params) {
   const int64_t sample = std::min(rows, params.cells * kSampleRowsPerCell);
   const int64_t batch = std::min(rows, kBatch);
-  return rows * 4 * (params.probes + 3) + array_bytes<int64_t>(params.cells + 1) +
-         array_bytes<float>((sample + 3 * params.cells + 2 * batch) * (cols + 1)) + 24 * batch * (params.probes + 3);
+  return rows * 4 * (params.probes + 2) + array_bytes<int64_t>(params.cells + 1) +
+         array_bytes<float>((sample + 3 * params.cells + batch) * (cols + 1)) + 24 * batch * (params.probes + 1);
 }
 
 CellPartition::CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources)
@@ -87,99 +71,107 @@ CellPartition::CellPartition(const MatrixView& x, const CellParams& params, cons
       quiet_(resources.with_progress({})),
       space_(x, params.metric, quiet_),
       centres_(learn_centres(space_, x.rows(), params, quiet_)),
-      ranks_(x.rows(), "the cells near each row", resources),
+      own_(x.rows(), "the rows' cells", resources),
       offsets_(params.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
-  assign(x);
   // A little more than is likely, since ranking anew takes as long.
-  rank(params.likely > 0 ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_);
+  const int64_t first = params.likely > 0 ? end_of_wave(params.likely + params.likely / 8, probes_) : probes_;
+  const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
+  if (at_once) {
+    make_room(first);
+    rank_rows();
+  } else {
+    assign();
+  }
+  list_members();
+  if (!at_once) {
+    make_room(first);
+    rank_again();
+  }
 }
 
 // Every row's own cell.
-void CellPartition::assign(const MatrixView& x) {
-  ProgressMeter meter("cells", x.rows(), resources_);
-  MatrixBuffer memory = space_.memory_for(std::min(kBatch, x.rows()), quiet_);
-  for (int64_t first = 0; first < x.rows(); first += kBatch) {
-    const int64_t count = std::min(kBatch, x.rows() - first);
-    const MatrixView found = space_.range(first, count, CellSide::found, memory, quiet_);
-    const Neighbors own = nearest(found, centres_.view(), 1, quiet_);
-    for (int64_t i = 0; i < count; ++i) ranks_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
+void CellPartition::assign() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  for (int64_t first = 0; first < own_.size(); first += kBatch) {
+    const int64_t count = std::min(kBatch, own_.size() - first);
+    const Neighbors own = nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+    for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
     meter.add(count);
     meter.poll();
   }
+}
+
+void CellPartition::list_members() {
   std::fill(offsets_.begin(), offsets_.end(), int64_t{0});
-  for (int64_t row = 0; row < x.rows(); ++row) ++offsets_[ranks_[row] + 1];
+  for (const uint32_t cell : own_) ++offsets_[cell + 1];
   std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
   std::vector<int64_t> next(offsets_.begin(), offsets_.end() - 1);
-  for (int64_t row = 0; row < x.rows(); ++row) members_[next[ranks_[row]]++] = static_cast<uint32_t>(row);
+  for (int64_t row = 0; row < own_.size(); ++row) members_[next[own_[row]]++] = static_cast<uint32_t>(row);
+}
+
+void CellPartition::make_room(int64_t count) {
+  ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
+  ranks_ = HostArray<uint32_t>(own_.size() * count, "the cells near each row", resources_);
+  ranked_ = count;
 }
 
 void CellPartition::rank(int64_t count) {
   count = std::min(count, probes_);
   if (count <= ranked_) return;
-  const int64_t rows = members_.size();
-  ranks_ = HostArray<uint32_t>();  // the old ones go before the new ones come
-  ranks_ = HostArray<uint32_t>(rows * count, "the cells near each row", quiet_);
-  ranked_ = count;
-  ProgressMeter meter("rank cells", rows, resources_);
-  for (int64_t cell = 0; cell < cells_; ++cell) {
-    rank_cell(cell);
-    meter.add(size(cell));
+  make_room(count);
+  rank_again();
+}
+
+void CellPartition::rank_again() { ranks_all() ? rank_rows() : rank_by_cell(); }
+
+// Among all cells.
+void CellPartition::rank_rows() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  const bool two_sides = space_.has_two_sides();
+  // Where the own cell need not be the nearest of those that are looked for, one more has to be found.
+  const int64_t wanted = std::min(cells_, ranked_ + (two_sides ? 1 : 0));
+  MatrixBuffer memory = space_.memory_for(std::min(kBatch, own_.size()), quiet_);
+  for (int64_t first = 0; first < own_.size(); first += kBatch) {
+    const int64_t count = std::min(kBatch, own_.size() - first);
+    const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
+    const Neighbors near = nearest(looking, centres_.view(), wanted, quiet_);
+    for (int64_t i = 0; i < count; ++i) {
+      if (!two_sides) own_[first + i] = static_cast<uint32_t>(near.ids(i)[0]);
+      put_ranks(near.ids(i), near.k(), own_[first + i], nullptr, ranks_.data() + (first + i) * ranked_, ranked_);
+    }
+    meter.add(count);
     meter.poll();
   }
 }
 
-void CellPartition::rank_cell(int64_t cell) {
-  if (size(cell) == 0) return;
+// Cell by cell, among those whose centres are nearest to its own.
+void CellPartition::rank_by_cell() {
+  ProgressMeter meter("cells", own_.size(), resources_);
+  const int64_t among = std::min(kCellsRanked, cells_);
   const MatrixView all = centres_.view();
-  // The cells among which the rows choose, those near this one first. A row's own is among them, and one more shows whether
-  // the last is at the distance of another.
-  const int64_t among = cells_ <= kMostCellsRanked ? cells_ : std::min(kCellsRanked, cells_);
-  const int64_t near = among < cells_ ? among : std::min(cells_, std::max(kNearFirst, 2 * ranked_));
-  std::vector<uint32_t> numbers;
-  std::vector<bool> there(static_cast<size_t>(cells_), false);
-  const Neighbors around = nearest(all.slice(cell, 1), all, near, quiet_);
-  for (int64_t j = 0; j < near; ++j) {
-    numbers.push_back(static_cast<uint32_t>(around.ids(0)[j]));
-    there[numbers.back()] = true;
-  }
-  for (int64_t other = 0; other < cells_ && among == cells_; ++other) {
-    if (!there[static_cast<size_t>(other)]) numbers.push_back(static_cast<uint32_t>(other));
-  }
-  const auto centres_of = [&](const std::vector<uint32_t>& chosen) {
-    MatrixBuffer centres(DType::f32, static_cast<int64_t>(chosen.size()), space_.cols(), "the cells near a cell", quiet_);
-    for (size_t j = 0; j < chosen.size(); ++j) {
-      std::copy_n(all.row(chosen[j]), space_.cols() * 4, centres.mutable_view().row(static_cast<int64_t>(j)));
+  std::vector<uint32_t> numbers(static_cast<size_t>(among));
+  MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
+  for (int64_t cell = 0; cell < cells_; ++cell) {
+    if (size(cell) == 0) continue;
+    const Neighbors around = nearest(all.slice(cell, 1), all, among, quiet_);
+    for (int64_t j = 0; j < among; ++j) numbers[static_cast<size_t>(j)] = static_cast<uint32_t>(around.ids(0)[j]);
+    std::sort(numbers.begin(), numbers.end());  // so that ties go to the smaller cell
+    for (int64_t j = 0; j < among; ++j) {
+      std::copy_n(all.row(numbers[static_cast<size_t>(j)]), space_.cols() * 4, chosen.mutable_view().row(j));
     }
-    return centres;
-  };
-  const MatrixBuffer ordered = centres_of(numbers);
-  const int64_t wanted = std::min(among, ranked_ + 2);
-  std::vector<std::pair<float, uint32_t>> scratch;
-  std::vector<uint32_t> left;
-  const auto own = static_cast<uint32_t>(cell);
-  for (int64_t first = 0; first < size(cell); first += kBatch) {
-    const int64_t count = std::min(kBatch, size(cell) - first);
-    const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
-    const Neighbors found = nearest(rows.view(), ordered.view(), wanted, quiet_);
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t row = members(cell)[first + i];
-      uint32_t* const ranks = ranks_.data() + int64_t{row} * ranked_;
-      if (!put_ranks(found, i, numbers, wanted == among, own, ranks, ranked_, scratch)) left.push_back(row);
+    for (int64_t first = 0; first < size(cell); first += kBatch) {
+      const int64_t count = std::min(kBatch, size(cell) - first);
+      const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
+      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(ranked_ + 1, among), quiet_);
+      for (int64_t i = 0; i < count; ++i) {
+        uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_;
+        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranks, ranked_);
+      }
     }
-  }
-  if (left.empty()) return;
-  // In the order of cells ties come out right by themselves.
-  std::sort(numbers.begin(), numbers.end());
-  const MatrixBuffer sorted = centres_of(numbers);
-  for (size_t first = 0; first < left.size(); first += static_cast<size_t>(kBatch)) {
-    const int64_t count = std::min(kBatch, static_cast<int64_t>(left.size() - first));
-    const MatrixBuffer rows = space_.listed(left.data() + first, count, CellSide::looking, quiet_);
-    const Neighbors found = nearest(rows.view(), sorted.view(), wanted, quiet_);
-    for (int64_t i = 0; i < count; ++i) {
-      uint32_t* const ranks = ranks_.data() + int64_t{left[first + static_cast<size_t>(i)]} * ranked_;
-      put_ranks(found, i, numbers, true, own, ranks, ranked_, scratch);
-    }
+    meter.add(size(cell));
+    meter.poll();
   }
 }
 

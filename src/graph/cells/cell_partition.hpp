@@ -5,11 +5,10 @@
 // more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096 cells
 // 99.5 % are among the 1,024 nearest to that centre).
 //
-// A row's own cell is found first, and its other probes cell by cell: those whose centres are nearest to the own one come
-// first there, so that nearly all of a row's probes are known early and the rest is ruled out at the rate of products. Only
-// as many probes are ranked as are likely to be made; more when they are asked for.
+// Only as many probes are ranked as are likely to be made; more when they are asked for, at the cost of ranking anew.
 //
-// Cost: rows x cells distances, twice. Memory: 4 (probes + 2) bytes a row.
+// Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by. Memory:
+// 4 (probes + 2) bytes a row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -43,16 +42,22 @@ class CellPartition {
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
 
  private:
-  void assign(const MatrixView& x);
-  void rank_cell(int64_t cell);
+  bool ranks_all() const { return cells_ <= kMostCellsRanked; }
+  void assign();
+  void list_members();
+  void make_room(int64_t count);
+  void rank_rows();
+  void rank_by_cell();
+  void rank_again();
 
   int64_t cells_;
   int64_t probes_;
-  int64_t ranked_ = 1;
+  int64_t ranked_ = 0;
   const Resources resources_;
   const Resources quiet_;
   const CellSpace space_;
   const MatrixBuffer centres_;
+  HostArray<uint32_t> own_;  // cell of each row
   HostArray<uint32_t> ranks_;
   HostArray<int64_t> offsets_;
   HostArray<uint32_t> members_;
