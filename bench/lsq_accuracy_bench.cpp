@@ -6,7 +6,7 @@
 //                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 1]
 //                      [--lambda 1e-4] [--encode 16,32] [--curves FILE]
 //
-// --unit 1 makes vectors of length 1 before everything else, for cosine. Seconds and microseconds are those of the clock.
+// --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors. Seconds and microseconds are those of the clock.
 // "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
 // training vectors: where it is far below that of the base, more of them would help. --encode: the rounds of the search
 // for codes. --curves appends lines "bytes,code,error,N,R@N" to a file, for N up to 100, to be drawn by lsq_curves.py.
@@ -100,7 +100,7 @@ class Accuracy {
     params_.train_search_rounds = options.number("--search-rounds", 8);
     params_.train_start = start_named(options.text("--start", "opq"));
     params_.anneal = options.number("--anneal", 1) != 0;
-    params_.lambda = std::stod(options.text("--lambda", "1e-4"));
+    params_.regularization = std::stod(options.text("--lambda", "1e-4"));
     if (const std::string path = options.text("--curves"); !path.empty()) {
       curves_.open(path, std::ios::app);
       if (!curves_) throw IoError("cannot write " + path, path, errno);
@@ -110,7 +110,7 @@ class Accuracy {
                 static_cast<long long>(learn_.rows()), static_cast<long long>(base_.rows()),
                 static_cast<long long>(query_.rows()), static_cast<long long>(base_.cols()),
                 static_cast<long long>(bytes_), static_cast<long long>(params_.rounds),
-                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.lambda,
+                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.regularization,
                 static_cast<long long>(params_.train_search_rounds), static_cast<long long>(beam_));
     std::printf("| code | training, s | encoding, us | error, trained | mean squared error |");
     for (const int64_t rank : ranks_) std::printf(" R@%lld |", static_cast<long long>(rank));
@@ -132,7 +132,7 @@ class Accuracy {
       report("RQ", std::move(measured));
     }
     if (wants("lsq")) local(bytes_, false);
-    if (wants("norm")) local(bytes_ - 1, true);
+    if (wants("norm") && !unit_) local(bytes_ - 1, true);  // cosine needs none
   }
 
  private:
@@ -233,7 +233,8 @@ class Accuracy {
   Neighbors found_by(const Measured& measured) const {
     const int64_t k = kFound;
     if (measured.norms.empty()) {
-      return knn(query_.view(), measured.decoded.view(), {.k = k, .metric = Metric::sqeuclidean}, Resources());
+      const Metric metric = unit_ ? Metric::cosine : Metric::sqeuclidean;
+      return knn(query_.view(), measured.decoded.view(), {.k = k, .metric = metric}, Resources());
     }
     const MatrixBuffer base =
         widened(measured.decoded.view(), [&](int64_t i) { return -measured.norms[static_cast<size_t>(i)] / 2; });

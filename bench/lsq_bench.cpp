@@ -209,7 +209,8 @@ class Ablations {
     const double seconds = processor_seconds([&] {
       for (int64_t i = 0; i < rows; ++i) {
         const auto* const from = reinterpret_cast<const float*>(base_.view().row(i));
-        std::transform(from, from + cols, row.begin(), [&](float value) { return search.grid().rounded(value); });
+        std::copy_n(from, cols, row.begin());
+        if (!search.move_row(row.data())) continue;
         for (int64_t c = 0; c < cols; ++c) moved[static_cast<size_t>(c)] = row[static_cast<size_t>(c)] - tables.origin()[c];
         const DenseView<const float> words{tables.moved_words(), books().all_words(), cols, cols, 1};
         multiply(DenseView<const float>{moved.data(), 1, cols, cols, 1}, words.transposed(),

@@ -41,7 +41,7 @@ LocalSearchQuantizer with_options(const LocalSearchQuantizer& quantizer, const A
   params.rounds = options.rounds.value_or(params.rounds);
   params.train_search_rounds = options.search_rounds.value_or(params.train_search_rounds);
   params.train_start = options.start.value_or(params.train_start);
-  params.lambda = options.regularization.value_or(params.lambda);
+  params.regularization = options.regularization.value_or(params.regularization);
   params.anneal = options.anneal;
   params.sweeps = options.sweeps.value_or(params.sweeps);
   params.perturbed = options.perturbed.value_or(params.perturbed);

@@ -405,6 +405,7 @@ class Index:
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> KnnGraph:
         """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
 
@@ -414,8 +415,7 @@ class Index:
         Parameters
         ----------
         x : array_like, (len(index), dimension)
-            The vectors that the index holds, in the order of `add`. Ids must be those that the index gave, and nothing
-            may have been removed.
+            The vectors that the index holds, in the order of `add`: row i is the vector with the id i.
         k : int, default 15
             How many neighbours.
         seed : int, default 0
@@ -446,6 +446,7 @@ class Index:
         from kith._graph_report import GraphReport
         from kith._knn_graph import KnnGraph
 
+        refuse_unknown("knn_graph()", unknown)
         number, draw = whole_number(k, "k"), whole_number(seed, "seed")
         if draw < 0:
             raise ValueError(f"seed = {draw}; it must not be negative")

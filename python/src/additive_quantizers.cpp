@@ -86,7 +86,7 @@ LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int
   params.rounds = rounds;
   params.train_search_rounds = train_search_rounds;
   params.train_start = start_of(train_start);
-  params.lambda = lambda;
+  params.regularization = lambda;
   params.anneal = anneal;
   params.sweeps = sweeps;
   params.perturbed = perturbed;

@@ -45,6 +45,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
       if (truth.ids(i)[j] == rows_[static_cast<size_t>(i)]) continue;
       const float distance = truth.distances(i)[j];
       const uint32_t key = ordered_key(larger_is_nearer(metric) ? -distance : distance);
+      neighbors_.push_back(static_cast<uint32_t>(truth.ids(i)[j]));
       ++others;
       if (others == ten_) tenth_.push_back(key);
       if (others == k_) kth_.push_back(key);

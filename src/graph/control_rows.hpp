@@ -40,6 +40,8 @@ class ControlRows {
               const Search& search);
 
   const std::vector<uint32_t>& rows() const { return rows_; }
+  // The true neighbours of each, one after the other: as many as are looked for, or all others.
+  const std::vector<uint32_t>& neighbors() const { return neighbors_; }
   RecallEstimate measure(const WorkingLists& lists) const;
   // Of the control rows' lists alone, one after the other.
   RecallEstimate measure(const uint64_t* lists, int64_t length) const;
@@ -52,6 +54,7 @@ class ControlRows {
   int64_t k_;    // no more than there are others
   int64_t ten_;
   std::vector<uint32_t> rows_;
+  std::vector<uint32_t> neighbors_;
   std::vector<uint32_t> kth_;    // the ordered key of the k-th
   std::vector<uint32_t> tenth_;
 };

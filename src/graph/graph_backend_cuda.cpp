@@ -111,7 +111,7 @@ class GraphBackendCuda final : public GraphBackend {
     if (!is_product(key_kind(metric_))) {
       return make_cell_steps_on_host(rows_, params, lists(), context_, resources_);
     }
-    return make_cell_steps_cuda(rows_, params, lists(), context_, resources_);
+    return make_cell_steps_cuda(rows_, params, control_, lists(), context_, resources_);
   }
   std::unique_ptr<DescentSteps> descent_steps(const DescentRules& rules) override {
     return make_descent_steps_cuda(pairs(), rules, reinterpret_cast<uint64_t*>(memory_.data()), length_, context_,

@@ -99,6 +99,11 @@ class RefinedState final : public IndexState {
     }
   }
 
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override {
+    return HostRows::bytes_for(queries) + 2 * inner_->smallest_range_bytes(queries, params, resources);
+  }
+  int64_t give_parts_bytes() const override { return inner_->give_parts_bytes() + vectors_.bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += vectors_.bytes() + vectors_.codec().bytes();
@@ -163,6 +168,12 @@ class RefinedKind final : public IndexKind {
     return std::make_shared<RefinedState>(std::move(state), CodeStore(train_code(rows, resources)), params_, 0);
   }
 
+  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
+    const int64_t inner = inner_->trained_bytes(rows, resources);
+    if (!code_.has_value()) return inner;
+    return inner + code_training_bytes(*code_, 0, params_.metric, rows, kTrainingRows, resources);
+  }
+
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     if (before == nullptr) {  // nothing was trained, since nothing needs it: Flat behind vectors kept as they are
@@ -173,6 +184,11 @@ class RefinedKind final : public IndexKind {
     const RefinedState& state = refined(*before);
     return std::make_shared<RefinedState>(inner_->added(state.inner().get(), rows, Ownership::copy, resources),
                                           state.vectors().added(rows, resources), params_, state.factor());
+  }
+
+  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    const RefinedState& state = refined(*before);
+    return inner_->added_bytes(state.inner().get(), rows, resources) + state.vectors().added_bytes(rows, resources);
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,

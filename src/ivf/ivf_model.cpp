@@ -5,6 +5,7 @@
 
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
+#include "core/named_limit.hpp"
 #include "ivf/list_assignment.hpp"
 #include "ivf/norm_training.hpp"
 #include "ivf/streamed_training.hpp"
@@ -29,9 +30,7 @@ constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer itera
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
-MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
-                           const Resources& resources) {
-  const CentreTraining training = centre_training(spec, lists);
+KMeansParams centre_params(const CentreTraining& training, Metric metric, int64_t lists, uint64_t seed) {
   KMeansParams params;
   params.clusters = lists;
   params.iterations = training.iterations;
@@ -39,6 +38,13 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
   params.seed = seed;
   params.spherical = spherical(metric);
   params.compute_labels = false;
+  return params;
+}
+
+MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
+                           const Resources& resources) {
+  const CentreTraining training = centre_training(spec, lists);
+  const KMeansParams params = centre_params(training, metric, lists, seed);
   const CounterRng rng(seed, kCentreStream);
   const bool here = rows.space().host_readable();
   if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, resources)) {
@@ -106,29 +112,17 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
   return training;
 }
 
-std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
-                                          const Resources& given) {
-  const DefaultFloatMode mode;
-  // Where the rows lie, so that what is drawn from them is worked on there too.
-  const MemorySpace space = rows.space();
-  const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
-  const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;
-  check_ivf_metric(metric);
-  check_norm_metric(spec.code.norm, metric);
-  if (CodeFormat{.norm = spec.code.norm}.has_norm() && !has_differences(key_kind(metric))) {
-    resources.log(LogLevel::info, fmt::format("norms of codes are not used by {}; without the suffix codes are shorter "
-                                              "and answers the same",
-                                              name_of(metric)));
-  }
-  if (spec.lists < kOneList)
-    throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
+namespace {
+
+int64_t code_rows(const CodeSpec& code) { return code.kind == CodeKind::stored ? 1 : kCodeRows; }
+
+bool has_residuals(const IvfSpec& spec) {
+  return spec.lists != kOneList && spec.residual && spec.code.kind != CodeKind::stored;
+}
+
+std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows,
+                                              uint64_t seed, const Resources& resources) {
   const int64_t count = rows.rows();
-  const int64_t lists = ivf_lists(spec, count);
-  if (count < lists || count == 0) {
-    throw InvalidArgument(
-        fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each", count, lists,
-                    kFewPointsPerCentre));
-  }
   auto model = std::make_shared<IvfModel>();
   model->metric = metric;
   if (spec.lists != kOneList) {
@@ -137,9 +131,9 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
                                                    count, lists, lists * kFewPointsPerCentre));
     }
     model->centres = train_centres(spec, metric, lists, rows, seed, resources);
-    model->residual = spec.residual && spec.code.kind != CodeKind::stored;
+    model->residual = has_residuals(spec);
   }
-  const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
+  const int64_t most = code_rows(spec.code);
   const CounterRng rng(seed, kCodeStream);
   if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
     const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
@@ -163,6 +157,46 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
   }
   model->validate();
   return model;
+}
+
+}  // namespace
+
+int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
+  const int64_t lists = ivf_lists(spec, rows.rows);
+  const int64_t code =
+      code_training_bytes(spec.code, has_residuals(spec) ? lists : 0, metric, rows, code_rows(spec.code), resources);
+  if (spec.lists == kOneList) return code;
+  const CentreTraining training = centre_training(spec, lists);
+  const int64_t centres =
+      centre_training_bytes(centre_params(training, metric, lists, 0), rows, training.rows, resources);
+  return array_bytes<float>(lists * rows.cols) + std::max(centres, code);
+}
+
+std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
+                                          const Resources& given) {
+  const DefaultFloatMode mode;
+  // Where the rows lie, so that what is drawn from them is worked on there too.
+  const MemorySpace space = rows.space();
+  const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
+  const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;
+  check_ivf_metric(metric);
+  check_norm_metric(spec.code.norm, metric);
+  if (CodeFormat{.norm = spec.code.norm}.has_norm() && !has_differences(key_kind(metric))) {
+    resources.log(LogLevel::info, fmt::format("norms of codes are not used by {}; without the suffix codes are shorter "
+                                              "and answers the same",
+                                              name_of(metric)));
+  }
+  if (spec.lists < kOneList)
+    throw InvalidArgument(fmt::format("{} lists; give at least 1, or 0 for a choice", spec.lists));
+  const int64_t count = rows.rows();
+  const int64_t lists = ivf_lists(spec, count);
+  if (count < lists || count == 0) {
+    throw InvalidArgument(
+        fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each", count, lists,
+                    kFewPointsPerCentre));
+  }
+  return naming_whole_host_limit([&] { return train_ivf_bytes(spec, metric, rows.info(), resources); }, resources,
+                                 [&] { return train_checked(spec, metric, lists, rows, seed, resources); });
 }
 
 }  // namespace kith

@@ -85,5 +85,7 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 // (streamed_training.hpp): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
+// What that takes on the host at least.
+int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources);
 
 }  // namespace kith

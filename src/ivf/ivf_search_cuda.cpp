@@ -60,32 +60,35 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
 }
 
 // A list that is decoded for one or two queries may cost more than their lookups in it. Nanoseconds, fitted to what an
-// H200 takes for 10,000 queries of 4,096 to 262,144 lists: products decode a list that anybody visits once, after a start;
-// tables are made for each query in either pass, or for each pair of query and list, and vectors looked up. A block waits
-// at the start of each query, so that only many pairs hide it.
+// H200 takes for 10,000 queries of 4,096 to 262,144 lists (bench/results/h200/ivf_cuda.txt): products sort pairs by list and
+// decode a list that anybody visits once, after a start; tables are made for each query in either pass, or for each pair of
+// query and list, and vectors looked up. Only many pairs hide how long a block waits where it begins.
 bool prefers_tables(const IvfSearchShape& shape) {
-  constexpr double kListStart = 20;
+  constexpr double kListStart = 26;
   constexpr double kDecoded = 0.034;     // a vector, of codes that have a decoder of their own
   constexpr double kAnyDecoded = 0.115;  // of the others
-  constexpr double kTableColumn = 0.22;
-  constexpr double kListTable = 0.6;  // where it is a sum of two
-  constexpr double kLookup = 0.0009;
-  constexpr double kMargin = 0.6;
+  constexpr double kQueryColumn = 0.26;  // of a query's tables
+  constexpr double kPairColumn = 0.17;   // of those of a query and list
+  constexpr double kPairPart = 0.45;     // the same, where they are sums of two
+  constexpr double kLookup = 0.0004;
+  constexpr double kMargin = 0.85;
   constexpr double kLeastPairs = 65536;
   const CodeFormat& format = shape.format;
-  const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.slots);
+  const auto slots = static_cast<double>(shape.slots);
+  const double pairs = static_cast<double>(shape.queries) * slots;
   if (pairs < kLeastPairs) return false;
   const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
   const double mean = static_cast<double>(shape.vectors) / lists;
   const bool own_decoder = format.cols == 128 && (format.part_cols() == 4 || format.part_cols() == 16);
   const double visited = -std::expm1(-pairs / lists);  // share of the lists
   const double products = visited * (kListStart + (own_decoder ? kDecoded : kAnyDecoded) * mean);
-  const double made = shape.term == ScanTerm::of_vector ? 2 / static_cast<double>(shape.slots)
-                      : shape.term == ScanTerm::of_list ? kListTable
-                                                        : 1.0;
-  const double tables = pairs / lists * (kTableColumn * static_cast<double>(format.cols) * std::min(made, 1.0) +
-                                         kLookup * static_cast<double>(format.parts) * mean);
-  return tables < kMargin * products;
+  const auto parts = static_cast<double>(format.parts);
+  double making = kPairColumn * static_cast<double>(format.cols);  // of a pair's tables
+  if (shape.term != ScanTerm::none) {
+    making = 2 * kQueryColumn * static_cast<double>(format.cols) / slots;
+    if (shape.term == ScanTerm::of_list) making += kPairPart * parts;
+  }
+  return pairs / lists * (making + kLookup * parts * mean) < kMargin * products;
 }
 
 // How many vectors the first pass looks at for a query, and how items are cut.

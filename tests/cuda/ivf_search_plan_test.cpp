@@ -10,7 +10,8 @@ namespace {
 
 using namespace searched_lists;
 
-IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, int64_t lists, int64_t vectors) {
+IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, int64_t lists, int64_t vectors,
+                      ScanTerm term = ScanTerm::of_vector) {
   IvfSearchShape shape;
   shape.format = format;
   shape.queries = queries;
@@ -19,6 +20,7 @@ IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, 
   shape.lists = lists;
   shape.vectors = vectors;
   shape.multiprocessors = 132;
+  shape.term = term;
   return plan_ivf_search(shape, int64_t{8} << 30);
 }
 
@@ -31,7 +33,10 @@ TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
   EXPECT_FALSE(planned(product(128, 32, 8), 10000, 2, 32768, 10'000'000).tables);
   EXPECT_FALSE(planned(product(128, 8, 8), 100, 32, 4096, 10'000'000).tables);
   EXPECT_FALSE(planned(product(128, 32, 8), 1, 32, 4096, 10'000'000).tables);
-  EXPECT_FALSE(planned(product(80, 20, 8), 10000, 16, 65536, 100'000'000).tables);
+  EXPECT_TRUE(planned(product(80, 20, 8), 10000, 16, 65536, 100'000'000).tables);
+  EXPECT_TRUE(planned(product(128, 8, 8), 10000, 16, 32768, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 10000, 16, 32768, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 16, 32768, 10'000'000, ScanTerm::none).tables);
   EXPECT_FALSE(planned(product(128, 32, 4), 10000, 16, 262144, 1'000'000'000).tables);  // has no such tables
   EXPECT_FALSE(planned(stored(128, DType::f32), 10000, 16, 262144, 1'000'000'000).tables);
 }

@@ -17,6 +17,7 @@ struct CellParams {
   int64_t probes = 1;  // no more than cells
   uint64_t seed = 0;
   int64_t likely = 0;  // probes that will do: a hint, which changes nothing that comes out
+  double recall = 0;   // that is wanted, for a better hint; 0: none
 };
 
 // The probes that a row can have.

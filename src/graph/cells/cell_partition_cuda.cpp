@@ -4,12 +4,15 @@
 #include <kith/knn.hpp>
 
 #include "cluster/row_sample.hpp"
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "cuda/device_info.hpp"
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/cells/cell_ranks_cuda.hpp"
 #include "graph/cells/cell_training.hpp"
+#include "graph/cells/probe_hint_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -71,6 +74,46 @@ void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& cent
                           reinterpret_cast<float*>(found_distances_.data()), queries.rows(), k,
                           MemorySpace::cuda(context_->device())};
   knn(queries, centres, out, wish, resources_);
+}
+
+int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall) {
+  const auto rows = static_cast<int64_t>(control.rows().size());
+  if (rows == 0 || recall <= 0 || cells_ > kMostCellsRanked) return 0;
+  const int64_t all = static_cast<int64_t>(control.neighbors().size()) / rows;
+  const int64_t per_row = std::min(all, kHintNeighbors);
+  const int64_t count = rows * (1 + per_row);
+  const int64_t ranked = std::min(cells_, kHintCells);
+  const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);
+  if (resources_.device_memory()->available() < 4 * bytes) return 0;  // a hint is worth little memory
+  const HostArray<uint32_t> numbers(count, "rows whose neighbours are known", resources_);
+  for (int64_t i = 0; i < rows; ++i) {
+    numbers[i] = control.rows()[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < per_row; ++j) {  // near and far ones
+      numbers[rows + i * per_row + j] = control.neighbors()[static_cast<size_t>(i * all + (j + 1) * all / per_row - 1)];
+    }
+  }
+  const DeviceBuffer list(4 * count, "rows whose neighbours are known", context_, resources_);
+  const DeviceBuffer vectors(4 * count * space_.cols(), "rows whose neighbours are known", context_, resources_);
+  const DeviceBuffer own(8 * count, "rows whose neighbours are known", context_, resources_);
+  const DeviceBuffer places(4 * rows * per_row, "rows whose neighbours are known", context_, resources_);
+  found_ids_ = DeviceBuffer(8 * count * ranked, "the cells near some rows", context_, resources_);
+  found_distances_ = DeviceBuffer(4 * count * ranked, "the cells near some rows", context_, resources_);
+  context_->copy(list.data(), numbers.data(), list.bytes());
+  const auto* const listed = reinterpret_cast<const uint32_t*>(list.data());
+  search(space_.listed(listed, count, CellSide::found, vectors), centres_, 1);
+  context_->copy(own.data(), found_ids_.data(), own.bytes());
+  search(space_.listed(listed, count, CellSide::looking, vectors), centres_, ranked);
+  launch_hint_places({reinterpret_cast<const int64_t*>(own.data()), reinterpret_cast<const int64_t*>(found_ids_.data()),
+                      ranked, rows, per_row, reinterpret_cast<uint32_t*>(places.data())},
+                     context_->stream());
+  const HostArray<uint32_t> found(rows * per_row, "rows whose neighbours are known", resources_);
+  context_->copy(found.data(), places.data(), places.bytes());
+  context_->synchronize();
+  found_ids_ = DeviceBuffer();
+  found_distances_ = DeviceBuffer();
+  const auto last = std::min<int64_t>(static_cast<int64_t>(recall * static_cast<double>(found.size())), found.size() - 1);
+  std::nth_element(found.begin(), found.begin() + last, found.end());
+  return found[last] < ranked ? static_cast<int64_t>(found[last]) + 1 : 0;
 }
 
 void CellPartitionCuda::rank(int64_t probes) {

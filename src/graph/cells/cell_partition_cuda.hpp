@@ -9,6 +9,7 @@
 #include "graph/cells/cell_params.hpp"
 #include "graph/cells/cell_space_cuda.hpp"
 #include "graph/cells/near_cells_cuda.hpp"
+#include "graph/control_rows.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,9 @@ class CellPartitionCuda {
   const uint32_t* own() const { return reinterpret_cast<const uint32_t*>(own_.data()); }
   // Rows in each cell.
   const std::vector<int64_t>& sizes() const { return sizes_; }
+
+  // Probes that are likely to reach a recall, by rows whose neighbours are known (probe_hint_cuda.hpp); 0: nobody knows.
+  int64_t probes_for(const ControlRows& control, double recall);
 
   // Ranks at least the first `probes` cells of every row, unless they are.
   void rank(int64_t probes);

@@ -11,6 +11,7 @@
 #include "graph/cells/cell_steps_cuda.hpp"
 
 #include "core/divide.hpp"
+#include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_buffer.hpp"
 #include "cuda/device_info.hpp"
@@ -37,15 +38,18 @@ constexpr int64_t kItemTiles = 32;   // of rows, at most
 
 class CellStepsCuda final : public CellSteps {
  public:
-  CellStepsCuda(const GraphRowsCuda& rows, const CellParams& params, const DeviceWorkingLists& lists,
-                std::shared_ptr<const DeviceContext> context, const Resources& resources)
+  CellStepsCuda(const GraphRowsCuda& rows, const CellParams& params, const ControlRows& control,
+                const DeviceWorkingLists& lists, std::shared_ptr<const DeviceContext> context, const Resources& resources)
       : rows_(rows),
         lists_(lists),
         context_(std::move(context)),
         resources_(resources),
         cells_(rows, params, context_, resources_),
         engine_(product_engine(cuda_device_when_idle(context_->device()).compute_capability)) {
-    cells_.rank(first_ranked(cells_.probes(), params.likely, lists.rows));
+    const int64_t hint = cells_.probes_for(control, params.recall);
+    const bool will_do = hint > 0 && hint <= cells_.probes();  // else cells may be given up, and few ranks are enough
+    cells_.rank(will_do ? next_ranked(hint, hint + 1, cells_.probes(), lists.rows)
+                        : first_ranked(cells_.probes(), params.likely, lists.rows));
     layout_.emplace(cells_.sizes());
     place_rows();
     make_operands(params);
@@ -93,9 +97,9 @@ class CellStepsCuda final : public CellSteps {
     row_place_memory_ = DeviceBuffer(4 * lists_.rows, "the rows of each cell", context_, resources_);
     const auto cells = static_cast<int64_t>(cells_.sizes().size());
     const DeviceBuffer next(4 * cells, "the cells", context_, resources_);
-    std::vector<uint32_t> first(static_cast<size_t>(cells));
-    for (size_t cell = 0; cell < first.size(); ++cell) {
-      first[cell] = static_cast<uint32_t>(layout_->first_tiles[cell] * kOperandTile);
+    const HostArray<uint32_t> first(cells, "the cells", resources_);
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      first[cell] = static_cast<uint32_t>(layout_->first_tiles[static_cast<size_t>(cell)] * kOperandTile);
     }
     context_->copy(next.data(), first.data(), 4 * cells);
     KITH_CUDA_CHECK(cudaMemsetAsync(place_memory_.data(), 0xFF, static_cast<size_t>(4 * places), stream()));
@@ -271,11 +275,12 @@ class CellStepsCuda final : public CellSteps {
   }
 
   // Items to the device; their memory on the host stays until the next wait.
-  ProductSchedule upload(std::vector<ProductItem> items) {
+  ProductSchedule upload(const std::vector<ProductItem>& items) {
     const auto count = static_cast<int64_t>(items.size());
+    host_items_.emplace_back(count, "products", resources_);
+    std::copy(items.begin(), items.end(), host_items_.back().begin());
     item_memory_.emplace_back(count * static_cast<int64_t>(sizeof(ProductItem)), "products", context_, resources_);
-    context_->copy(item_memory_.back().data(), items.data(), item_memory_.back().bytes());
-    host_items_.push_back(std::move(items));
+    context_->copy(item_memory_.back().data(), host_items_.back().data(), item_memory_.back().bytes());
     return schedule_items(reinterpret_cast<const ProductItem*>(item_memory_.back().data()), static_cast<int>(count));
   }
 
@@ -372,16 +377,16 @@ class CellStepsCuda final : public CellSteps {
   double pairs_per_slot_ = 10;
   int64_t expected_ = 0;  // probes
   std::vector<DeviceBuffer> item_memory_;
-  std::vector<std::vector<ProductItem>> host_items_;
+  std::vector<HostArray<ProductItem>> host_items_;
 };
 
 }  // namespace
 
 std::unique_ptr<CellSteps> make_cell_steps_cuda(const GraphRowsCuda& rows, const CellParams& params,
-                                                const DeviceWorkingLists& lists,
+                                                const ControlRows& control, const DeviceWorkingLists& lists,
                                                 std::shared_ptr<const DeviceContext> context,
                                                 const Resources& resources) {
-  return std::make_unique<CellStepsCuda>(rows, params, lists, std::move(context), resources);
+  return std::make_unique<CellStepsCuda>(rows, params, control, lists, std::move(context), resources);
 }
 
 }  // namespace kith

@@ -24,7 +24,8 @@ BuildOutcome build_by_cells(GraphBackend& backend, const CellsWish& wish, const 
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
   const std::unique_ptr<CellSteps> steps =
-      backend.cut_cells({wish.metric, wish.cells, wish.probes, wish.seed, wish.likely}, wish.keeps_order);
+      backend.cut_cells({wish.metric, wish.cells, wish.probes, wish.seed, wish.likely, wish.recall.value_or(0)},
+                        wish.keeps_order);
   BuildOutcome outcome;
   outcome.reached = !wish.recall;
   std::vector<int64_t> ends;  // of the waves

@@ -129,8 +129,13 @@ void JoinWorker::settle() {
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
     return a.query != b.query ? a.query < b.query : a.row < b.row;
   });
+  constexpr size_t kAhead = 12;  // rows on their way while keys are computed
+  size_t ahead = 0;
   for (size_t first = 0; first < candidates_.size();) {
     size_t end = first;
+    for (; !scan_->exact() && ahead < std::min(first + kAhead, candidates_.size()); ++ahead) {
+      keys_.prefetch(rows_[candidates_[ahead].row]);
+    }
     others_.clear();
     const int32_t place = candidates_[first].query;
     for (; end < candidates_.size() && candidates_[end].query == place; ++end) {

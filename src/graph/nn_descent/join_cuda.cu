@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kDirectThreads = 256;  // of a block that computes keys alone
 constexpr int kFactThreads = 256;
+constexpr int kOfferThreads = 256;
 constexpr int kJoinBlocks = 3;  // of a processor at a time: what registers allow
 
 // What a block finds out about its samples: the bits of the largest norm and residual, which are not negative, and whether
@@ -68,7 +69,7 @@ __device__ void read_samples(const JoinBlock& join, SampleFacts& largest) {
 // Multiplies the samples and hands on the pairs that may be the nearest of a slot. Of several tiles the least values must be
 // known first, and they are multiplied again.
 __device__ __forceinline__ void multiply_samples(const JoinBlock& join, bool across, const SampleFacts& facts,
-                                                 const JoinTile& first_tile, uint32_t operands_at, int* needed) {
+                                                 const JoinTile& first_tile, uint32_t operands_at, HandedPairs& handed) {
   const JoinCounts& counts = join.counts();
   const uint32_t* const ids = join.memory.ids();
   const OperandFacts others{__uint_as_float(facts.norm), __uint_as_float(facts.residual)};
@@ -97,7 +98,7 @@ __device__ __forceinline__ void multiply_samples(const JoinBlock& join, bool acr
         store_products(tile, products);
         __syncthreads();
         const TilePass what = one_tile ? TilePass::both : pass == 0 ? TilePass::least : TilePass::near;
-        look_at_tile<kJoinThreads>(join, tile, first_row, first_col, what, others, facts.unsure != 0, needed);
+        look_at_tile<kJoinThreads>(join, tile, first_row, first_col, what, others, facts.unsure != 0, handed);
       }
     }
   }
@@ -106,20 +107,23 @@ __device__ __forceinline__ void multiply_samples(const JoinBlock& join, bool acr
 template <bool kProducts, int kThreads>
 __global__ void __launch_bounds__(kThreads, kProducts ? kJoinBlocks : 3)
     join_kernel(const __grid_constant__ JoinTask task, int operand_bytes) {
-  __shared__ int needed;
+  __shared__ HandedPairs handed;
   __shared__ SampleFacts largest;
   const auto p = static_cast<int>(task.samples.samples);
   const JoinMemory memory(operand_bytes, p);
   const int64_t place = task.first + blockIdx.x;
   const int64_t row = task.order == nullptr ? place : task.order[place];
   if (threadIdx.x == 0) {
-    needed = 0;
+    handed = {0, 0};
     largest = {0, 0, 0};
   }
   const JoinCounts counts = collect_samples<kThreads>(task.samples, row, task.boundary,
                                                       reinterpret_cast<uint32_t*>(join_shared), memory.ids());
   const bool across = task.boundary > 0;
-  if (!counts.meet(across)) return;
+  if (!counts.meet(across)) {
+    if (kProducts && threadIdx.x == 0) task.offered_counts[blockIdx.x] = 0;
+    return;
+  }
   const JoinBlock join{task, memory, {p, counts}, across ? counts.first_old() : 0};
   const uint32_t operands_at = ptx::shared_address(join_shared);
   const JoinTile first_tile{memory.ids(), memory.ids() + join.first_column, min(counts.fresh, kJoinRows),
@@ -136,16 +140,34 @@ __global__ void __launch_bounds__(kThreads, kProducts ? kJoinBlocks : 3)
   }
   read_samples<kProducts, kThreads>(join, largest);
   __syncthreads();
-  bool all = true;
   if constexpr (kProducts) {
-    multiply_samples(join, across, largest, first_tile, operands_at, &needed);
+    multiply_samples(join, across, largest, first_tile, operands_at, handed);
     __syncthreads();
-    all = needed > kNeededRoom;
-    if (!all) compute_needed<kProducts, kThreads>(join, needed);
+    if (threadIdx.x == 0) task.offered_counts[blockIdx.x] = static_cast<uint32_t>(min(handed.offered, int{kOfferedPerJoin}));
+    if (handed.needed == 0) return;
+    if (handed.needed <= kNeededRoom) {
+      compute_needed<kThreads>(join, handed.needed);
+    } else {
+      compute_all<kThreads>(join);
+    }
+  } else {
+    compute_all<kThreads>(join);
   }
-  if (all) compute_all<kThreads>(join);
   __syncthreads();
   offer_nearest<kThreads>(join);
+}
+
+// The pairs that joins left to be offered: a warp for each join, four threads for each pair.
+__global__ void __launch_bounds__(kOfferThreads) offer_pairs_kernel(const __grid_constant__ JoinTask task) {
+  const int64_t join = static_cast<int64_t>(blockIdx.x) * (kOfferThreads / 32) + threadIdx.x / 32;
+  if (join >= task.count) return;
+  const uint32_t count = task.offered_counts[join];
+  for (uint32_t i = threadIdx.x % 32 / kRowThreads; i < count; i += 32 / kRowThreads) {
+    const OfferedPair pair = task.offered[join * kOfferedPerJoin + i];
+    const float key = product_pair_key(task.rows, pair.row, pair.other);
+    if (threadIdx.x % kRowThreads != 0) continue;
+    offer_unknown(task, pair.row, task.lists.ends[pair.row], pack_neighbor(ordered_key(key), pair.other));
+  }
 }
 
 __global__ void __launch_bounds__(kFactThreads)
@@ -185,6 +207,9 @@ void launch_join(const JoinTask& task, cudaStream_t stream) {
   const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
   const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
   launch<true, kJoinThreads>(task, std::max<int64_t>(operand_bytes, kProductBytes), stream);
+  const int64_t blocks = divide_up(task.count, int64_t{kOfferThreads / 32});
+  offer_pairs_kernel<<<static_cast<unsigned>(blocks), kOfferThreads, 0, stream>>>(task);
+  KITH_CUDA_CHECK_LAUNCH("offer_pairs_kernel");
 }
 
 }  // namespace kith

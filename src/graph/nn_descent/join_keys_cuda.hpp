@@ -61,22 +61,20 @@ __device__ inline void take_key(const JoinBlock& join, int slot, int sample, flo
             static_cast<unsigned long long>(neighbor));
 }
 
-template <bool kProducts>
+// Called, not inlined: there are few, and what they take of registers and instructions the rest of a join would miss.
 __device__ inline float key_of_samples(const JoinBlock& join, int a, int b) {
-  const uint32_t* const ids = join.memory.ids();
-  if constexpr (kProducts) return product_pair_key(join.task.rows, ids[a], ids[b]);
-  return pair_key(join.task.rows, ids[a], ids[b]);
+  return pair_key(join.task.rows, join.memory.ids()[a], join.memory.ids()[b]);
 }
 
 // Keys of the pairs that are needed, four threads to a pair.
-template <bool kProducts, int kThreads>
+template <int kThreads>
 __device__ inline void compute_needed(const JoinBlock& join, int count) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
     const uint32_t pair = join.memory.needed()[i];
     const int sample = join.slots.sample_of(slot_of_needed(pair));
     const int other = other_of_needed(pair);
-    const float key = key_of_samples<kProducts>(join, sample, other);
+    const float key = key_of_samples(join, sample, other);
     if (threadIdx.x % kRowThreads != 0) continue;
     if ((pair & kOffered) != 0) {
       offer_unknown(join.task, join.memory.ids()[sample], join.memory.ends()[sample],
@@ -97,7 +95,7 @@ __device__ inline void compute_all(const JoinBlock& join) {
     const int row = i / width;
     const int column = join.first_column + i % width;
     if (!counts.is_sample(column) || (column < counts.fresh && column <= row)) continue;
-    const float key = key_of_samples<false>(join, row, column);
+    const float key = key_of_samples(join, row, column);
     if (threadIdx.x % kRowThreads != 0) continue;
     take_key(join, join.slots.new_slot(row, column >= counts.fresh), row, key, column);
     take_key(join, join.slots.slot_for_new(column), column, key, row);

@@ -70,13 +70,20 @@ __device__ __forceinline__ uint32_t near_values(const SlotValues& values, int fi
   return mask;
 }
 
+// How many pairs a join has handed on: to be offered once their keys are known, and to have keys computed in the join.
+struct HandedPairs {
+  int offered;
+  int needed;
+};
+
 enum class TilePass : uint8_t { least, near, both };  // of several tiles one after the other; of one at once
 
 // All threads of the block call it, after the products are stored. `others`: the largest facts of the join. `unsure`: some
 // sample has no operand, and no value.
 template <int kThreads>
 __device__ __forceinline__ void look_at_tile(const JoinBlock& join, const JoinTile& tile, int first_row, int first_col,
-                                             TilePass pass, const OperandFacts& others, bool unsure, int* needed) {
+                                             TilePass pass, const OperandFacts& others, bool unsure,
+                                             HandedPairs& handed) {
   static_assert(kThreads == 2 * kJoinColumns && kJoinColumns == 2 * kJoinRows);
   const JoinMemory& memory = join.memory;
   const JoinCounts& counts = join.counts();
@@ -116,7 +123,14 @@ __device__ __forceinline__ void look_at_tile(const JoinBlock& join, const JoinTi
   int found = 0;
   int first_found = 0;
   const auto hand_on = [&](int other, Need need) {
-    const int at = atomicAdd(needed, 1);
+    if (need == Need::offer) {
+      const int at = atomicAdd(&handed.offered, 1);
+      if (at < kOfferedPerJoin) {
+        join.task.offered[blockIdx.x * kOfferedPerJoin + at] = {memory.ids()[place], memory.ids()[other]};
+        return;
+      }
+    }
+    const int at = atomicAdd(&handed.needed, 1);
     if (at < kNeededRoom) memory.needed()[at] = needed_pair(slot, other, need);
   };
 #pragma unroll 1

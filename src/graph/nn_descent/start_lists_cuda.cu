@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kThreads)
   named[i] = id < 0 ? kNobody : static_cast<uint32_t>(first + id);
 }
 
-// Four threads for each.
+// Four threads for each. `kProducts`: of the kinds of key that are products, within the kernel.
+template <bool kProducts>
 __global__ void __launch_bounds__(kThreads)
     key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
@@ -81,7 +82,8 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x % kRowThreads == 0) offers[i] = kPadding;
     return;
   }
-  const float key = pair_key(rows, static_cast<uint32_t>(first + i / places), other);
+  const auto row = static_cast<uint32_t>(first + i / places);
+  const float key = kProducts ? product_pair_key(rows, row, other) : pair_key(rows, row, other);
   if (threadIdx.x % kRowThreads == 0) offers[i] = pack_neighbor(ordered_key(key), other);
 }
 
@@ -104,8 +106,9 @@ void launch_keys(const PairKeyRows& rows, const CustomSetsCuda* sets, const uint
     return;
   }
   const int64_t threads = count * places * kRowThreads;
-  key_kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, stream>>>(rows, named, places,
-                                                                                                    first, count, offers);
+  const auto kernel = is_product(rows.kind) ? key_kernel<true> : key_kernel<false>;
+  kernel<<<static_cast<unsigned>(divide_up(threads, int64_t{kThreads})), kThreads, 0, stream>>>(rows, named, places, first,
+                                                                                                count, offers);
   KITH_CUDA_CHECK_LAUNCH("key_kernel");
 }
 

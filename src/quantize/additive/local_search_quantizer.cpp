@@ -44,8 +44,8 @@ void LocalSearchParams::validate() const {
     throw InvalidArgument(fmt::format("perturbed = {} of {} codes; perturb at most as many as there are codebooks",
                                       perturbed, codebooks));
   }
-  if (!(lambda > 0) || !(lambda < 1e300)) {
-    throw InvalidArgument(fmt::format("lambda = {}; it must be above 0 (1e-4 is usual)", lambda));
+  if (!(regularization > 0) || !(regularization < 1e300)) {
+    throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (1e-4 is usual)", regularization));
   }
 }
 

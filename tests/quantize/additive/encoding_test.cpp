@@ -5,6 +5,7 @@
 
 #include "kernels/forced_target.hpp"
 #include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/search_books.hpp"
 #include "reference/additive.hpp"
 #include "reference/additive_cases.hpp"
 
@@ -46,18 +47,16 @@ Encoded encode(const Case& given, const AdditiveEncoding& encoding, const Resour
   return out;
 }
 
-// From drawn codes, on rows as the grid has them.
+// From drawn codes, on codebooks and rows as the grid has them.
 Encoded expected(const Case& given, const LocalSearchPlan& plan) {
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   Encoded out;
   for (int64_t i = 0; i < given.rows.rows; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + given.rows.cols);
-    bool fits = true;
-    for (const float value : row) fits = fits && grid.holds(value);
-    for (float& value : row) value = fits ? grid.rounded(value) : value;
+    search.move_row(row.data());
     std::vector<uint8_t> codes(static_cast<size_t>(given.books.books));
     draw_codes(plan.seed, i, given.books.books, given.books.bits, codes.data());
-    out.costs.push_back(reference::local_search(given.books, row.data(), i, plan, codes.data()));
+    out.costs.push_back(reference::local_search(search.books(), row.data(), i, plan, codes.data()));
     out.codes.insert(out.codes.end(), codes.begin(), codes.end());
   }
   return out;
@@ -204,26 +203,26 @@ TEST(AdditiveEncoding, RoundsContinueAndNeverRaiseACost) {
 TEST(AdditiveEncoding, OneBookGivesTheNearestCodeword) {
   const Case given = make_case(Shape::near_duplicates, 1, 8, 12, 90);
   const Encoded found = encode(given, encoding_of(SearchForm::tables, CodeStart::greedy, 0));
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   for (int64_t i = 0; i < 90; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + 12);
-    for (float& value : row) value = grid.rounded(value);
-    EXPECT_EQ(found.codes[static_cast<size_t>(i)], reference::best_code(given.books, row.data(), nullptr, 0));
+    search.move_row(row.data());
+    EXPECT_EQ(found.codes[static_cast<size_t>(i)], reference::best_code(search.books(), row.data(), nullptr, 0));
   }
 }
 
 TEST(AdditiveEncoding, TwoBooksComeNearTheBestOfAllPairs) {
   const Case given = make_case(Shape::gaussian, 2, 8, 6, 12);
   const Encoded found = encode(given, encoding_of(SearchForm::tables, CodeStart::greedy, 64));
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   int best_found = 0;
   for (int64_t i = 0; i < 12; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + 6);
-    for (float& value : row) value = grid.rounded(value);
+    search.move_row(row.data());
     float least = INFINITY;
     for (int pair = 0; pair < 65536; ++pair) {
       const uint8_t codes[] = {static_cast<uint8_t>(pair / 256), static_cast<uint8_t>(pair % 256)};
-      least = std::min(least, reference::cost(given.books, row.data(), codes));
+      least = std::min(least, reference::cost(search.books(), row.data(), codes));
     }
     EXPECT_GE(found.costs[static_cast<size_t>(i)], least);
     best_found += found.costs[static_cast<size_t>(i)] == least;

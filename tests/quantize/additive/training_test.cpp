@@ -202,7 +202,7 @@ TEST(LocalSearchTraining, OneBookIsAKMeans) {
   const auto rows = make_floats(Shape::gaussian, 600, 6, 9);
   LocalSearchParams params = small_params();
   params.codebooks = 1;
-  params.lambda = 1e-9;
+  params.regularization = 1e-9;
   params.rounds = 20;
   LocalSearchQuantizer quantizer(params);
   quantizer.train(rows.view());
@@ -251,7 +251,7 @@ TEST(LocalSearchQuantizer, RefusesWhatMakesNoSense) {
   using P = LocalSearchParams;
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.codebooks = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.bits = 9; })), InvalidArgument);
-  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.lambda = 0; })), InvalidArgument);
+  EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.regularization = 0; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.perturbed = 9; })), InvalidArgument);
   EXPECT_THROW(LocalSearchQuantizer(with([](P& p) { p.sweeps = 0; })), InvalidArgument);
 
@@ -306,6 +306,57 @@ TEST(LocalSearchQuantizer, TrainingRefusesRowsThatAreNotFiniteInAnyCase) {
     expect_refused(LocalSearchQuantizer(params));
   }
   expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4, .check_finite = false}));
+  rows.row(42)[3] = -3e38f;  // finite, but no residual of it is
+  expect_refused(ResidualQuantizer({.codebooks = 2, .bits = 4}));
+  expect_refused(LocalSearchQuantizer(small_params()));
+}
+
+// |x - sum of codewords|^2 in float64.
+std::vector<double> exact_errors(const LocalSearchQuantizer& quantizer, const Matrix<float>& rows, int64_t rounds) {
+  const LocalSearchParams& params = quantizer.params();
+  std::vector<uint8_t> codes(static_cast<size_t>(rows.rows * quantizer.code_bytes()));
+  quantizer.encode(rows.view(), MutableMatrixView(codes.data(), rows.rows, quantizer.code_bytes()), {.rounds = rounds});
+  const std::vector<float> values = quantizer.values();
+  const Codebooks books{values.data(), params.codebooks, params.bits, rows.cols};
+  std::vector<double> errors;
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    std::vector<uint8_t> own;
+    for (int64_t k = 0; k < params.codebooks; ++k) {
+      own.push_back(static_cast<uint8_t>(sub_code(codes.data() + i * quantizer.code_bytes(), k, params.bits)));
+    }
+    double sum = 0;
+    for (const double r : reference::residual(books, rows.row(i), own.data(), -1)) sum += r * r;
+    errors.push_back(sum);
+  }
+  return errors;
+}
+
+// The mean is in one book alone, and makes neither the penalty of codewords large nor the grid of the search coarse.
+TEST(LocalSearchQuantizer, AMeanFarFromTheSpreadChangesLittle) {
+  auto rows = make_floats(Shape::gaussian, 1500, 8, 3);
+  LocalSearchParams params = small_params();
+  params.codebooks = 4;
+  const auto mean_error = [&](LocalSearchQuantizer& quantizer) {
+    quantizer.train(rows.view());
+    const std::vector<double> some = exact_errors(quantizer, rows, 4);
+    const std::vector<double> more = exact_errors(quantizer, rows, 8);
+    double sum = 0;
+    for (size_t i = 0; i < some.size(); ++i) {
+      EXPECT_LE(more[i], some[i] * (1 + 1e-4)) << i;  // more rounds never raise it
+      sum += more[i];
+    }
+    return sum / static_cast<double>(some.size());
+  };
+  LocalSearchQuantizer centred(params);
+  const double expected = mean_error(centred);
+  for (const float mean : {1e3f, 1e5f, -1e5f}) {
+    SCOPED_TRACE(mean);
+    auto before = rows;
+    for (float& value : rows.values) value += mean;
+    LocalSearchQuantizer moved(params);
+    EXPECT_LT(mean_error(moved), 1.1 * expected);
+    rows = before;
+  }
 }
 
 TEST(AdditiveQuantizers, LookupTablesAddUpToInnerProducts) {
