@@ -12,15 +12,18 @@
 namespace kith {
 namespace {
 
-constexpr int kMostDigitBits = 11;
+constexpr int kMostDigitBits = 13;
 constexpr int kMostDigits = 3;  // of 32 bits
+
+// Wide digits are fewer, and pay where there are more values to sort than a digit has.
+int digit_bits(int64_t count) { return count >= 1 << 14 ? kMostDigitBits : 11; }
 
 // Sorts by value(neighbour), which is at most `largest`, keeping the order of equal ones. The two arrays change places
 // with every digit.
 template <typename Value>
 void sort_by(uint64_t*& from, uint64_t*& to, int64_t count, uint32_t largest, const Value& value) {
   const int bits = std::bit_width(largest);
-  const auto digits = static_cast<int>(divide_up(bits, kMostDigitBits));
+  const auto digits = static_cast<int>(divide_up(bits, digit_bits(count)));
   // As even as can be: the fewer values a digit has, the better their places stay in the cache.
   const int width = digits == 0 ? 0 : static_cast<int>(divide_up(bits, digits));
   const uint32_t mask = (uint32_t{1} << width) - 1;

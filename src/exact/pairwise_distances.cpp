@@ -26,6 +26,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kFewestBlockQueries = 12;
+constexpr int64_t kFewestFloatQueries = 60;  // of f32, which are not widened: rows are packed for each block of queries
 constexpr int64_t kBlockValues = 1 << 18;  // of x, widened to f32
 
 // Memory of each thread beside the arrays.
@@ -47,7 +48,8 @@ BlockMemory smallest_block(const MatrixView& x) { return {x, 1, false}; }
 
 // That, where the limit has no room for more.
 BlockMemory block_for(const MatrixView& x, KeyKind kind, const Resources& resources) {
-  const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), kFewestBlockQueries, kDenseQueries);
+  const int64_t fewest = x.dtype() == DType::f32 ? kFewestFloatQueries : kFewestBlockQueries;
+  const int64_t most = std::clamp(kBlockValues / std::max<int64_t>(x.cols(), 1), fewest, kDenseQueries);
   const BlockMemory block(x, most, kind != KeyKind::hamming && x.rows() >= kFewestInBlock);
   return block.bytes_of(resources.threads()) <= resources.host_memory()->available() ? block : smallest_block(x);
 }

@@ -190,9 +190,8 @@ bool TileScan::takes_bytes(const ScanContext& context) {
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns
 // it takes more than one query to make up for the transposition.
 bool TileScan::puts_side_by_side(const ScanContext& context) {
-  constexpr int64_t kAlways = 16;
   const int64_t cols = context.base.cols();
-  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumnsSideBySide : kAlways);
+  return context.kind != KeyKind::hamming && cols <= (context.queries.size() > 1 ? kMostColumnsSideBySide : kAlwaysSideBySide);
 }
 
 void TileScan::put_side_by_side(const MatrixView& rows) {

@@ -90,6 +90,15 @@ TEST(DistanceBlockCpu, HasTheCanonicalBitsWhateverTheColumns) {
   }
 }
 
+TEST(DistanceBlockCpu, HasTheCanonicalBitsOfManyRowsOfManyColumns) {
+  for (const Metric metric : {Metric::l2, Metric::cosine, Metric::linf}) {
+    auto base = floats_for(metric, Shape::gaussian, 501, 1030, 11);
+    const auto queries = floats_for(metric, Shape::gaussian, 7, 1030, 12);
+    for (const int64_t row : {0, 250, 480, 500}) std::copy_n(queries.row(row % 7), 1030, base.row(row));
+    expect_canonical(metric, queries, base);  // some are equal: no interval tells these
+  }
+}
+
 TEST(DistanceBlockCpu, HasTheCanonicalBitsForAnyNumberOfQueriesAndRows) {
   for (const Metric metric : kMetrics) {
     for (const int64_t queries : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 50}) {

@@ -32,6 +32,7 @@ constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
 constexpr int64_t kProofCols = 24;  // from so many columns on the intervals pay
 constexpr int64_t kShortCols = 64;  // up to so many, lanes are joined in registers
+constexpr int64_t kWideRows = 480;  // of several slabs: rows whose sums are kept from slab to slab
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
 int64_t queries_at_a_time(int64_t cols) {
@@ -68,7 +69,7 @@ struct BlockLayout {
   int64_t row_norms = 0;     // squared, of the values as they are packed
   int64_t queries = 0;       // panels
   int64_t query_norms = 0;
-  int64_t lanes = 0;  // of every tile of the queries with a panel, between slabs
+  int64_t lanes = 0;         // of every tile of the queries with a panel, or sums with many, between slabs
   int64_t end = 0;
 
   explicit BlockLayout(int64_t cols) {
@@ -82,11 +83,12 @@ struct BlockLayout {
       return at;
     };
     rows = take(kMostTileRows * width);
-    row_inverses = take(kMostTileRows);
-    row_norms = take(kMostTileRows);
+    const int64_t kept_rows = cols > kSlab ? kWideRows : kMostTileRows;
+    row_inverses = take(kept_rows);
+    row_norms = take(kept_rows);
     queries = take(padded * width);
     query_norms = take(padded);
-    lanes = take(cols > kSlab ? most * kCanonicalLanes * kMostTileRows : 0);
+    lanes = take(cols > kSlab ? most * std::max(kCanonicalLanes * kMostTileRows, kWideRows) : 0);
   }
 };
 
@@ -96,7 +98,7 @@ struct BlockScratch {
   double* row_norms;
   double* queries;
   double* query_norms;
-  double* lanes;
+  double* lanes;  // or sums of many rows
 
   BlockScratch(std::byte* memory, const BlockLayout& layout) {
     auto* const at = reinterpret_cast<double*>(memory);
@@ -248,20 +250,39 @@ class QueriesRun {
         walk_(cols_) {}
 
   void run(ProofUse& proofs) {
-    for (int64_t row = 0; row < block_.rows.rows(); row += kTileRows) run_panel(row, proofs);
+    const int64_t rows = block_.rows.rows();
+    if constexpr (kProves) {
+      for (int64_t row = 0; slabs_ > 1 && row < rows; row += kWideRows) run_wide(row, proofs);
+      if (slabs_ > 1) return;
+    }
+    for (int64_t row = 0; row < rows; row += kTileRows) run_panel(row, proofs);
   }
 
  private:
   static constexpr int64_t kMostTiles = kMostQueriesAtATime / kTileQueries;
   static constexpr bool kProves = has_differences(kKind) || kKind == KeyKind::cosine;
+  static_assert(kWideRows % kTileRows == 0);
 
+  // Rows of a panel, and where their inverse norms are.
+  struct Panel {
+    MatrixView rows;
+    int64_t first;
+    double* inverses;
+  };
+  Panel panel_of(int64_t row, int64_t kept) const {
+    return {block_.rows.slice(row, std::min(kTileRows, block_.rows.rows() - row)), row, scratch_.row_inverses + kept};
+  }
+  void find_inverses(const Panel& panel) const {
+    if constexpr (kKind != KeyKind::cosine) return;
+    canonical_inverse_norms_cpu(panel.rows, panel.inverses);
+    std::fill(panel.inverses + panel.rows.rows(), panel.inverses + kTileRows, 1.0);
+  }
+
+  // Intervals where there is one slab, then lanes for the tiles that these leave.
   void run_panel(int64_t row, ProofUse& proofs) {
-    const MatrixView rows = block_.rows.slice(row, std::min(kTileRows, block_.rows.rows() - row));
-    if constexpr (kKind == KeyKind::cosine) {
-      canonical_inverse_norms_cpu(rows, scratch_.row_inverses);
-      std::fill(scratch_.row_inverses + rows.rows(), scratch_.row_inverses + kTileRows, 1.0);
-    }
-    bool packed = false;  // the only slab
+    const Panel panel = panel_of(row, 0);
+    find_inverses(panel);
+    bool packed = false;
     bool unproven[kMostTiles];
     std::fill_n(unproven, tiles_, true);
     if constexpr (kProves) {
@@ -271,50 +292,90 @@ class QueriesRun {
         tries[tile] = cols_ >= kProofCols && proofs.tries_next();
         any = any || tries[tile];
       }
-      for (int64_t slab = 0; any && slab < slabs_; ++slab) {
-        pack_slab(rows, row, slab);
-        const int64_t width = width_of(slab);
-        const bool first = slab == 0;
-        packed_norms(scratch_.rows, kTileRows, width, first, scratch_.row_norms);
-        for (int64_t tile = 0; tile < tiles_; ++tile) {
-          if (!tries[tile]) continue;
-          const double* const norms = scratch_.query_norms + tile * kQueryWidth;
-          unproven[tile] = !prove_tile<kKind>(place_of(tile, row, width, rows.rows()), width, cols_,
-                                              {first, slab + 1 == slabs_}, lanes_of(tile), norms, scratch_.row_norms);
-        }
+      if (any) {
+        pack_panel(panel, 0);
+        if (row == 0) pack_all_queries(0);
+        packed_norms(scratch_.rows, kTileRows, cols_, true, scratch_.row_norms);
+        packed = true;
       }
       for (int64_t tile = 0; tile < tiles_; ++tile) {
-        if (tries[tile]) proofs.count(!unproven[tile]);
+        if (!tries[tile]) continue;
+        unproven[tile] = !prove<kKind>(panel, tile, 0, nullptr, scratch_.row_norms);
+        proofs.count(!unproven[tile]);
       }
-      packed = any && slabs_ == 1;
     }
+    sum_panel(panel, unproven, packed);
+  }
+
+  // Several slabs: the queries' are packed once for many rows, whose sums wait for the next.
+  void run_wide(int64_t first, ProofUse& proofs) {
+    const int64_t panels = divide_up(std::min(kWideRows, block_.rows.rows() - first), kTileRows);
+    bool unproven[kWideRows / kTileRows][kMostTiles];
+    for (int64_t p = 0; p < panels; ++p) {
+      std::fill_n(unproven[p], tiles_, true);
+      find_inverses(panel_of(first + p * kTileRows, p * kTileRows));
+    }
+    if (proofs.tries_next()) {
+      for (int64_t slab = 0; slab < slabs_; ++slab) {
+        pack_all_queries(slab);
+        for (int64_t p = 0; p < panels; ++p) {
+          const Panel panel = panel_of(first + p * kTileRows, p * kTileRows);
+          double* const norms = scratch_.row_norms + p * kTileRows;
+          pack_panel(panel, slab);
+          packed_norms(scratch_.rows, kTileRows, width_of(slab), slab == 0, norms);
+          for (int64_t tile = 0; tile < tiles_; ++tile) {
+            double* const sums = scratch_.lanes + (p * tiles_ + tile) * kTileQueries * kTileRows;
+            unproven[p][tile] = !prove<kKind>(panel, tile, slab, sums, norms);
+          }
+        }
+      }
+      for (int64_t p = 0; p < panels; ++p) {
+        for (int64_t tile = 0; tile < tiles_; ++tile) proofs.count(!unproven[p][tile]);
+      }
+    }
+    for (int64_t p = 0; p < panels; ++p) sum_panel(panel_of(first + p * kTileRows, p * kTileRows), unproven[p], false);
+  }
+
+  // Adds a slab's products up; after the last slab, what prove_tile says.
+  template <KeyKind kProven>
+  bool prove(const Panel& panel, int64_t tile, int64_t slab, double* sums, const double* row_norms) const {
+    const int64_t width = width_of(slab);
+    return prove_tile<kProven>(place_of(tile, panel, width), width, cols_, {slab == 0, slab + 1 == slabs_}, sums,
+                               scratch_.query_norms + tile * kQueryWidth, row_norms);
+  }
+
+  // The tiles of a panel that are not proven, by lanes. `packed`: so are the panel and the queries, in the only slab.
+  void sum_panel(const Panel& panel, const bool* unproven, bool packed) const {
     if (std::find(unproven, unproven + tiles_, true) == unproven + tiles_) return;
     for (int64_t slab = 0; slab < slabs_; ++slab) {
-      if (!packed) pack_slab(rows, row, slab);
-      const int64_t width = width_of(slab);
+      if (!packed) {
+        pack_panel(panel, slab);
+        if (slabs_ > 1 || panel.first == 0) pack_all_queries(slab);  // they stay where there is one slab
+      }
       const LaneOrder& order = order_of(slab);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         if (!unproven[tile]) continue;
+        const TilePlace place = place_of(tile, panel, width_of(slab));
         if constexpr (has_short_sums(kKind)) {
           if (cols_ <= kShortCols) {
-            short_tile<kKind>(place_of(tile, row, width, rows.rows()), cols_, order);
+            short_tile<kKind>(place, cols_, order);
             continue;
           }
         }
-        sum_tile<kKind>(place_of(tile, row, width, rows.rows()), order, walk_, {slab == 0, slab + 1 == slabs_},
-                        lanes_of(tile));
+        sum_tile<kKind>(place, order, walk_, {slab == 0, slab + 1 == slabs_}, lanes_of(tile));
       }
     }
   }
 
-  // Queries stay packed where there is one slab.
-  void pack_slab(const MatrixView& rows, int64_t row, int64_t slab) {
+  void pack_panel(const Panel& panel, int64_t slab) const {
+    pack_(panel.rows, slab * kSlab, width_of(slab), order_of(slab),
+          kKind == KeyKind::cosine ? panel.inverses : nullptr, scratch_.rows);
+  }
+  void pack_all_queries(int64_t slab) const {
     const int64_t width = width_of(slab);
-    const LaneOrder& order = order_of(slab);
-    pack_(rows, slab * kSlab, width, order, kKind == KeyKind::cosine ? scratch_.row_inverses : nullptr, scratch_.rows);
-    if (slabs_ == 1 && row > 0) return;
     for (int64_t tile = 0; tile < tiles_; ++tile) {
-      pack_queries(kKind, canonical(tile), count_of(tile), slab * kSlab, width, order, queries_of(tile, width));
+      pack_queries(kKind, canonical(tile), count_of(tile), slab * kSlab, width, order_of(slab),
+                   queries_of(tile, width));
       if constexpr (kProves) {
         packed_norms(queries_of(tile, width), kQueryWidth, width, slab == 0, scratch_.query_norms + tile * kQueryWidth);
       }
@@ -330,11 +391,11 @@ class QueriesRun {
   double* lanes_of(int64_t tile) const {
     return slabs_ == 1 ? nullptr : scratch_.lanes + tile * kTileQueries * kTileRows * kCanonicalLanes;
   }
-  TilePlace place_of(int64_t tile, int64_t row, int64_t width, int64_t row_count) const {
-    float* const keys = block_.keys + (first_query_ + tile * kTileQueries) * block_.stride + row;
+  TilePlace place_of(int64_t tile, const Panel& panel, int64_t width) const {
+    float* const keys = block_.keys + (first_query_ + tile * kTileQueries) * block_.stride + panel.first;
     return {
-        queries_of(tile, width),          scratch_.rows, canonical(tile), scratch_.row_inverses, keys, block_.stride,
-        static_cast<int>(count_of(tile)), row_count};
+        queries_of(tile, width),          scratch_.rows,     canonical(tile), panel.inverses, keys, block_.stride,
+        static_cast<int>(count_of(tile)), panel.rows.rows()};
   }
 
   const CanonicalBlock& block_;

@@ -141,9 +141,21 @@ HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, fl
 #endif
 
 #if HWY_TARGET != HWY_SCALAR
-constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
+[[maybe_unused]] constexpr int64_t kShortBytes = 1024;  // rows of up to so many: beyond that the columns are what takes the time
 
-constexpr bool adds_lanes(KeyKind kind) { return kind != KeyKind::linf && kFloats >= 8; }
+constexpr bool adds_lanes(KeyKind kind) {
+  return kind != KeyKind::linf && (kFloats >= 8 || HWY_ARCH_ARM_A64) && kFloats > 1;
+}
+
+// Whether rows are so short that sums across vectors matter; where vectors are, several sums of one row take over soon.
+template <typename T>
+constexpr bool is_short(int64_t cols) {
+#if HWY_ARCH_ARM_A64
+  return cols >= kFloats && cols < kLongRow;
+#else
+  return cols >= kFloats && cols * static_cast<int64_t>(sizeof(T)) <= kShortBytes;
+#endif
+}
 
 // As many rows as make a vector of sums: of values, then of facts where there are some.
 template <KeyKind kKind>
@@ -195,9 +207,9 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (adds_lanes(kKind)) {
     constexpr int64_t kRows = kTreeRows<kKind>;
-    const bool is_short = base.cols() >= kFloats && base.cols() * static_cast<int64_t>(sizeof(T)) <= kShortBytes;
-    for (; is_short && i + kRows <= base.rows(); i += kRows) {
-      for (int64_t r = i + kRows; r < std::min(i + 2 * kRows, base.rows()); ++r) {
+    const bool in_trees = is_short<T>(base.cols());
+    for (; in_trees && i + kRows <= base.rows(); i += kRows) {
+      for (int64_t r = i + kRows; kPrefetches && r < std::min(i + 2 * kRows, base.rows()); ++r) {
         for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
       }
       scan_tree<kKind>(query, rows + i * stride, stride, base.cols(), values + i,
