@@ -99,6 +99,29 @@ __device__ inline void clear_products(JoinProducts& products) {
   }
 }
 
+// Of so many row groups: how many is known before the loops, whose bodies are straight.
+template <int kRows>
+__device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk, uint32_t b_at, int chunks,
+                                                JoinProducts& products) {
+#pragma unroll 1
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    KITH_UNROLL
+    for (int step = 0; step < kChunkSteps; ++step) {
+      uint32_t b[4];
+      ptx::load_matrices(b, b_at ^ static_cast<uint32_t>(step * kStepBytes));
+      KITH_UNROLL
+      for (int m = 0; m < kRows; ++m) {
+        uint32_t a[4];
+        ptx::load_matrices(a, (a_at ^ static_cast<uint32_t>(step * kStepBytes)) + static_cast<uint32_t>(m * 16 * kChunkBytes));
+        ptx::multiply_add(products[m][0], a, b);
+        ptx::multiply_add(products[m][1], a, b + 2);
+      }
+    }
+    b_at += kJoinColumns * kChunkBytes;
+    a_at += a_chunk;
+  }
+}
+
 // Adds the products of a stage that has come, whole chunks, which zeros fill up: columns from first_column of the tile on.
 // Values past the tile's rows and columns are anything.
 __device__ inline void multiply_stage(const JoinTile& tile, int first_column, int chunks, uint32_t shared,
@@ -110,28 +133,14 @@ __device__ inline void multiply_stage(const JoinTile& tile, int first_column, in
   // which the swizzle turns into bits that change.
   const auto b_row = static_cast<uint32_t>(first_column + lane % 8 + lane / 16 * 8);
   const auto a_row = static_cast<uint32_t>(lane % 16);
-  uint32_t b_at = shared + b_row * kChunkBytes + ((static_cast<uint32_t>(lane / 8 % 2) ^ b_row % 8) * 16);
-  uint32_t a_at =
+  const uint32_t b_at = shared + b_row * kChunkBytes + ((static_cast<uint32_t>(lane / 8 % 2) ^ b_row % 8) * 16);
+  const uint32_t a_at =
       shared + tile.rows_at() + a_row * kChunkBytes + ((static_cast<uint32_t>(lane / 16) ^ a_row % 8) * 16);
   const auto a_chunk = static_cast<uint32_t>(tile.row_capacity() * kChunkBytes);
-#pragma unroll 1
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    KITH_UNROLL
-    for (int step = 0; step < kChunkSteps; ++step) {
-      uint32_t b[4];
-      ptx::load_matrices(b, b_at ^ static_cast<uint32_t>(step * kStepBytes));
-      KITH_UNROLL
-      for (int m = 0; m < kRowGroups; ++m) {
-        if (m * 16 >= tile.row_count) break;
-        uint32_t a[4];
-        ptx::load_matrices(a, (a_at ^ static_cast<uint32_t>(step * kStepBytes)) + static_cast<uint32_t>(m * 16 * kChunkBytes));
-        ptx::multiply_add(products[m][0], a, b);
-        ptx::multiply_add(products[m][1], a, b + 2);
-      }
-    }
-    b_at += kJoinColumns * kChunkBytes;
-    a_at += a_chunk;
-  }
+  static_assert(kRowGroups == 4);
+  if (tile.row_count <= 16) return multiply_chunks<1>(a_at, a_chunk, b_at, chunks, products);
+  if (tile.row_count <= 32) return multiply_chunks<2>(a_at, a_chunk, b_at, chunks, products);
+  multiply_chunks<4>(a_at, a_chunk, b_at, chunks, products);
 }
 
 // Of a stage, whose first chunk is given.
