@@ -1,6 +1,6 @@
 // How long a GPU searches additive codes, with and without norms, all of them and in inverted lists.
 //
-//   additive_search_cuda_bench [--rows N] [--list-rows N] [--queries N] [--runs N] [--out FILE]
+//   additive_search_cuda_bench [--rows N] [--list-rows N] [--queries N] [--runs N] [--kinds one,all,lists] [--out FILE]
 //
 // Codes are drawn: the codewords of book k are gaussian, 0.6^k as long as the first book's, so that vectors lie in
 // clusters within clusters; queries are such sums with noise. Queries and results lie on the device, k = 100. Times are
@@ -151,6 +151,7 @@ struct Settings {
   int64_t queries = 10'000;
   int64_t runs = 5;
   std::string out;
+  std::string kinds = "one,all,lists";  // one query, one to all of them, and lists
 };
 
 class Bench {
@@ -166,16 +167,21 @@ class Bench {
   }
 
   void run() {
+    const auto wants = [&](const char* kind) { return settings_.kinds.find(kind) != std::string::npos; };
+    std::vector<int64_t> counts;
+    if (wants("one")) counts.push_back(1);
+    if (wants("all")) counts.insert(counts.end(), {100, settings_.queries});
     for (const int64_t books : {7, 15}) {
+      if (counts.empty()) break;
       for (const CodeNorm norm : {CodeNorm::cqint8, CodeNorm::decoded}) {
         for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product}) {
           if (metric == Metric::inner_product && norm != CodeNorm::decoded) continue;
-          measure(draw(books, norm, settings_.rows, 1, settings_.queries, metric), {1},
-                  {1, 100, settings_.queries});
+          measure(draw(books, norm, settings_.rows, 1, settings_.queries, metric), {1}, counts);
         }
       }
     }
     for (const CodeNorm norm : {CodeNorm::cqint8, CodeNorm::decoded}) {
+      if (!wants("lists")) break;
       measure(draw(15, norm, settings_.list_rows, 4096, settings_.queries, Metric::sqeuclidean), {8, 32, 128},
               {settings_.queries});
     }
@@ -220,13 +226,14 @@ class Bench {
 
 int main(int argc, char** argv) {
   try {
-    const Options options(argc, argv, {"--rows", "--list-rows", "--queries", "--runs", "--out"});
+    const Options options(argc, argv, {"--rows", "--list-rows", "--queries", "--runs", "--out", "--kinds"});
     Settings settings;
     settings.rows = options.number("--rows", settings.rows);
     settings.list_rows = options.number("--list-rows", settings.list_rows);
     settings.queries = options.number("--queries", settings.queries);
     settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
     settings.out = options.text("--out");
+    settings.kinds = options.text("--kinds", settings.kinds);
     if (cuda_devices().empty()) {
       std::fprintf(stderr, "additive_search_cuda_bench: no CUDA device here, or a build without CUDA\n");
       return 1;

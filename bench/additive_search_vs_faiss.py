@@ -3,7 +3,8 @@
     PYTHONPATH=… python bench/additive_search_vs_faiss.py learn.u8bin base.u8bin query.u8bin [--code LSQ7x8_Ncqint8]
 
 Kith builds the index and writes it for FAISS: both search the same codes, with the same norms where the code has them, so
-that their recall is the same. Times are medians of wall-clock time, with --threads threads each.
+that their recall is the same. Times are medians of wall-clock time, with --threads threads each. --build cuda: the index
+is built on a GPU and then searched on the CPU.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--counts", default="1,10,100,1000", help="of queries")
+    parser.add_argument("--build", default="cpu")
     parser.add_argument("-k", type=int, default=100)
     options = parser.parse_args()
     learn = kith.read_vectors(options.learn)[: options.train].astype(np.float32)
@@ -36,9 +39,10 @@ def main() -> None:
     query = kith.read_vectors(options.query)[: options.queries].astype(np.float32)
     faiss.omp_set_num_threads(options.threads)
 
-    ours = kith.Index(options.code, metric="sqeuclidean", device="cpu")
+    ours = kith.Index(options.code, metric="sqeuclidean", device=options.build)
     ours.train(learn)
     ours.add(base)
+    ours = ours.to("cpu")
     with tempfile.TemporaryDirectory() as folder:
         kith.write_faiss(ours, Path(folder) / "codes.faiss")
         theirs = faiss.read_index(str(Path(folder) / "codes.faiss"))
@@ -47,7 +51,7 @@ def main() -> None:
     same = (found.ids == other_ids).mean()
     print(f"{options.code}, {len(base)} vectors, k = {options.k}, {options.threads} threads; {100 * same:.2f} % of the")
     print("neighbours are the same in both\n\n| queries | Kith, ms | FAISS, ms | ratio |\n|---|---|---|---|")
-    for count in (1, 10, 100, len(query)):
+    for count in (int(one) for one in options.counts.split(",")):
         some = query[:count]
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(options.turns):

@@ -16,21 +16,17 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from made_data import mixture
 from turns import best_in_turn, clock_for, install_missing, write_results
 
 import kith
 
 
 def make_data(kind: str, rows: int, cols: int, rng: np.random.Generator) -> np.ndarray:
-    """gaussian: independent values. mixture: 2,000 centres, points around them that spread in 16 directions; 0 to 255."""
+    """gaussian: independent values. mixture: that of made_data.py."""
     if kind == "gaussian":
         return rng.standard_normal((rows, cols), dtype=np.float32)
-    fixed = np.random.default_rng(7)
-    centres = 40 * np.abs(fixed.standard_normal((2000, cols), dtype=np.float32))
-    directions = 6 * fixed.standard_normal((16, cols), dtype=np.float32)
-    points = centres[rng.integers(0, 2000, rows)] + 3 * rng.standard_normal((rows, cols), dtype=np.float32)
-    points += rng.standard_normal((rows, 16), dtype=np.float32) @ directions
-    return np.clip(points, 0, 255)
+    return mixture(rows, cols, int(rng.integers(1 << 30)), rounded=False)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made_data import manifold, mixture
 from turns import best_in_turn, clock_for, results_path, write_results
 
 import kith
@@ -45,22 +46,6 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def manifold(rows: int, seed: int) -> np.ndarray:
-    fixed = np.random.default_rng(1)
-    first, second = fixed.standard_normal((24, 128)), fixed.standard_normal((128, 128)) / 11
-    z = np.random.default_rng(seed).standard_normal((rows, 24))
-    return (30 * np.tanh(z @ first / 5) @ second).astype(np.float32)
-
-
-def mixture(rows: int, seed: int) -> np.ndarray:
-    fixed = np.random.default_rng(2)
-    centres, factors = 40 * np.abs(fixed.standard_normal((2000, 128))), 6 * fixed.standard_normal((16, 128))
-    drawn = np.random.default_rng(seed)
-    points = centres[drawn.integers(2000, size=rows)] + 3 * drawn.standard_normal((rows, 128))
-    points += drawn.standard_normal((rows, 16)) @ factors
-    return np.clip(np.round(points), 0, 255).astype(np.float32)
-
-
 MADE = {"manifold": manifold, "mixture": mixture}
 
 
@@ -68,7 +53,7 @@ def load(data: Path, name: str, rows: int, queries: int) -> tuple[np.ndarray, np
     """Rows, training rows and queries as f32, and the metric."""
     if name in MADE:
         make = MADE[name]
-        return make(rows, 3), make(TRAINED_ON, 4), make(queries, 5), "sqeuclidean"
+        return make(rows, seed=3), make(TRAINED_ON, seed=4), make(queries, seed=5), "sqeuclidean"
     if name == "sift1m":
         base, learn, asked = (read_bin(data / f"sift1m_{part}.u8bin", np.uint8) for part in ("base", "learn", "query"))
         return (*(part.astype(np.float32) for part in (base[:rows], learn[:TRAINED_ON], asked[:queries])), "sqeuclidean")

@@ -2,10 +2,11 @@
 """Compressed indexes beside FAISS through Python, in one run: FAISS's trained file is read by Kith, so that training plays
 no part, and both answer the same queries.
 
-    index_vs_faiss.py --data DIR [--threads 2] [--k 100]
+    index_vs_faiss.py --data DIR [--threads 2] [--k 100] [--keep FOLDER] [--only IVF1024,PQ16]
 
 DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. Prints queries per second (the best of three runs), the
-ratio, how many ids are equal place by place, and 1-recall@1/10/100 of both.
+ratio, how many ids are equal place by place, and 1-recall@1/10/100 of both; then one query at a time. FAISS's trained
+files are kept in FOLDER, where a run with another KITH_CPU_TARGET finds them.
 """
 
 import argparse
@@ -52,11 +53,44 @@ def compare(name, index, own, queries, truth, probes, options):
         )
 
 
+def compare_alone(name, index, own, queries, probes, options):
+    """One query a call."""
+    for number in probes:
+        if number:
+            index.nprobe = number
+        theirs, _ = best(lambda: [index.search(queries[i : i + 1], options.k) for i in range(len(queries))], 3)
+        ours, _ = best(
+            lambda n=number: [
+                own.search(queries[i : i + 1], options.k, probes=n or None, threads=options.threads) for i in range(len(queries))
+            ]
+        )
+        print(
+            f"{name:14s} probes {number or '-':>4}, one query: kith {ours / len(queries) * 1e6:8.1f} faiss "
+            f"{theirs / len(queries) * 1e6:8.1f} us, ratio {theirs / ours:5.2f}",
+            flush=True,
+        )
+
+
+def faiss_index(name, learn, base, keep):
+    """FAISS's index, and Kith's of its file."""
+    path = keep / f"faiss_{name}.index"
+    if path.exists():
+        index = faiss.read_index(str(path))
+    else:
+        index = faiss.index_factory(base.shape[1], name)
+        index.train(learn)
+        index.add(base)
+        faiss.write_index(index, str(path))
+    return index, kith.read_faiss(str(path))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--k", type=int, default=100)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--only", default="", help="only this string")
     options = parser.parse_args()
     faiss.omp_set_num_threads(options.threads)
     base, learn, queries = (
@@ -64,20 +98,18 @@ def main():
     )
     truth = read_bin(options.data / "sift1m_gt_l2.ibin", np.int32)
     print(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.threads} threads, k = {options.k}")
-    for name, count, probes in (
-        ("IVF1024,PQ16", 10000, (1, 8, 32, 128)),
-        ("IVF1024,Flat", 5000, (8, 32)),
-        ("IVF1024,SQ8", 5000, (8, 32)),
-        ("PQ16", 300, (0,)),
-        ("PQ32x4fs", 1000, (0,)),
-    ):
-        index = faiss.index_factory(base.shape[1], name)
-        index.train(learn)
-        index.add(base)
-        with tempfile.NamedTemporaryFile(suffix=".index") as file:
-            faiss.write_index(index, file.name)
-            own = kith.read_faiss(file.name)
-        compare(name, index, own, queries[:count], truth, probes, options)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, count, probes, alone in (
+            ("IVF1024,PQ16", 10000, (1, 8, 32, 128), 500),
+            ("IVF1024,Flat", 5000, (8, 32), 0),
+            ("IVF1024,SQ8", 5000, (8, 32), 0),
+            ("PQ16", 300, (0,), 0),
+            ("PQ32x4fs", 1000, (0,), 50),
+        ):
+            if options.only in ("", name):
+                index, own = faiss_index(name, learn, base, options.keep or Path(folder))
+                compare(name, index, own, queries[:count], truth, probes, options)
+                compare_alone(name, index, own, queries[:alone], probes if alone else (), options)
 
 
 if __name__ == "__main__":

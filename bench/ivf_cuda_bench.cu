@@ -3,13 +3,15 @@
 // what other libraries take.
 //
 //   ivf_cuda_bench [--rows N] [--lists N] [--queries N] [--k N] [--only PQ8|PQ32|f32|f16|PQ64] [--runs N] [--probes N]
-//                  [--far N] [--sample N] [--lookups 0|1] [--halves 0|1] [--engine mma] [--stages 1] [--tables 1] [--out FILE]
+//                  [--far N] [--sample N] [--lookups 0|1] [--term 0|1|2] [--halves 0|1] [--engine mma] [--stages 1]
+//                  [--tables 1] [--out FILE]
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
 // --far, which puts the mixture's centres so many times farther apart, they are not. --stages prints what each stage uses
 // of the hardware (stage_table.hpp), --tables the scans by lookup tables (table_ablation_cuda.hpp) beside those of PQ8
-// and PQ32.
+// and PQ32. --lookups 1 has the library look codes up, with nothing kept beside the lists, a table for each or four bytes a
+// vector (--term 0, 1, 2; scan_terms.hpp).
 #include <kith/kith.hpp>
 
 #include "coarse_step_cuda.hpp"
@@ -24,6 +26,7 @@
 
 #include "ivf/ivf_search_cuda.hpp"
 #include "ivf/repeated_codes_cuda.hpp"
+#include "ivf/scan_terms_cuda.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -94,6 +97,7 @@ struct Settings {
   int64_t far = 1;
   int64_t sample = 0;
   int64_t lookups = -1;
+  ScanTerm term = ScanTerm::of_vector;
   ProductEngine engine = ProductEngine::automatic;
   bool stages = false;
   bool halves = true;
@@ -105,7 +109,7 @@ struct Settings {
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
                         {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
-                         "--stages", "--tables", "--halves", "--lookups", "--only", "--out"});
+                         "--stages", "--tables", "--halves", "--lookups", "--term", "--only", "--out"});
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -117,6 +121,7 @@ Settings parse(int argc, char** argv) {
   settings.sample = options.number("--sample", settings.sample);
   settings.engine = options.text("--engine") == "mma" ? ProductEngine::mma : ProductEngine::automatic;
   settings.lookups = options.number("--lookups", settings.lookups);
+  settings.term = static_cast<ScanTerm>(options.number("--term", static_cast<int64_t>(settings.term)));
   settings.stages = options.number("--stages", 0) != 0;
   settings.halves = options.number("--halves", 1) != 0;
   settings.tables = options.number("--tables", 0) != 0;
@@ -309,8 +314,13 @@ class Bench {
     shape.multiprocessors = device.multiprocessors;
     shape.sample_every = static_cast<int>(settings_.sample);
     shape.tables = static_cast<int>(settings_.lookups);
+    shape.term = settings_.term;
     task.engine = settings_.engine;
     const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
+    const ScanTermsLayout kept(task.lists, plan.term);
+    const DeviceArray terms(bytes_of(kept.bytes));
+    task.terms = kept.in(terms.as<std::byte>());
+    launch_scan_terms(task.lists, task.prepared, task.terms, timer_.stream());
     const DeviceArray memory(bytes_of(plan.bytes));
     const DeviceArray packed(bytes_of(count * probes, 8));
     const DeviceArray out(bytes_of(count * settings_.k, 8));
@@ -363,9 +373,9 @@ class Bench {
     check(cudaMemcpy(&directly, directly_searched(memory.as<std::byte>()), 4, cudaMemcpyDeviceToHost));
     const double candidates = mean_candidates(memory, shape, plan);
     char text[100];
-    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, 1 in %d, %.0f MB", candidates, directly,
+    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, 1 in %d, %.0f MB%s", candidates, directly,
                   coarse_->failed(), static_cast<long long>(plan.values), plan.cut.sample_every,
-                  static_cast<double>(plan.bytes) / 1e6);
+                  static_cast<double>(plan.bytes) / 1e6, plan.tables ? ", lookups" : "");
     table_.line(line + text);
     // Fewer queries share lists in a way that the formulas do not know.
     if (settings_.stages && count >= 1000) stage_work(medians, shape, plan, pairs, visited, candidates);

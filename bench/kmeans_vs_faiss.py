@@ -21,25 +21,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from made_data import mixture
 from turns import install_missing, write_results
 
 import kith
 
 Vectors = npt.NDArray[np.float32]
-
-
-def mixture(rows: int, cols: int, seed: int) -> Vectors:
-    """2,000 centres of 40 |N(0,1)|; a point is a centre + 3 N(0,1) + N(0,1)^16 times a fixed 16 x cols matrix of 6 N(0,1)."""
-    rng = np.random.default_rng(seed)
-    centres = 40 * np.abs(rng.standard_normal((2000, cols)))
-    spread = 6 * rng.standard_normal((16, cols))
-    out = np.empty((rows, cols), np.float32)
-    for first in range(0, rows, 20_000):
-        count = min(20_000, rows - first)
-        x = centres[rng.integers(0, 2000, count)] + 3 * rng.standard_normal((count, cols))
-        x += rng.standard_normal((count, 16)) @ spread
-        out[first : first + count] = np.clip(np.rint(x), 0, 255)
-    return out
 
 
 def objective(x: Vectors, centres: Vectors, threads: int) -> float:

@@ -1,11 +1,15 @@
 // How near codes of so many bytes come to the vectors, and how often the true nearest neighbour is among the first N
 // (R@N, in percent): Table 1 of "Solving multi-codebook quantization in the GPU", with residual codes and norms beside.
 //
-//   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--train N] [--rows N] [--queries N]
-//                      [--rounds 25] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
+//   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
+//                      [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
+//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 1]
+//                      [--lambda 1e-4] [--encode 16,32] [--curves FILE]
 //
-// --unit 1 makes vectors of length 1 before everything else, for cosine. Seconds and microseconds are processor time of
-// all threads. "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels.
+// --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors. Seconds and microseconds are those of the clock.
+// "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
+// training vectors: where it is far below that of the base, more of them would help. --encode: the rounds of the search
+// for codes. --curves appends lines "bytes,code,error,N,R@N" to a file, for N up to 100, to be drawn by lsq_curves.py.
 #include <kith/kith.hpp>
 
 #include "kernels/codes/code_norm.hpp"
@@ -15,10 +19,14 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,13 +34,13 @@ namespace {
 
 using namespace kith;
 
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+constexpr int64_t kFound = 100;  // neighbours of a query
 
-MatrixBuffer read_rows(const std::string& path, int64_t count, bool unit) {
+MatrixBuffer read_rows(const std::string& path, int64_t first, int64_t count, bool unit) {
   const VectorFile file(path);
-  const int64_t rows = std::min(count, file.rows());
+  const int64_t rows = std::min(count, file.rows() - first);
   MatrixBuffer out(DType::f32, rows, file.cols(), "rows", Resources());
-  file.read(0, out.mutable_view());
+  file.read(first, out.mutable_view());
   for (int64_t i = 0; unit && i < rows; ++i) {
     auto* const row = reinterpret_cast<float*>(out.mutable_view().row(i));
     const double inverse = canonical_inverse_norm(canonical_squared_norm(row, file.cols()));
@@ -41,9 +49,35 @@ MatrixBuffer read_rows(const std::string& path, int64_t count, bool unit) {
   return out;
 }
 
+std::vector<int64_t> numbers_in(const std::string& list) {
+  std::vector<int64_t> numbers;
+  std::istringstream text(list);
+  for (std::string one; std::getline(text, one, ',');) numbers.push_back(std::stoll(one));
+  return numbers;
+}
+
+AdditiveStart start_named(const std::string& name) {
+  if (name == "opq") return AdditiveStart::opq;
+  if (name == "residual") return AdditiveStart::residual;
+  if (name == "random") return AdditiveStart::random;
+  throw InvalidArgument("--start is " + name + "; it may be opq, residual or random");
+}
+
+// Mean squared distances of rows and what their codes stand for.
+double error_of(const MatrixView& rows, const MatrixView& decoded) {
+  double error = 0;
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    const auto* const x = reinterpret_cast<const float*>(rows.row(i));
+    const auto* const y = reinterpret_cast<const float*>(decoded.row(i));
+    for (int64_t c = 0; c < rows.cols(); ++c) error += static_cast<double>(x[c] - y[c]) * static_cast<double>(x[c] - y[c]);
+  }
+  return error / static_cast<double>(rows.rows());
+}
+
 struct Measured {
   double training = 0;  // seconds
   double encoding = 0;
+  double trained_error = 0;   // of the training vectors; 0: not measured
   MatrixBuffer decoded;       // of the base
   std::vector<float> norms;   // that codes hold; none: those of the decoded
 };
@@ -52,22 +86,35 @@ class Accuracy {
  public:
   Accuracy(const Options& options)
       : bytes_(options.number("--bytes", 8)),
-        rounds_(options.number("--rounds", 25)),
         beam_(options.number("--beam", 5)),
         codes_(options.text("--codes", "pq,opq,rq,lsq,norm")),
-        learn_(read_rows(options.text("--learn"), options.number("--train", 100'000), options.number("--unit", 0) != 0)),
-        base_(read_rows(options.text("--base"), options.number("--rows", 1'000'000), options.number("--unit", 0) != 0)),
-        query_(read_rows(options.text("--query"), options.number("--queries", 10'000), options.number("--unit", 0) != 0)),
+        encode_rounds_(numbers_in(options.text("--encode", "16,32"))),
+        unit_(options.number("--unit", 0) != 0),
+        learn_(read_rows(options.text("--learn"), options.number("--learn-first", 0), options.number("--train", 100'000),
+                         unit_)),
+        base_(read_rows(options.text("--base"), 0, options.number("--rows", 1'000'000), unit_)),
+        query_(read_rows(options.text("--query"), 0, options.number("--queries", 10'000), unit_)),
         truth_(knn(query_.view(), base_.view(), {.k = 1, .metric = Metric::sqeuclidean}, Resources())),
         ranks_(bytes_ <= 8 ? std::vector<int64_t>{1, 10, 100} : std::vector<int64_t>{1, 2, 5}) {
+    params_.rounds = options.number("--rounds", 25);
+    params_.train_search_rounds = options.number("--search-rounds", 8);
+    params_.train_start = start_named(options.text("--start", "opq"));
+    params_.anneal = options.number("--anneal", 1) != 0;
+    params_.regularization = std::stod(options.text("--lambda", "1e-4"));
+    if (const std::string path = options.text("--curves"); !path.empty()) {
+      curves_.open(path, std::ios::app);
+      if (!curves_) throw IoError("cannot write " + path, path, errno);
+    }
     std::printf("%lld training vectors, %lld base vectors, %lld queries of %lld columns; %lld bytes a vector; %lld rounds "
-                "of LSQ's training, a beam of %lld\n\n",
+                "of LSQ's training (start: %s%s, lambda %g), %lld of search in each, a beam of %lld\n\n",
                 static_cast<long long>(learn_.rows()), static_cast<long long>(base_.rows()),
                 static_cast<long long>(query_.rows()), static_cast<long long>(base_.cols()),
-                static_cast<long long>(bytes_), static_cast<long long>(rounds_), static_cast<long long>(beam_));
-    std::printf("| code | training, s | encoding, us | mean squared error |");
+                static_cast<long long>(bytes_), static_cast<long long>(params_.rounds),
+                options.text("--start", "opq").c_str(), params_.anneal ? "" : ", not annealed", params_.regularization,
+                static_cast<long long>(params_.train_search_rounds), static_cast<long long>(beam_));
+    std::printf("| code | training, s | encoding, us | error, trained | mean squared error |");
     for (const int64_t rank : ranks_) std::printf(" R@%lld |", static_cast<long long>(rank));
-    std::printf(" R@1 / OPQ's |\n|---|---|---|---|---|---|---|---|\n");
+    std::printf(" R@1 / OPQ's |\n|---|---|---|---|---|---|---|---|---|\n");
     std::fflush(stdout);
   }
 
@@ -85,16 +132,16 @@ class Accuracy {
       report("RQ", std::move(measured));
     }
     if (wants("lsq")) local(bytes_, false);
-    if (wants("norm")) local(bytes_ - 1, true);
+    if (wants("norm") && !unit_) local(bytes_ - 1, true);  // cosine needs none
   }
 
  private:
   bool wants(const std::string& name) const { return ("," + codes_ + ",").find("," + name + ",") != std::string::npos; }
 
   static double timed(const std::function<void()>& work) {
-    const double start = processor_seconds();
+    const auto start = std::chrono::steady_clock::now();
     work();
-    return processor_seconds() - start;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   template <typename Made, typename Encode>
@@ -131,26 +178,27 @@ class Accuracy {
   }
 
   void local(int64_t books, bool norms) {
-    LocalSearchParams params;
+    LocalSearchParams params = params_;
     params.codebooks = books;
-    params.rounds = rounds_;
     LocalSearchQuantizer quantizer(params);
     const double training = timed([&] { quantizer.train(learn_.view()); });
+    MatrixBuffer learnt(DType::u8, learn_.rows(), quantizer.code_bytes(), "codes", Resources());
+    MatrixBuffer decoded(DType::f32, learn_.rows(), learn_.cols(), "decoded", Resources());
+    quantizer.encode(learn_.view(), learnt.mutable_view());
+    quantizer.decode(learnt.view(), decoded.mutable_view());
+    const double trained_error = error_of(learn_.view(), decoded.view());
     std::vector<float> levels;
     CodecView codec;
     codec.format.kind = CodeKind::additive;
     codec.format.norm = CodeNorm::cqint8;
     if (norms) {
-      MatrixBuffer codes(DType::u8, learn_.rows(), quantizer.code_bytes(), "codes", Resources());
-      MatrixBuffer decoded(DType::f32, learn_.rows(), learn_.cols(), "decoded", Resources());
-      quantizer.encode(learn_.view(), codes.mutable_view());
-      quantizer.decode(codes.view(), decoded.mutable_view());
       levels = train_norm_values(CodeNorm::cqint8, norms_of(decoded.view()));
       codec.levels = levels.data();
     }
-    for (const int64_t rounds : {16, 32}) {
+    for (const int64_t rounds : encode_rounds_) {
       Measured measured;
       measured.training = training;
+      measured.trained_error = trained_error;
       LocalSearchEncoding encoding;
       encoding.rounds = rounds;
       coded(quantizer, measured, [&](const MutableMatrixView& codes) { quantizer.encode(base_.view(), codes, encoding); });
@@ -183,9 +231,10 @@ class Accuracy {
   }
 
   Neighbors found_by(const Measured& measured) const {
-    const int64_t k = ranks_.back();
+    const int64_t k = kFound;
     if (measured.norms.empty()) {
-      return knn(query_.view(), measured.decoded.view(), {.k = k, .metric = Metric::sqeuclidean}, Resources());
+      const Metric metric = unit_ ? Metric::cosine : Metric::sqeuclidean;
+      return knn(query_.view(), measured.decoded.view(), {.k = k, .metric = metric}, Resources());
     }
     const MatrixBuffer base =
         widened(measured.decoded.view(), [&](int64_t i) { return -measured.norms[static_cast<size_t>(i)] / 2; });
@@ -194,52 +243,61 @@ class Accuracy {
   }
 
   void report(const std::string& name, const Measured& measured) {
-    double error = 0;
-    for (int64_t i = 0; i < base_.rows(); ++i) {
-      const auto* const x = reinterpret_cast<const float*>(base_.view().row(i));
-      const auto* const y = reinterpret_cast<const float*>(measured.decoded.view().row(i));
-      for (int64_t c = 0; c < base_.cols(); ++c) error += static_cast<double>(x[c] - y[c]) * static_cast<double>(x[c] - y[c]);
-    }
     const Neighbors found = found_by(measured);
-    std::printf("| %s | %.1f | %.2f | %.6g |", name.c_str(), measured.training,
-                1e6 * measured.encoding / static_cast<double>(base_.rows()), error / static_cast<double>(base_.rows()));
-    for (const int64_t rank : ranks_) {
-      int64_t hits = 0;
-      for (int64_t q = 0; q < found.queries(); ++q) {
-        hits += std::count(found.ids(q), found.ids(q) + rank, truth_.ids(q)[0]);
-      }
-      const double recall = 100.0 * static_cast<double>(hits) / static_cast<double>(found.queries());
-      if (rank == 1 && name == "OPQ") rotated_recall_ = recall;
-      if (rank == 1) first_recall_ = recall;
-      std::printf(" %.2f |", recall);
+    std::vector<int64_t> hits(kFound + 1);  // at most so far down
+    for (int64_t q = 0; q < found.queries(); ++q) {
+      const auto* const ids = found.ids(q);
+      const auto at = std::find(ids, ids + kFound, truth_.ids(q)[0]) - ids;
+      if (at < kFound) ++hits[static_cast<size_t>(at + 1)];
     }
+    std::partial_sum(hits.begin(), hits.end(), hits.begin());
+    const auto recall = [&](int64_t rank) {
+      return 100.0 * static_cast<double>(hits[static_cast<size_t>(rank)]) / static_cast<double>(found.queries());
+    };
+    std::printf("| %s | %.2f | %.3f |", name.c_str(), measured.training,
+                1e6 * measured.encoding / static_cast<double>(base_.rows()));
+    if (measured.trained_error > 0) {
+      std::printf(" %.6g |", measured.trained_error);
+    } else {
+      std::printf(" - |");
+    }
+    const double error = error_of(base_.view(), measured.decoded.view());
+    std::printf(" %.6g |", error);
+    for (const int64_t rank : ranks_) std::printf(" %.2f |", recall(rank));
+    if (name == "OPQ") rotated_recall_ = recall(1);
     if (rotated_recall_ > 0) {
-      std::printf(" %.3f |\n", first_recall_ / rotated_recall_);
+      std::printf(" %.3f |\n", recall(1) / rotated_recall_);
     } else {
       std::printf(" - |\n");
     }
     std::fflush(stdout);
+    for (int64_t rank = 1; curves_.is_open() && rank <= kFound; ++rank) {
+      curves_ << bytes_ << ",\"" << name << "\"," << error << "," << rank << "," << recall(rank) << "\n";
+    }
   }
 
   const int64_t bytes_;
-  const int64_t rounds_;
   const int64_t beam_;
   const std::string codes_;
+  const std::vector<int64_t> encode_rounds_;
+  const bool unit_;
+  LocalSearchParams params_;
   const MatrixBuffer learn_;
   const MatrixBuffer base_;
   const MatrixBuffer query_;
   const Neighbors truth_;
   const std::vector<int64_t> ranks_;
-  double first_recall_ = 0;
   double rotated_recall_ = 0;
+  std::ofstream curves_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    const Options options(argc, argv, {"--learn", "--base", "--query", "--bytes", "--train", "--rows", "--queries",
-                                       "--rounds", "--beam", "--unit", "--codes"});
+    const Options options(argc, argv, {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows",
+                                       "--queries", "--rounds", "--search-rounds", "--start", "--anneal", "--lambda",
+                                       "--beam", "--unit", "--codes", "--encode", "--curves"});
     Accuracy(options).run();
     return 0;
   } catch (const std::exception& error) {

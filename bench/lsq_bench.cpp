@@ -1,113 +1,289 @@
-// Local search quantization on one machine: training, encoding, and what each part of the search is worth. Prints
-// processor time for each vector and the mean squared error.
+// What each part of local search quantization is worth: Table 2 of "Solving multi-codebook quantization in the GPU", and
+// ablations. Prints microseconds of the processor for each vector, all threads together, and the mean squared error.
 //
-//   lsq_bench LEARN BASE [codebooks [training rows [encoded rows [training rounds]]]]
-#include <kith/local_search_quantizer.hpp>
-#include <kith/matrix_buffer.hpp>
-#include <kith/vector_file.hpp>
+//   lsq_bench --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
+//             [--starts 0] [--plain N]
+//
+// Codebooks are trained where that is faster; vectors are encoded on the CPU. --unit 1: vectors of length 1. --starts 1
+// trains from every start. --plain: of so many rows, the search in plain f32, in halves, and as the paper prints it, with
+// the difference to exact costs, row by row, and its standard error.
+#include <kith/kith.hpp>
 
 #include "core/divide.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "lsq_plain.hpp"
+#include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
+#include "quantize/additive/icm_tables.hpp"
+#include "transform/dense_product.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
+#include <exception>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
-// Of the processor, all threads together: what else runs on the machine does not count.
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+using namespace kith;
 
-kith::MatrixBuffer read_rows(const std::string& path, int64_t count) {
-  const kith::VectorFile file(path);
+// Of the processor, all threads together: what else runs on the machine does not count.
+double processor_seconds(const std::function<void()>& work) {
+  const std::clock_t start = std::clock();
+  work();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+Resources on_the_cpu() {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  return Resources(options);
+}
+
+MatrixBuffer read_rows(const std::string& path, int64_t count, bool unit) {
+  const VectorFile file(path);
   const int64_t rows = std::min(count, file.rows());
-  kith::MatrixBuffer out(kith::DType::f32, rows, file.cols(), "rows", kith::Resources());
+  MatrixBuffer out(DType::f32, rows, file.cols(), "rows", Resources());
   file.read(0, out.mutable_view());
+  for (int64_t i = 0; unit && i < rows; ++i) {
+    auto* const row = reinterpret_cast<float*>(out.mutable_view().row(i));
+    const double inverse = canonical_inverse_norm(canonical_squared_norm(row, file.cols()));
+    for (int64_t c = 0; c < file.cols(); ++c) row[c] = static_cast<float>(row[c] * inverse);
+  }
   return out;
 }
 
-struct Trial {
-  const char* name;
-  kith::AdditiveEncoding encoding;
-};
+class Ablations {
+ public:
+  explicit Ablations(const Options& options)
+      : unit_(options.number("--unit", 0) != 0),
+        learn_(read_rows(options.text("--learn"), options.number("--train", 100'000), unit_)),
+        base_(read_rows(options.text("--base"), options.number("--rows", 20'000), unit_)),
+        starts_(options.number("--starts", 0) != 0),
+        plain_rows_(std::min(options.number("--plain", 0), base_.rows())) {
+    params_.codebooks = options.number("--books", 7);
+    params_.rounds = options.number("--rounds", 25);
+    std::printf("%lld codebooks, %lld training vectors, %lld rounds; %lld vectors of %lld columns encoded\n\n",
+                static_cast<long long>(params_.codebooks), static_cast<long long>(learn_.rows()),
+                static_cast<long long>(params_.rounds), static_cast<long long>(base_.rows()),
+                static_cast<long long>(base_.cols()));
+    std::puts("|                                            | us of the processor |  error |\n|---|---|---|");
+  }
 
-void run_trial(const kith::Codebooks& books, const kith::MatrixView& rows, const Trial& trial) {
-  std::vector<uint8_t> codes(static_cast<size_t>(rows.rows() * books.books));
-  std::vector<float> costs(static_cast<size_t>(rows.rows()));
-  const double start = processor_seconds();
-  kith::encode_additive(books, trial.encoding, rows, codes.data(), costs.data(), kith::Resources());
-  const double time = processor_seconds() - start;
-  double sum = 0;
-  for (const float cost : costs) sum += static_cast<double>(cost);
-  std::printf("| %-34s | %9.2f | %10.1f |\n", trial.name, 1e6 * time / static_cast<double>(rows.rows()),
-              sum / static_cast<double>(rows.rows()));
-  std::fflush(stdout);
-}
+  void run() {
+    product_codes();
+    train(AdditiveStart::opq, "training from OPQ");
+    const std::vector<float> usual = words_;
+    if (starts_) {
+      train(AdditiveStart::residual, "training from residual k-means");
+      trial("16 rounds, codebooks from residual k-means", usual_encoding(16));
+      train(AdditiveStart::random, "training from random codes");
+      trial("16 rounds, codebooks from random codes", usual_encoding(16));
+      words_ = usual;
+    }
+    for (const int64_t rounds : {0, 1, 2, 4, 8, 16, 32}) {
+      trial("greedy start, " + std::to_string(rounds) + " rounds", usual_encoding(rounds));
+    }
+    sequential(16);
+    changed("random start, 16 rounds", [](AdditiveEncoding& e) { e.start = CodeStart::random; });
+    changed("random order, 16 rounds", [](AdditiveEncoding& e) { e.search.random_order = true; });
+    changed("random start and order, 16 rounds", [](AdditiveEncoding& e) {
+      e.start = CodeStart::random;
+      e.search.random_order = true;
+    });
+    changed("no perturbation, 16 rounds", [](AdditiveEncoding& e) { e.search.perturbed = 0; });
+    for (const int64_t sweeps : {1, 2, 3, 4}) {
+      changed("16 rounds, J = " + std::to_string(sweeps) + " sweeps",
+              [=](AdditiveEncoding& e) { e.search.sweeps = sweeps; });
+    }
+    for (int64_t perturbed = 1; perturbed <= std::min<int64_t>(5, params_.codebooks); ++perturbed) {
+      changed("16 rounds, k = " + std::to_string(perturbed) + " perturbed",
+              [=](AdditiveEncoding& e) { e.search.perturbed = perturbed; });
+    }
+    changed("16 rounds, residual form (products in f32)", [](AdditiveEncoding& e) { e.form = SearchForm::products; });
+    if (plain_rows_ > 0) plain_trials();
+  }
+
+ private:
+  static void line(const std::string& name, double seconds, int64_t rows, double error) {
+    std::printf("| %-42s | %9.2f | %10.6g |\n", name.c_str(), 1e6 * seconds / static_cast<double>(rows), error);
+    std::fflush(stdout);
+  }
+
+  static double mean_of(const std::vector<float>& costs) {
+    double sum = 0;
+    for (const float cost : costs) sum += static_cast<double>(cost);
+    return sum / static_cast<double>(costs.size());
+  }
+
+  Codebooks books() const { return {words_.data(), params_.codebooks, params_.bits, base_.cols()}; }
+
+  AdditiveEncoding usual_encoding(int64_t rounds) const {
+    AdditiveEncoding encoding;
+    encoding.search = plan_of(params_, rounds, 0);
+    return encoding;
+  }
+
+  // PQ and OPQ of as many bytes as the codebooks and a norm.
+  void product_codes() {
+    const int64_t bytes = params_.codebooks + 1;
+    if (base_.cols() % bytes != 0) return;
+    product("PQ" + std::to_string(bytes) + ": encoding", bytes, nullptr);
+    VectorTransform rotation({.steps = "OPQ" + std::to_string(bytes)});
+    rotation.train(learn_.view());
+    product("OPQ" + std::to_string(bytes) + ": encoding, rotation included", bytes, &rotation);
+  }
+
+  void product(const std::string& name, int64_t bytes, const VectorTransform* rotation) {
+    const Resources resources = on_the_cpu();
+    ProductQuantizer quantizer({bytes});
+    MatrixBuffer learn(DType::f32, learn_.rows(), learn_.cols(), "rotated", resources);
+    MatrixBuffer base(DType::f32, base_.rows(), base_.cols(), "rotated", resources);
+    if (rotation != nullptr) rotation->apply(learn_.view(), learn.mutable_view(), resources);
+    quantizer.train(rotation == nullptr ? learn_.view() : learn.view());
+    MatrixBuffer codes(DType::u8, base_.rows(), quantizer.code_bytes(), "codes", resources);
+    MatrixBuffer decoded(DType::f32, base_.rows(), base_.cols(), "decoded", resources);
+    const MatrixView from = rotation == nullptr ? base_.view() : base.view();
+    const double seconds = processor_seconds([&] {
+      if (rotation != nullptr) rotation->apply(base_.view(), base.mutable_view(), resources);
+      quantizer.encode(from, codes.mutable_view(), resources);
+    });
+    quantizer.decode(codes.view(), decoded.mutable_view(), resources);
+    double error = 0;  // rotations keep distances
+    for (int64_t i = 0; i < base_.rows(); ++i) {
+      error += static_cast<double>(canonical_pair<KeyKind::squared_l2>(reinterpret_cast<const float*>(from.row(i)),
+                                                                       reinterpret_cast<const float*>(decoded.view().row(i)),
+                                                                       base_.cols()));
+    }
+    line(name, seconds, base_.rows(), error / static_cast<double>(base_.rows()));
+  }
+
+  void train(AdditiveStart start, const std::string& name) {
+    params_.train_start = start;
+    LocalSearchQuantizer quantizer(params_);
+    const double seconds = processor_seconds([&] { quantizer.train(learn_.view()); });
+    words_ = quantizer.values();
+    line(name + ", a training vector", seconds, learn_.rows(), quantizer.history().back() / static_cast<double>(learn_.rows()));
+  }
+
+  std::vector<float> encoded(const AdditiveEncoding& encoding, int64_t rows) const {
+    std::vector<uint8_t> codes(static_cast<size_t>(rows * params_.codebooks));
+    std::vector<float> costs(static_cast<size_t>(rows));
+    encode_additive(books(), encoding, base_.view().slice(0, rows), codes.data(), costs.data(), on_the_cpu());
+    return costs;
+  }
+
+  void trial(const std::string& name, const AdditiveEncoding& encoding) const {
+    std::vector<float> costs;
+    const double seconds = processor_seconds([&] { costs = encoded(encoding, base_.rows()); });
+    line(name, seconds, base_.rows(), mean_of(costs));
+  }
+
+  void changed(const std::string& name, const std::function<void(AdditiveEncoding&)>& change) const {
+    AdditiveEncoding encoding = usual_encoding(16);
+    change(encoding);
+    trial(name, encoding);
+  }
+
+  // By the same tables, but each row from its start to its last round by itself.
+  void sequential(int64_t rounds) const {
+    ResourceOptions options;
+    options.device = Device::cpu();
+    options.threads = 1;
+    const Resources one(options);
+    const int64_t rows = std::min<int64_t>(base_.rows(), 2'000);
+    const int64_t cols = base_.cols();
+    const SearchBooks search(books(), one);
+    const PairwiseTables tables(search, one);
+    TableIcm engine(search, tables, one);
+    LocalSearch local(usual_encoding(rounds).search, search.books());
+    std::vector<float> row(static_cast<size_t>(cols));
+    std::vector<float> moved(row.size());
+    std::vector<float> products(static_cast<size_t>(books().all_words()));
+    std::vector<uint8_t> codes(static_cast<size_t>(params_.codebooks));
+    std::vector<float> costs;
+    const double seconds = processor_seconds([&] {
+      for (int64_t i = 0; i < rows; ++i) {
+        const auto* const from = reinterpret_cast<const float*>(base_.view().row(i));
+        std::copy_n(from, cols, row.begin());
+        if (!search.move_row(row.data())) continue;
+        for (int64_t c = 0; c < cols; ++c) moved[static_cast<size_t>(c)] = row[static_cast<size_t>(c)] - tables.origin()[c];
+        const DenseView<const float> words{tables.moved_words(), books().all_words(), cols, cols, 1};
+        multiply(DenseView<const float>{moved.data(), 1, cols, cols, 1}, words.transposed(),
+                 DenseView<float>{products.data(), 1, books().all_words(), books().all_words(), 1}, {}, one);
+        engine.start_block();
+        if (!engine.take(products.data(), std::sqrt(canonical_squared_norm(moved.data(), cols)))) continue;
+        engine.load(row.data(), 1);
+        local.start_greedy(engine, 1, codes.data());
+        float cost = 0;
+        local.run(engine, &i, 1, codes.data(), &cost);
+        costs.push_back(cost);
+      }
+    });
+    line("sequential, 16 rounds, " + std::to_string(costs.size()) + " rows", seconds, rows, mean_of(costs));
+  }
+
+  void plain_trials() const {
+    std::printf("\n| 16 rounds, %lld vectors | us | error | above exact costs, %% | standard error, %% | rows lower / higher |\n"
+                "|---|---|---|---|---|---|\n",
+                static_cast<long long>(plain_rows_));
+    const AdditiveEncoding encoding = usual_encoding(16);
+    const std::vector<float> exact = encoded(encoding, plain_rows_);
+    std::printf("| exact costs | - | %.6g | 0 | | |\n", mean_of(exact));
+    const auto compare = [&](const char* name, const plain::Ways& ways) {
+      std::vector<double> found;
+      const double seconds = processor_seconds([&] {
+        found = plain::errors(books(), reinterpret_cast<const float*>(base_.view().row(0)), plain_rows_, encoding.search, ways);
+      });
+      double sum = 0;
+      double squares = 0;
+      int64_t lower = 0;
+      int64_t higher = 0;
+      for (size_t i = 0; i < found.size(); ++i) {
+        const double apart = found[i] - static_cast<double>(exact[i]);
+        sum += apart;
+        squares += apart * apart;
+        // Rounding of the cost itself is no difference.
+        lower += apart < -1e-6 * found[i] ? 1 : 0;
+        higher += apart > 1e-6 * found[i] ? 1 : 0;
+      }
+      const auto count = static_cast<double>(found.size());
+      const double deviation = std::sqrt((squares - sum * sum / count) / (count - 1) / count);
+      std::printf("| %s | %.0f | %.6g | %+.4f | %.4f | %lld / %lld |\n", name, 1e6 * seconds / count, plain::mean(found),
+                  100 * sum / count / mean_of(exact), 100 * deviation / mean_of(exact), static_cast<long long>(lower),
+                  static_cast<long long>(higher));
+      std::fflush(stdout);
+    };
+    compare("plain f32", {});
+    compare("halves, nothing decided after", {.halves = true});
+    compare("line 10 as printed: from codes not kept", {.printed_start = true});
+    compare("line 19 as printed: no factor 2", {.printed_objective = true});
+    compare("lines 10 and 19 as printed", {.printed_objective = true, .printed_start = true});
+  }
+
+  const bool unit_;
+  const MatrixBuffer learn_;
+  const MatrixBuffer base_;
+  const bool starts_;
+  const int64_t plain_rows_;
+  LocalSearchParams params_;
+  std::vector<float> words_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: lsq_bench LEARN BASE [codebooks [training rows [encoded rows [training rounds]]]]\n");
-    return 2;
+  try {
+    Ablations(Options(argc, argv, {"--learn", "--base", "--books", "--train", "--rows", "--rounds", "--unit", "--starts",
+                                   "--plain"}))
+        .run();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lsq_bench: %s\n", error.what());
+    return 1;
   }
-  const auto number = [&](int at, int64_t otherwise) { return argc > at ? std::atoll(argv[at]) : otherwise; };
-  kith::LocalSearchParams params;
-  params.codebooks = number(3, 7);
-  const kith::MatrixBuffer learn = read_rows(argv[1], number(4, 100000));
-  const kith::MatrixBuffer base = read_rows(argv[2], number(5, 20000));
-  params.rounds = number(6, 25);
-  kith::ResourceOptions options;
-  options.log = [](kith::LogLevel, std::string_view text) {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-  };
-  kith::LocalSearchQuantizer quantizer(params);
-  const double start = processor_seconds();
-  quantizer.train(learn.view(), kith::Resources(options));
-  std::printf("training: %lld rows, %lld codebooks, %lld rounds: %.1f s of the processor\n", static_cast<long long>(learn.rows()),
-              static_cast<long long>(params.codebooks), static_cast<long long>(params.rounds), processor_seconds() - start);
-  const std::vector<float> values = quantizer.values();
-  const kith::Codebooks books{values.data(), params.codebooks, params.bits, base.cols()};
-
-  std::printf("\n| encoding of %lld rows                 | us/vector |      error |\n|---|---|---|\n",
-              static_cast<long long>(base.rows()));
-  const auto usual = [&](int64_t rounds) {
-    kith::AdditiveEncoding encoding;
-    encoding.search = kith::plan_of(params, rounds, 0);
-    return encoding;
-  };
-  const auto trial = [&](const char* name, const kith::AdditiveEncoding& encoding) {
-    run_trial(books, base.view(), {name, encoding});
-  };
-  for (const int64_t rounds : {0, 1, 4, 8, 16, 32}) {
-    trial(("greedy start, " + std::to_string(rounds) + " rounds").c_str(), usual(rounds));
-  }
-  kith::AdditiveEncoding changed = usual(16);
-  changed.start = kith::CodeStart::random;
-  trial("random start, 16 rounds", changed);
-  changed = usual(16);
-  changed.search.random_order = true;
-  trial("random order, 16 rounds", changed);
-  changed = usual(16);
-  changed.search.perturbed = 0;
-  trial("no perturbation, 16 rounds", changed);
-  for (const int64_t sweeps : {1, 2, 3}) {
-    changed = usual(16);
-    changed.search.sweeps = sweeps;
-    trial(("16 rounds of " + std::to_string(sweeps) + " sweeps").c_str(), changed);
-  }
-  for (const int64_t perturbed : {1, 2, 3, 4, 5}) {
-    changed = usual(16);
-    changed.search.perturbed = std::min(perturbed, params.codebooks);
-    trial(("16 rounds, " + std::to_string(perturbed) + " perturbed").c_str(), changed);
-  }
-  if (base.rows() <= 20000) {
-    changed = usual(16);
-    changed.form = kith::SearchForm::products;
-    trial("16 rounds by products (f32)", changed);
-  }
-  return 0;
 }

@@ -1,15 +1,17 @@
 // Local search quantization on a GPU: encoding of rows that lie on the device, by codebooks and rounds, beside the floor
 // of the matrix units, and the mean squared error.
 //
-//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--plain N] [--many N] [--table FILE]
+//   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15] [--parts encode,forms,stages]
+//                  [--plain N] [--many N] [--many-15 N] [--table FILE]
 //
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
-// rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds, and a tenth of
-// them with 15 and 32.
+// rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with 15
+// and 32. --parts: what is measured beside training: encoding, the other forms of the search, where the time goes; with
+// `race` (up to 64 columns) the search once more, with barriers that racecheck can follow.
 //
 // Codebooks are trained on the device too, on --learn rows in --rounds rounds; of that time, what finds the first
 // codebooks is said beside it.
-// Rows are the mixture of mixture.hpp. The floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of
+// Errors are of the first fiftieth of the rows, which every form encodes. Rows are the mixture of mixture.hpp. The floor is 2 x 256 x cols operations a row and step at 645 TFLOP/s, the rate of
 // the landed products.
 #include <kith/kith.hpp>
 
@@ -24,7 +26,9 @@
 #include "table.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -68,12 +72,20 @@ struct Bench {
     std::vector<float> costs(static_cast<size_t>(count));
     encode_additive_cuda(books, encoding, MatrixView(host.data(), count, cols), codes.data(), costs.data(), 0,
                          resources);
+    const std::vector<double> others = plain::errors(books, host.data(), count, encoding.search);
     double error = 0;
-    for (const float cost : costs) error += static_cast<double>(cost);
+    double squares = 0;  // of the differences, row by row
+    for (size_t i = 0; i < costs.size(); ++i) {
+      error += static_cast<double>(costs[i]) / static_cast<double>(count);
+      const double apart = static_cast<double>(costs[i]) - others[i];
+      squares += apart * apart / static_cast<double>(count);
+    }
+    const double above = error / plain::mean(others) - 1;
     char text[200];
-    std::snprintf(text, sizeof text, "error of %lld rows, m = %lld, %lld rounds: %.3f, in plain f32 %.3f",
-                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds),
-                  error / static_cast<double>(count), plain::error(books, host.data(), count, encoding.search));
+    std::snprintf(text, sizeof text,
+                  "error of %lld rows, m = %lld, %lld rounds: %.3f, in plain f32 %.3f: %+.3f %%, standard error %.3f %%",
+                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds), error,
+                  plain::mean(others), 100 * above, 100 * std::sqrt(squares / static_cast<double>(count)) / error);
     return text;
   }
 
@@ -118,7 +130,8 @@ struct Bench {
       });
       if (run > 0 || runs == 0) best = std::min(best, took);
     }
-    std::vector<float> host(static_cast<size_t>(count));
+    const int64_t compared = std::max<int64_t>(1, rows / 50);  // the same rows in every line
+    std::vector<float> host(static_cast<size_t>(compared));
     check(cudaMemcpy(host.data(), costs.as<float>(), host.size() * 4, cudaMemcpyDeviceToHost));
     double error = 0;
     for (const float cost : host) error += static_cast<double>(cost);
@@ -129,7 +142,7 @@ struct Bench {
     std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
                   static_cast<long long>(m), static_cast<long long>(rounds),
                   form == SearchForm::direct ? "direct" : form == SearchForm::tables ? "tables" : "automatic", static_cast<long long>(count), 1e6 * each,
-                  1e6 * floor, each / floor, error / static_cast<double>(count));
+                  1e6 * floor, each / floor, error / static_cast<double>(compared));
     table.line(text);
   }
 };
@@ -154,7 +167,8 @@ std::string training_steps(const std::vector<float>& words, int64_t m, const Mat
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--plain", "--many", "--table"});
+  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain",
+                                     "--many", "--many-15", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t learn = options.number("--learn", 100'000);
@@ -176,8 +190,11 @@ int main(int argc, char** argv) {
   table.line("|-----|--------|-----------|-----------|------------|------------|--------|--------------|");
   std::vector<std::string> trained;
   const int64_t plain_rows = options.number("--plain", 0);
-  const int64_t many = options.number("--many", 0);
-  for (const int64_t m : {7, 15}) {
+  const std::string parts = options.text("--parts", "encode,forms,stages");
+  const auto wants = [&](const char* part) { return parts.find(part) != std::string::npos; };
+  std::istringstream book_counts(options.text("--books", "7,15"));
+  for (std::string count; std::getline(book_counts, count, ',');) {
+    const int64_t m = std::stoll(count);
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
     LocalSearchParams params;
     params.codebooks = m;
@@ -194,19 +211,30 @@ int main(int argc, char** argv) {
                   first, quantizer.history().back() / static_cast<double>(learn));
     trained.emplace_back(text);
     const std::vector<float> words = quantizer.values();
-    for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
-    bench.encode(words, m, 16, SearchForm::tables, rows / 5);
-    bench.encode(words, m, 16, SearchForm::direct, rows / 50);
-    std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
-    for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
-      where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
+    if (wants("encode")) {
+      for (const int64_t rounds : {0, 16, 32}) bench.encode(words, m, rounds, SearchForm::automatic, rows);
     }
-    trained.push_back(where);
+    if (wants("forms")) {
+      bench.encode(words, m, 16, SearchForm::tables, rows / 5);
+      bench.encode(words, m, 16, SearchForm::direct, rows / 50);
+    }
+    if (wants("race")) {
+      const bool same = lsq_same_with_block_barriers({words.data(), m, 8, cols}, data.as<float>(), rows, 4);
+      table.line(std::string("with barriers of the block the codes are ") + (same ? "the same" : "OTHERS"));
+    }
+    if (wants("stages") && cols <= 128) {
+      std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ":";
+      for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 8, 8)) {
+        where += "  " + name + column(figure, 7, figure < 10 ? 4 : 0);
+      }
+      trained.push_back(where);
+    }
     trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
     if (plain_rows > 0) {
       for (const int64_t rounds : {16, 32}) trained.push_back(bench.compare_plain(words, m, rounds, plain_rows));
     }
-    if (many > 0) trained.push_back(bench.encode_many(made, words, m, m == 7 ? 16 : 32, m == 7 ? many : many / 10));
+    const int64_t many = options.number(m == 7 ? "--many" : "--many-15", 0);
+    if (many > 0) trained.push_back(bench.encode_many(made, words, m, m == 7 ? 16 : 32, many));
   }
   for (const std::string& line : trained) table.line(line);
   return 0;

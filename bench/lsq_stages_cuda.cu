@@ -14,6 +14,7 @@ using namespace kith;
 constexpr int kStages = static_cast<int>(icm::Stage::count);
 
 struct ClockWatch {
+  static constexpr bool kBlockBarriers = false;
   unsigned long long* sums;
   uint32_t cycles[kStages] = {};
   uint32_t last = 0;
@@ -30,67 +31,117 @@ struct ClockWatch {
   }
 };
 
+struct MeetingWatch : icm::NoWatch {
+  static constexpr bool kBlockBarriers = true;
+};
+
+// A search of rows on the device, from a greedy start, in the order of the books.
+class Launch {
+ public:
+  Launch(const Codebooks& books, const SearchBooks& search, const float* rows, int64_t count, int64_t rounds)
+      : books_(books),
+        there_(search, true, std::make_shared<const DeviceContext>(0), Resources()),
+        steps_(steps_of(books)),
+        schedule_(steps_),
+        values_(static_cast<size_t>(count * books.cols) * 4),
+        centred_(static_cast<size_t>(count * product_cols(books.cols)) * 4),
+        numbers_(static_cast<size_t>(count) * 8),
+        fits_(static_cast<size_t>(count)),
+        codes_(static_cast<size_t>(count * books.books)) {
+    check(cudaMemcpy(values_.as<float>(), rows, static_cast<size_t>(count * books.cols) * 4, cudaMemcpyDeviceToDevice));
+    task_.count = count;
+    task_.values = values_.as<float>();
+    task_.centred = centred_.as<float>();
+    task_.numbers = numbers_.as<int64_t>();
+    task_.fits = fits_.as<uint8_t>();
+    task_.codes = codes_.as<uint8_t>();
+    launch_prepare_icm_rows(there_.books(), {search.grid().shift(), search.grid().most(), 0, false}, task_, {}, nullptr);
+    LocalSearchParams params;
+    params.codebooks = books.books;
+    run_.start = IcmStart::greedy;
+    run_.perturbation = {0, plan_of(params, rounds, 0).perturbed};
+    run_.rounds = static_cast<int>(rounds);
+    run_.steps = static_cast<int>(steps_.size());
+    run_.schedule = schedule_.as<IcmStep>();
+  }
+
+  int64_t tiles() const { return divide_up(task_.count, int64_t{kProductTileRows}); }
+  int64_t steps() const { return static_cast<int64_t>(steps_.size()); }
+
+  // Seconds.
+  template <int kChunks, typename Watch>
+  double run(const Watch& watch) const {
+    const auto kernel = icm::products_kernel<kChunks, Watch>;
+    const int bytes = icm::Layout<kChunks>::bytes(books_.books);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    check(cudaDeviceSynchronize());
+    const auto begin = std::chrono::steady_clock::now();
+    kernel<<<static_cast<unsigned>(tiles()), icm::kThreads, static_cast<size_t>(bytes)>>>(there_.books(), task_, run_, watch);
+    check(cudaGetLastError());
+    check(cudaDeviceSynchronize());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  std::vector<uint8_t> codes() const {
+    std::vector<uint8_t> found(static_cast<size_t>(task_.count * books_.books));
+    check(cudaMemcpy(found.data(), codes_.as<char>(), found.size(), cudaMemcpyDeviceToHost));
+    return found;
+  }
+
+ private:
+  static std::vector<IcmStep> steps_of(const Codebooks& books) {
+    LocalSearchParams params;
+    std::vector<IcmStep> steps;
+    for (int64_t i = 0; i < params.sweeps * books.books; ++i) {
+      steps.push_back({static_cast<int>(i % books.books), i < books.books ? 0 : static_cast<int>(i - books.books + 2)});
+    }
+    return steps;
+  }
+
+  const Codebooks books_;
+  const IcmBooksOnDevice there_;
+  const std::vector<IcmStep> steps_;
+  const DeviceArray schedule_;
+  const DeviceArray values_;
+  const DeviceArray centred_;
+  const DeviceArray numbers_;
+  const DeviceArray fits_;
+  const DeviceArray codes_;
+  IcmRows task_;
+  IcmRun run_;
+};
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> lsq_stages(const Codebooks& books, const float* rows, int64_t count,
                                                        int64_t rounds) {
-  const Resources resources;
-  const SearchBooks search(books, resources);
+  const SearchBooks search(books, Resources());
   if (!has_icm_products(search) || books.cols <= kProductChunkCols) return {};
-  const auto context = std::make_shared<const DeviceContext>(0);
-  const IcmBooksOnDevice there(search, true, context, resources);
-  LocalSearchParams params;
-  params.codebooks = books.books;
-  const LocalSearchPlan plan = plan_of(params, rounds, 0);
-  std::vector<IcmStep> steps;
-  for (int64_t i = 0; i < plan.sweeps * books.books; ++i) {
-    steps.push_back({static_cast<int>(i % books.books), i < books.books ? 0 : static_cast<int>(i - books.books + 2)});
-  }
-  const DeviceArray schedule(steps);
-  const auto n = static_cast<size_t>(count);
-  const DeviceArray values(n * static_cast<size_t>(books.cols) * 4);
-  const DeviceArray centred(n * static_cast<size_t>(product_cols(books.cols)) * 4);
-  const DeviceArray numbers(n * 8);
-  const DeviceArray fits(n);
-  const DeviceArray codes(n * static_cast<size_t>(books.books));
+  const Launch launch(books, search, rows, count, rounds);
   const DeviceArray sums(kStages * 8);
-  check(cudaMemcpy(values.as<float>(), rows, n * static_cast<size_t>(books.cols) * 4, cudaMemcpyDeviceToDevice));
   check(cudaMemset(sums.as<char>(), 0, kStages * 8));
-  IcmRows task;
-  task.count = count;
-  task.values = values.as<float>();
-  task.centred = centred.as<float>();
-  task.numbers = numbers.as<int64_t>();
-  task.fits = fits.as<uint8_t>();
-  task.codes = codes.as<uint8_t>();
-  launch_prepare_icm_rows(there.books(), {search.grid().shift(), search.grid().most(), 0, false}, task, {}, nullptr);
-  IcmRun run;
-  run.start = IcmStart::greedy;
-  run.perturbation = {0, plan.perturbed};
-  run.rounds = static_cast<int>(rounds);
-  run.steps = static_cast<int>(steps.size());
-  run.schedule = schedule.as<IcmStep>();
-  const auto kernel = icm::products_kernel<2, ClockWatch>;
-  const int bytes = icm::Layout<2>::bytes(books.books);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   ClockWatch watch;
   watch.sums = sums.as<unsigned long long>();
-  const int64_t tiles = divide_up(count, int64_t{kProductTileRows});
-  check(cudaDeviceSynchronize());
-  const auto begin = std::chrono::steady_clock::now();
-  kernel<<<static_cast<unsigned>(tiles), icm::kThreads, static_cast<size_t>(bytes)>>>(there.books(), task, run, watch);
-  check(cudaGetLastError());
-  check(cudaDeviceSynchronize());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = launch.run<2>(watch);
   std::vector<unsigned long long> cycles(kStages);
   check(cudaMemcpy(cycles.data(), sums.as<char>(), kStages * 8, cudaMemcpyDeviceToHost));
   const char* const names[] = {"wait for a book", "operand", "product", "choice", "exact costs", "residual", "rest"};
-  const double warp_steps = static_cast<double>(tiles * icm::kSearchers / 32) *
-                            static_cast<double>(books.books + rounds * static_cast<int64_t>(steps.size()));
+  const double warp_steps = static_cast<double>(launch.tiles() * icm::kSearchers / 32) *
+                            static_cast<double>(books.books + rounds * launch.steps());
   std::vector<std::pair<std::string, double>> found;
   for (int i = 0; i < kStages; ++i) {
     found.emplace_back(names[i], static_cast<double>(cycles[static_cast<size_t>(i)]) / warp_steps);
   }
   found.emplace_back("us a row", 1e6 * seconds / static_cast<double>(count));
   return found;
+}
+
+bool lsq_same_with_block_barriers(const Codebooks& books, const float* rows, int64_t count, int64_t rounds) {
+  const SearchBooks search(books, Resources());
+  if (!has_icm_products(search) || books.cols > kProductChunkCols) return false;
+  const Launch usual(books, search, rows, count, rounds);
+  usual.run<1>(icm::NoWatch());
+  const Launch meeting(books, search, rows, count, rounds);
+  meeting.run<1>(MeetingWatch());
+  return usual.codes() == meeting.codes();
 }

@@ -13,3 +13,7 @@
 // the device, one after the other. Reading the clocks takes time itself.
 std::vector<std::pair<std::string, double>> lsq_stages(const kith::Codebooks& books, const float* rows, int64_t count,
                                                        int64_t rounds);
+
+// Whether the codes of a search stay what they are where copier and searchers meet at a barrier of the block after each
+// step. For racecheck, which does not follow barriers in shared memory.
+bool lsq_same_with_block_barriers(const kith::Codebooks& books, const float* rows, int64_t count, int64_t rounds);

@@ -2,8 +2,10 @@
 
     PYTHONPATH=… python bench/lsq_vs_faiss.py learn.u8bin base.u8bin [--codebooks 7] [--train 100000] [--rows 20000]
 
-Times are processor time of all threads, so that other work on the machine does not count, for each vector; errors are
-mean squared distances of vectors and what their codes stand for.
+Both on the CPU with --threads threads. Times are for each vector: on the wall, and of the processor, all threads together,
+so that other work on the machine does not count; errors are mean squared distances of vectors and what their codes stand
+for. --codebooks-file: codebooks that FAISS has trained, an npy file (codebooks, 256, dimension), in place of its training.
+--unit: vectors of length 1.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ import numpy as np
 
 
 def timed(work):
-    start = time.process_time()
+    wall, processor = time.perf_counter(), time.process_time()
     result = work()
-    return result, time.process_time() - start
+    return result, (time.perf_counter() - wall, time.process_time() - processor)
 
 
 def error(x, decoded):
@@ -27,7 +29,13 @@ def error(x, decoded):
 
 
 def row(name, seconds, rows, err):
-    print(f"| {name:44} | {1e6 * seconds / rows:9.2f} | {err:10.1f} |", flush=True)
+    wall, processor = (1e6 * one / rows for one in seconds)
+    print(f"| {name:44} | {wall:9.2f} | {processor:9.2f} | {err:10.6g} |", flush=True)
+
+
+def read(path, first, count, unit):
+    x = kith.read_vectors(path)[first : first + count].astype(np.float32)
+    return x / np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True).astype(np.float32) if unit else x
 
 
 def main() -> None:
@@ -35,26 +43,36 @@ def main() -> None:
     parser.add_argument("learn")
     parser.add_argument("base")
     parser.add_argument("--codebooks", type=int, default=7)
+    parser.add_argument("--learn-first", type=int, default=0)
     parser.add_argument("--train", type=int, default=100000)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--search-rounds", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--unit", action="store_true")
+    parser.add_argument("--codebooks-file")
     parser.add_argument("--no-faiss-training", action="store_true")
+    parser.add_argument("--device", default="cpu", help="of Kith's training, where only errors are compared")
     options = parser.parse_args()
-    learn = kith.read_vectors(options.learn)[: options.train].astype(np.float32)
-    base = kith.read_vectors(options.base)[: options.rows].astype(np.float32)
+    learn = read(options.learn, options.learn_first, options.train, options.unit)
+    base = read(options.base, 0, options.rows, options.unit)
     m = options.codebooks
+    faiss.omp_set_num_threads(options.threads)
+    threads = {"threads": options.threads}
 
-    print(f"| {m} codebooks, {options.search_rounds} rounds | us of processor / vector | error |\n|---|---|---|")
-    ours, seconds = timed(lambda: kith.LocalSearchQuantizer(m, rounds=options.rounds).train(learn))
+    print(f"{len(learn)} training vectors, {len(base)} encoded, {options.threads} threads\n")
+    print(f"| {m} codebooks, {options.search_rounds} rounds | us / vector | of the processor | error |\n|---|---|---|---|")
+    ours = kith.LocalSearchQuantizer(m, rounds=options.rounds, device=options.device)
+    _, seconds = timed(lambda: ours.train(learn, **threads))
     row(f"kith: training, {options.rounds} rounds", seconds, len(learn), ours.history[-1] / len(learn))
     theirs = faiss.LocalSearchQuantizer(learn.shape[1], m, 8)
     theirs.train_iters = options.rounds
     theirs.encode_ils_iters = options.search_rounds
-    if options.no_faiss_training:  # only its encoder, with Kith's codebooks
+    if options.no_faiss_training or options.codebooks_file:
         theirs.is_trained = True
-        faiss.copy_array_to_vector(ours.codebooks.reshape(-1), theirs.codebooks)
+        books = np.load(options.codebooks_file) if options.codebooks_file else ours.codebooks
+        faiss.copy_array_to_vector(np.ascontiguousarray(books, dtype=np.float32).reshape(-1), theirs.codebooks)
     else:
         _, seconds = timed(lambda: theirs.train(learn))
         some = learn[:2000]
@@ -62,16 +80,18 @@ def main() -> None:
         row(f"faiss: training, {options.rounds} rounds", seconds, len(learn), err)
     whose = "Kith's" if options.no_faiss_training else "faiss's"
     books = faiss.vector_to_array(theirs.codebooks).reshape(m, 256, -1)
-    loaded = kith.LocalSearchQuantizer.of_codebooks(books)
+    loaded = kith.LocalSearchQuantizer.of_codebooks(books, device="cpu")
+    own = kith.LocalSearchQuantizer.of_codebooks(ours.codebooks, device="cpu")
+    rounds = {"rounds": options.search_rounds, **threads}
     for _ in range(options.turns):
-        codes, seconds = timed(lambda: loaded.encode(base, rounds=options.search_rounds))
+        codes, seconds = timed(lambda: loaded.encode(base, **rounds))
         row(f"kith: encoding with {whose} codebooks", seconds, len(base), error(base, loaded.decode(codes)))
         codes, seconds = timed(lambda: theirs.compute_codes(base))
         row(f"faiss: encoding with {whose} codebooks", seconds, len(base), error(base, theirs.decode(codes)))
         if options.no_faiss_training:
             continue
-        codes, seconds = timed(lambda: ours.encode(base, rounds=options.search_rounds))
-        row("kith: encoding with its own codebooks", seconds, len(base), error(base, ours.decode(codes)))
+        codes, seconds = timed(lambda: own.encode(base, **rounds))
+        row("kith: encoding with its own codebooks", seconds, len(base), error(base, own.decode(codes)))
 
 
 if __name__ == "__main__":

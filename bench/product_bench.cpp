@@ -8,10 +8,10 @@
 
 #include "core/cpu_target.hpp"
 #include "core/float_mode.hpp"
-#include "core/random.hpp"
 #include "exact/query_set.hpp"
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/packed_rows.hpp"
+#include "mixture.hpp"
 #include "table.hpp"
 
 #include <fmt/format.h>
@@ -66,33 +66,10 @@ double best_seconds(int rounds, const std::function<void()>& work) {
   return best;
 }
 
-// A mixture of Gaussians: centres, points around them, and a few directions in which all of them spread. Values from 0
-// to 255.
+// The mixture, within 0 and 255.
 std::vector<float> mixture(int64_t rows, int64_t cols, uint64_t seed) {
-  constexpr int64_t kCentres = 2000;
-  constexpr int64_t kDirections = 16;
-  const auto normal = [](const CounterRng& rng, int64_t index) {
-    const float u = rng.uniform(static_cast<uint64_t>(2 * index)) + 0x1p-25f;
-    return std::sqrt(-2.0f * std::log(u)) * std::cos(6.2831853f * rng.uniform(static_cast<uint64_t>(2 * index + 1)));
-  };
-  const CounterRng shape(7, 0);
-  const CounterRng rng(seed, 1);
-  std::vector<float> centres(static_cast<size_t>(kCentres * cols));
-  for (size_t i = 0; i < centres.size(); ++i) centres[i] = 40 * std::abs(normal(shape, static_cast<int64_t>(i)));
-  std::vector<float> directions(static_cast<size_t>(kDirections * cols));
-  for (size_t i = 0; i < directions.size(); ++i) directions[i] = 6 * normal(shape, 1000000 + static_cast<int64_t>(i));
-  std::vector<float> values(static_cast<size_t>(rows * cols));
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t first = r * (cols + kDirections + 1);
-    const auto centre = static_cast<int64_t>(rng.uniform(static_cast<uint64_t>(2 * first)) * kCentres);
-    float z[kDirections];
-    for (int64_t j = 0; j < kDirections; ++j) z[j] = normal(rng, first + 1 + j);
-    for (int64_t c = 0; c < cols; ++c) {
-      float value = centres[static_cast<size_t>(centre * cols + c)] + 3 * normal(rng, first + 1 + kDirections + c);
-      for (int64_t j = 0; j < kDirections; ++j) value += z[j] * directions[static_cast<size_t>(j * cols + c)];
-      values[static_cast<size_t>(r * cols + c)] = std::clamp(value, 0.0f, 255.0f);
-    }
-  }
+  std::vector<float> values = Mixture(cols).points(rows, seed);
+  for (float& value : values) value = std::clamp(value, 0.0f, 255.0f);
   return values;
 }
 
@@ -144,8 +121,8 @@ int main(int argc, char** argv) {
   limits.threads = options.threads;
   const Resources resources(limits);
 
-  const std::vector<float> base = mixture(options.rows, options.cols, 1);
-  const std::vector<float> queries = mixture(options.queries, options.cols, 2);
+  const std::vector<float> base = mixture(options.rows, options.cols, 11);
+  const std::vector<float> queries = mixture(options.queries, options.cols, 12);
   const auto bytes_of = [](const std::vector<float>& values) {
     std::vector<uint8_t> bytes(values.size());
     std::transform(values.begin(), values.end(), bytes.begin(),

@@ -5,12 +5,30 @@
 #include "process_memory.hpp"
 #include "stopwatch.hpp"
 
+#include <kith/error.hpp>
+
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kith::cli {
+namespace {
+
+// Whatever is wrong is said in the program's words.
+void merge(Index& index, const Index& other, const MergeParams& params, const Resources& resources) {
+  try {
+    index.merge(other, params, resources);
+  } catch (const InvalidArgument& error) {
+    constexpr std::string_view kName = "shift_ids";
+    std::string text = error.what();
+    if (const size_t at = text.find(kName); at != std::string::npos) text.replace(at, kName.size(), "--shift-ids");
+    throw InvalidArgument(text);
+  }
+}
+
+}  // namespace
 
 Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) {
   const Stopwatch total;
@@ -22,7 +40,7 @@ Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) 
     {
       const Index other = open_index(options.other, resources);
       added = other.size();
-      index.merge(other, options.params, resources);
+      merge(index, other, options.params, resources);
     }
     info = index.info();
     write_index(index, options.out, resources);

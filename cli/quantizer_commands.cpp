@@ -104,7 +104,8 @@ Quantizer quantizer_in(const CodeOptions& options, const char* in_name) {
 Report run_train(const TrainOptions& options, const RunOptions& run) {
   const Stopwatch total;
   check_outputs({{"--out", options.out}}, {{"--data", options.data}});
-  Quantizer quantizer = make_quantizer(options.quantizer, options.seed, options.check_finite);
+  Quantizer quantizer =
+      with_options(make_quantizer(options.quantizer, options.seed, options.check_finite), options.additive);
   const VectorFile data(options.data);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     std::visit(
@@ -171,6 +172,7 @@ void offer_train(Commands& commands) {
       .required();
   command.file("--out", options->out, "Where the quantizer goes: a .kith file").required();
   command.count("--seed", options->seed, "Seed of the random numbers");
+  offer_additive(command, options->additive);
   command.check_finite(options->check_finite);
   command.run_options();
 }

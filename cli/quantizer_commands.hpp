@@ -1,6 +1,7 @@
 // kith train, encode and decode: vectors of a file, which may be larger than memory, as codes of a few bytes and back.
 #pragma once
 
+#include "additive_options.hpp"
 #include "commands.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
@@ -15,6 +16,7 @@ struct TrainOptions {
   std::string quantizer;  // its name: PQ16, SQ8, LSQ8x8, ...
   std::string out;
   uint64_t seed = 0;
+  AdditiveOptions additive;
   bool check_finite = true;
 };
 Report run_train(const TrainOptions& options, const RunOptions& run);

@@ -51,6 +51,7 @@ struct KMeansParams {
   bool spherical = false;      // centres of length 1; a row belongs to the centre with the largest inner product
   int64_t batch_size = 0;      // rows of a mini-batch; 0: whole passes (Lloyd)
   bool compute_labels = true;  // a last pass, so that labels and objective are those of the final centres
+  bool history = true;         // keep the objective of each iteration; without it a CPU does less in each
   bool check_finite = true;    // refuse NaN and infinities, naming the row; without it the result is undefined
 
   KITH_EXPORT void validate() const;
@@ -127,7 +128,7 @@ class KITH_EXPORT KMeans {
   VectorView<const int32_t> labels() const;    // of the last fit's rows; empty without compute_labels
   VectorView<const double> counts() const;     // the weight that each centre has seen
   double objective() const;                    // sum of weight x squared distance (spherical: minus inner product)
-  const std::vector<double>& history() const;  // the objective at each iteration, before the centres moved
+  const std::vector<double>& history() const;  // the objective at each iteration, before the centres moved; or empty
   int64_t iterations() const;                  // done; mini-batches count by passes, partial_fit by calls
 
  private:

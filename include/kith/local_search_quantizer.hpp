@@ -14,6 +14,7 @@
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/metric.hpp>
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
@@ -40,7 +41,7 @@ struct LocalSearchParams {
   int64_t rounds = 25;              // of training: codebooks for codes, codes for codebooks
   int64_t train_search_rounds = 8;  // of local search in each of these
   AdditiveStart train_start = AdditiveStart::opq;
-  double lambda = 1e-4;  // what keeps codewords that few rows use small; above 0
+  double regularization = 1e-4;  // lambda of the objective: what keeps codewords that few rows use small; above 0
   bool anneal = true;    // moves codewords at random while training, by less and less
 
   int64_t sweeps = 4;     // over the codebooks in a round of local search
@@ -102,6 +103,10 @@ class KITH_EXPORT LocalSearchQuantizer {
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
   // The sums of codewords, in the order of the books: f32, rows x cols().
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
+  // The inner products of queries and all codewords, which add up to those of queries and vectors: f32, queries x
+  // (codebooks * 2^bits), in host memory. Metric::inner_product alone: squared distances are no such sums (Unsupported).
+  void lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                    const Resources& resources = Resources()) const;
 
  private:
   struct State;

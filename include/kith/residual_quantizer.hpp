@@ -7,13 +7,10 @@
 #pragma once
 
 #include <kith/export.hpp>
-#include <kith/resources.hpp>
-#include <kith/vector_file.hpp>
+#include <kith/vector_quantizer.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 namespace kith {
 
@@ -27,38 +24,22 @@ struct ResidualQuantizerParams {
   KITH_EXPORT void validate() const;
 };
 
-// One thread may train while others encode: these use the codebooks that were there when they began.
-class KITH_EXPORT ResidualQuantizer {
+// Of more than 65,536 rows train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
+// for each are warned of. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and decode() adds
+// their codewords up in the order of the books. lookup_table() takes inner_product
+// alone: squared distances to a sum of codewords are no sums (Unsupported).
+class KITH_EXPORT ResidualQuantizer : public VectorQuantizer {
  public:
   // Throws InvalidArgument for parameters that make no sense.
   explicit ResidualQuantizer(ResidualQuantizerParams params);
-  ~ResidualQuantizer();
-  ResidualQuantizer(ResidualQuantizer&&) noexcept;
-  ResidualQuantizer& operator=(ResidualQuantizer&&) noexcept;
-
-  // Of more than 65,536 rows a sample is used. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
-  // for each are warned of. After an exception the former state stays.
-  void train(const MatrixView& rows, const Resources& resources = Resources());
-  void train(const VectorFile& rows, const Resources& resources = Resources());
 
   // Takes codebooks that were trained before: codebooks x 2^bits x columns, one after the other, in host memory.
   void set_values(const VectorView<const float>& codebooks);
-  std::vector<float> values() const;
 
-  const ResidualQuantizerParams& params() const;
-  bool trained() const;
-  int64_t cols() const;        // of vectors; 0 before training, and so is
-  int64_t code_bytes() const;  // of a vector: (codebooks * bits + 7) / 8
-
-  // Codes lie one after the other from the lowest bit of the first byte on. `codes`: u8, rows x code_bytes(). Rows and
-  // codes are in host memory.
-  void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
-  // The sums of codewords, in the order of the books: f32, rows x cols().
-  void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
+  const ResidualQuantizerParams& params() const { return params_; }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  ResidualQuantizerParams params_;
 };
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, SupportsFloat, SupportsIndex, Union, cast
 
 import numpy as np
@@ -9,23 +10,17 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import Array, VectorsLike, as_vectors, to_numpy
+from kith._device_arrays import fill_on_device, on_device
 from kith._files import path_bytes
 from kith._libraries import library_of
-from kith._options import flag, text, whole_number
+from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
-from kith._quantize import Floats, _other_kind, _Quantizer
+from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
 
 TrainStart = Literal["opq", "residual", "random"]
 Order = Literal["fixed", "random"]
 Start = Union[Literal["greedy", "random"], npt.ArrayLike]
-
-
-def _seed(seed: SupportsIndex) -> int:
-    number = whole_number(seed, "seed")
-    if number < 0:
-        raise ValueError(f"seed = {number}; it must not be negative")
-    return number
 
 
 def _codebooks(codebooks: npt.ArrayLike) -> tuple[Floats, int]:
@@ -37,7 +32,24 @@ def _codebooks(codebooks: npt.ArrayLike) -> tuple[Floats, int]:
     return given, bits
 
 
-class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
+class _Additive(_Quantizer[Compiled]):
+    """What both additive quantizers do alike."""
+
+    @property
+    def bits(self) -> int:
+        """Of each code."""
+        return int(self._parameters[1])
+
+    @property
+    def codebooks(self) -> Floats:
+        """A copy of what was trained: (codebooks, 2**bits, dimension)."""
+        return self._compiled.values().reshape(self._parameters[0], 1 << self.bits, -1)
+
+    def __repr__(self) -> str:
+        return f"kith.{type(self).__name__}({self._parameters[0]}, bits={self.bits})"
+
+
+class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
     """A vector as a sum of codewords that local search has found (LSQ): the most accurate of the classical codes.
 
     At the same bytes the error is well below that of product codes; training and encoding take longer. The same vectors,
@@ -77,10 +89,9 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     Notes
     -----
     A code takes ``(codebooks * bits + 7) // 8`` bytes: one code after the other from the lowest bit on, as in FAISS.
-    When training is interrupted, the codebooks of the last
-    complete round stay.
+    When training is interrupted, the codebooks of the last complete round stay.
 
-    A quantizer can be pickled and copied, trained or not.
+    A quantizer can be pickled and copied, trained or not; `history` is not kept.
 
     Examples
     --------
@@ -94,6 +105,8 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
     >>> bool((better == quantizer.encode(x, rounds=8)).all())
     True
     """
+
+    _kind = _kith.LocalSearchQuantizer
 
     def __init__(
         self,
@@ -124,7 +137,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
             whole_number(sweeps, "sweeps"),
             whole_number(perturbed, "perturbed"),
             text(order, "order"),
-            _seed(seed),
+            seed_number(seed),
             flag(check_finite, "check_finite"),
         )
         self._compiled = _kith.LocalSearchQuantizer(*self._parameters)
@@ -164,16 +177,6 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         return quantizer
 
     @property
-    def bits(self) -> int:
-        """Of each code."""
-        return self._parameters[1]
-
-    @property
-    def codebooks(self) -> Floats:
-        """A copy of what was trained: (codebooks, 2**bits, dimension)."""
-        return self._compiled.values().reshape(self._parameters[0], 1 << self.bits, -1)
-
-    @property
     def history(self) -> list[float]:
         """The objective after each round of the last training: squared errors of all rows, and the regularization."""
         return self._compiled.history()
@@ -192,7 +195,7 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array.
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.
 
         Parameters
         ----------
@@ -204,54 +207,40 @@ class LocalSearchQuantizer(_Quantizer[_kith.LocalSearchQuantizer]):
         first_row : int, default 0
             The number of the first row, where rows are encoded in several calls.
         start : {"greedy", "random"} or array of codes, default "greedy"
-            Where the search begins.
+            Where the search begins. Codes in a GPU's memory are copied to the host.
         seed : int, default 0
             Of the random numbers; not negative.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
-        given = None
-        drawn = False
+        kind, given = "given", None
         if isinstance(start, str):
             if start not in ("greedy", "random"):
                 raise ValueError(f"start = '{start}'; give 'greedy', 'random' or an array of codes")
-            drawn = start == "random"
+            kind = start
         else:
-            given = np.asarray(to_numpy(start, "start"))
+            codes = library_of(start).to_host(start) if on_device(start) else to_numpy(start, "start")
+            given = np.ascontiguousarray(codes)
             if given.dtype != np.uint8 or given.ndim != 2:
                 raise TypeError(f"start is {given.ndim}-D {given.dtype}; codes are 2-D uint8")
-            given = np.ascontiguousarray(given)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             rows = as_vectors(x, "x", options.stream)[0]
-            codes = self._compiled.encode(
-                rows,
+            wanted = rows.shape[0], self.code_bytes
+            if given is not None and self.trained and given.shape != wanted:
+                raise ValueError(f"start has the shape {given.shape}; codes of these rows have {wanted}")
+            numbers = (
                 whole_number(rounds, "rounds"),
                 whole_number(from_round, "from_round"),
                 whole_number(first_row, "first_row"),
-                _seed(seed),
-                drawn,
-                given,
-                options,
+                seed_number(seed),
             )
-            return library_of(x).from_host(codes, x)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: the parameters and the codebooks."""
-        values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"device": self._device, "parameters": self._parameters, "values": values}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, state["device"])
-        self._parameters = state["parameters"]
-        self._compiled = _kith.LocalSearchQuantizer(*self._parameters)
-        if state["values"] is not None:
-            self._compiled.set_values(state["values"])
-
-    def __repr__(self) -> str:
-        return f"kith.LocalSearchQuantizer({self._parameters[0]}, bits={self.bits})"
+            step = partial(self._compiled.encode, rows, *numbers, kind, given, options)
+            if given is None and isinstance(rows, _kith.DeviceArray):
+                return fill_on_device(x, wanted, rows.device, options.stream, step, "uint8")
+            return library_of(x).from_host(step(None), x)
 
 
-class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
+class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
     """A vector as a sum of codewords, each book trained on what those before it leave (RQ), found by beam search.
 
     Parameters
@@ -285,6 +274,8 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
     (1000, 8)
     """
 
+    _kind = _kith.ResidualQuantizer
+
     def __init__(
         self,
         codebooks: SupportsIndex,
@@ -300,7 +291,7 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
             whole_number(codebooks, "codebooks"),
             whole_number(bits, "bits"),
             whole_number(beam, "beam"),
-            _seed(seed),
+            seed_number(seed),
             flag(check_finite, "check_finite"),
         )
         self._compiled = _kith.ResidualQuantizer(*self._parameters)
@@ -325,28 +316,3 @@ class ResidualQuantizer(_Quantizer[_kith.ResidualQuantizer]):
         quantizer = cls(books, bits=bits, beam=compiled.beam, seed=seed, device=device, check_finite=check_finite)
         quantizer._compiled = compiled
         return quantizer
-
-    @property
-    def bits(self) -> int:
-        """Of each code."""
-        return self._parameters[1]
-
-    @property
-    def codebooks(self) -> Floats:
-        """A copy of what was trained: (codebooks, 2**bits, dimension)."""
-        return self._compiled.values().reshape(self._parameters[0], 1 << self.bits, -1)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: the parameters and the codebooks."""
-        values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"device": self._device, "parameters": self._parameters, "values": values}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, state["device"])
-        self._parameters = state["parameters"]
-        self._compiled = _kith.ResidualQuantizer(*self._parameters)
-        if state["values"] is not None:
-            self._compiled.set_values(state["values"])
-
-    def __repr__(self) -> str:
-        return f"kith.ResidualQuantizer({self._parameters[0]}, bits={self.bits})"

@@ -130,7 +130,7 @@ def as_vectors(
         return device_array
     array = to_numpy(x, name)
     _check_axes(array.shape, name)
-    if warns and is_wide(array.dtype):
+    if warns and (is_wide(array.dtype) or narrowing.offset is not None):
         _warn_if_rounded(_survey(array), array, name, narrowing)
     return _as_readable(array, name, narrowing)
 
@@ -186,7 +186,7 @@ def _narrowing_for(survey: Survey, array: Matrix, metric: str) -> Narrowing:
 def _warn_if_rounded(survey: Survey, array: Matrix, name: str, narrowing: Narrowing) -> None:
     fits = narrowing.offset is None or len(narrowing.offset) == array.shape[1]  # if not, the library says so
     if fits and survey.rounds_too_much(narrowing) and not is_exact(array, narrowing):
-        warn_of_rounding(name)
+        warn_of_rounding(name, wide=is_wide(array.dtype))
 
 
 def share_memory(a: Vectors, b: Vectors) -> bool:

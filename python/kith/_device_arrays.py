@@ -101,11 +101,11 @@ def _taken(
     offset = narrowing.offset
     if offset is not None and (not array.shape or array.shape[-1] != len(offset)):  # the library will say so
         narrowing, offset = PLAIN, None
-    if array.dtype in _WIDE and library.computes and 0 not in array.shape:
-        if array.dtype != "float64":
+    if library.computes and 0 not in array.shape and (array.dtype in _WIDE or offset is not None):
+        if array.dtype in _WIDE and array.dtype != "float64":
             check_integers(int(x.min()), int(x.max()), name, float32=not library.has_float64())
         if warns and len(array.shape) == 2 and library.has_float64():
-            _warn_if_rounded(library, x, name, narrowing)
+            _warn_if_rounded(library, x, name, narrowing, wide=array.dtype in _WIDE)
     if offset is not None:
         shifted = library.to_float64(x, name) - library.from_host(offset, x)
         return library.export(library.to_float32(shifted, name), stream, name), True
@@ -127,9 +127,9 @@ def _is_exact(library: Library, x: Any, name: str, narrowing: Narrowing) -> bool
     return bool((library.to_float64(library.to_float32(wide, name), name) == wide).all())
 
 
-def _warn_if_rounded(library: Library, x: Any, name: str, narrowing: Narrowing) -> None:
+def _warn_if_rounded(library: Library, x: Any, name: str, narrowing: Narrowing, *, wide: bool) -> None:
     if _survey(library, x, name).rounds_too_much(narrowing) and not _is_exact(library, x, name, narrowing):
-        warn_of_rounding(name)
+        warn_of_rounding(name, wide=wide)
 
 
 def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) -> DeviceArray:
@@ -148,10 +148,15 @@ def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) ->
 
 
 def fill_on_device(
-    like: Any, shape: tuple[int, int], device: int, stream: int, fill: Callable[[DeviceArray], object]
+    like: Any,
+    shape: tuple[int, int],
+    device: int,
+    stream: int,
+    fill: Callable[[DeviceArray], object],
+    dtype: str = "float32",
 ) -> Any:
-    """A fresh float32 matrix of the library of `like`, filled by `fill` where that lies."""
+    """A fresh matrix of the library of `like`, filled by `fill` where that lies."""
     library = library_of(like)
-    matrix = library.empty(shape, "float32", device)
+    matrix = library.empty(shape, dtype, device)
     fill(library.export(matrix, stream, "the result"))
     return library.finished(matrix)

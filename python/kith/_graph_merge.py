@@ -34,15 +34,16 @@ def merge_graphs(
     """The graph of two sets of vectors, from the graph of each (GGM).
 
     Rows get random neighbours of the other set in place of the far half of their lists, and rounds of NN-Descent compare
-    pairs across the sets alone: a small part of the work of building the graph anew. Each graph must hold neighbours of
-    its own set alone, as `knn_graph` builds it. The result is the same on every device, and lies on the host.
+    pairs across the sets alone, which takes somewhat less time than building the graph anew. Each graph must hold neighbours
+    of its own set alone, as `knn_graph` builds it. The result is the same on every device, and lies on the host.
 
     Parameters
     ----------
     graph1, x1, graph2, x2
         Two graphs of the same k and metric, and the vectors that they were built of.
     *more
-        Further pairs of a graph and its vectors. They are merged pair by pair.
+        Further pairs of a graph and its vectors. They are merged pair by pair; ``report.recall`` is then the least of a
+        pair.
     recall, seed, samples, list_length, iterations, delta
         As in `knn_graph` for ``nn_descent``.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
@@ -79,7 +80,16 @@ def merge_graphs(
         # One narrowing for all: vectors of float64 may be moved, and all must be moved alike.
         first, _, narrowing = as_base(arrays[0], "x1", graphs[0].metric, options.stream)
         rows: list[Vectors] = [first, *(as_queries(x, options.stream, narrowing)[0] for x in arrays[1:])]
-        found = _kith.merge_graphs([graph._given() for graph in graphs], rows, wish, finite, options)
+        try:
+            found = _kith.merge_graphs([graph._given() for graph in graphs], rows, wish, finite, options)
+        except ValueError as error:
+            if narrowing.offset is None or "apart" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}. Vectors of float64 are read as float32, here with x1's offset subtracted from all, and a graph "
+                "whose vectors lie elsewhere was built with another one: subtract one offset from all sets yourself, round "
+                "them to float32, and build the graphs of these"
+            ) from None
     return _of(found, graphs[0].metric)
 
 

@@ -20,7 +20,7 @@ from kith._index_adding import Adding
 from kith._index_info import IndexInfo
 from kith._metrics import Metric
 from kith._narrowing import PLAIN, Narrowing
-from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
@@ -108,16 +108,13 @@ class Index:
         rows = 0 if expected_rows is None else whole_number(expected_rows, "expected_rows")
         if rows < 0:
             raise ValueError(f"expected_rows is {rows}; it must not be negative")
-        drawn = whole_number(seed, "seed")
-        if drawn < 0:
-            raise ValueError(f"seed is {drawn}; it must not be negative")
         made = _kith.Index(
             text(factory, "factory"),
             text(metric, "metric"),
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),
             rows,
-            drawn,
+            seed_number(seed),
         )
         self._hold(made, check_device(device), None)
 
@@ -235,6 +232,8 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
         **unknown: NoReturn,
     ) -> int:
         """Remove vectors by their ids.
@@ -246,7 +245,7 @@ class Index:
         ----------
         ids : array_like of int, or int
             Ids that the index does not have are no error.
-        threads, memory_limit
+        threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
         Returns
@@ -256,7 +255,7 @@ class Index:
         """
         refuse_unknown("remove()", unknown)
         names, _ = as_ids(ids)
-        with calling(self._device, threads, memory_limit) as options:
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             return self._index.remove(names, options)
 
     def reconstruct(
@@ -265,6 +264,8 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
         """The vectors as the index keeps them, decoded.
@@ -276,7 +277,7 @@ class Index:
         ----------
         ids : array_like of int, or int
             Ids of the index; any other is a ValueError.
-        threads, memory_limit
+        threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
         Returns
@@ -286,7 +287,7 @@ class Index:
         """
         refuse_unknown("reconstruct()", unknown)
         names, single = as_ids(ids)
-        with calling(self._device, threads, memory_limit) as options:
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             rows = self._offset().restored(self._index.reconstruct(names, options))
         return rows[0] if single else rows
 
@@ -404,6 +405,7 @@ class Index:
         memory_limit: SupportsIndex | None = None,
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> KnnGraph:
         """The k-NN graph of the index's own vectors: each of them is searched for, without itself.
 
@@ -413,8 +415,7 @@ class Index:
         Parameters
         ----------
         x : array_like, (len(index), dimension)
-            The vectors that the index holds, in the order of `add`. Ids must be those that the index gave, and nothing
-            may have been removed.
+            The vectors that the index holds, in the order of `add`: row i is the vector with the id i.
         k : int, default 15
             How many neighbours.
         seed : int, default 0
@@ -445,6 +446,7 @@ class Index:
         from kith._graph_report import GraphReport
         from kith._knn_graph import KnnGraph
 
+        refuse_unknown("knn_graph()", unknown)
         number, draw = whole_number(k, "k"), whole_number(seed, "seed")
         if draw < 0:
             raise ValueError(f"seed = {draw}; it must not be negative")
@@ -532,6 +534,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -544,14 +547,23 @@ class Index:
         ----------
         path : str or path-like
             The file.
-        threads, memory_limit, progress
+        threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
         refuse_unknown("save()", unknown)
-        with calling(self._device, threads, memory_limit, progress=progress) as options:
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.save(path_bytes(path), self._offset().offset, options)
 
-    def to(self, device: str) -> Index:
+    def to(
+        self,
+        device: str,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> Index:
         """A new index with the same vectors, whose calls run on another device.
 
         Both share what they hold: this one stays as it is, and what is added to one or removed is not seen by the other.
@@ -561,6 +573,8 @@ class Index:
         ----------
         device : str
             As in `Index`.
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
 
         Examples
         --------
@@ -569,8 +583,9 @@ class Index:
         >>> index.to("cpu").device
         'cpu'
         """
+        refuse_unknown("to()", unknown)
         wanted = check_device(device)
-        with calling(wanted) as options:
+        with calling(wanted, threads, memory_limit, device_memory_limit, progress) as options:
             moved = self._index.to(wanted, options)
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
@@ -584,6 +599,7 @@ class Index:
         shift_ids: bool = False,
         threads: SupportsIndex = 0,
         memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -599,7 +615,7 @@ class Index:
         shift_ids : bool, default False
             Give the other's vectors ids behind all that this index ever had: their own plus that. Without it they keep
             their ids, and one that both have is a ValueError that names it.
-        threads, memory_limit, progress
+        threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
         Examples
@@ -619,7 +635,7 @@ class Index:
         if not isinstance(other, Index):
             raise TypeError(f"other is a {type(other).__name__}; it must be a kith.Index")
         shift = flag(shift_ids, "shift_ids")
-        with calling(self._device, threads, memory_limit, progress=progress) as options:
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             with Adding(self) as adding:
                 if other.dimension > 0:
                     adding.like(other._offset())

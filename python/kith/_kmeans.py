@@ -18,7 +18,7 @@ from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._narrowing import PLAIN, Narrowing
-from kith._options import calling, check_device, flag, real_number, text, whole_number
+from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._typing import HostLike, NumpyLike, Settings, Tensor
 
@@ -77,6 +77,9 @@ class KMeans:
     compute_labels : bool, default True
         A final pass computes `labels_` and `inertia_` for the final centres. Without it there are no labels, and `inertia_`
         is that of the last iteration before its centres moved.
+    history : bool, default True
+        Keep the inertia of each iteration in `objective_history_`. Without it that is empty, all else is the same, and a
+        CPU computes distances of one nearest centre for each vector in the final pass alone.
     device : str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the vectors, or, for host arrays, a GPU if
         there is one and it is predicted to be faster.
@@ -94,7 +97,8 @@ class KMeans:
     n_iter_ : int
         Iterations done.
     objective_history_ : numpy.ndarray of float64
-        The inertia at each iteration, before the centres moved. Without mini-batches it never rises but by rounding.
+        The inertia at each iteration, before the centres moved; empty without `history`. Without mini-batches it never
+        rises but by rounding.
     counts_ : numpy.ndarray of float64
         The weight that each centre has been given.
 
@@ -141,6 +145,7 @@ class KMeans:
         spherical: bool = False,
         batch_size: SupportsIndex = 0,
         compute_labels: bool = True,
+        history: bool = True,
         device: str = "auto",
         check_finite: bool = True,
     ) -> None:
@@ -148,9 +153,6 @@ class KMeans:
         # Centres to begin with, as they were given, for an offset to be subtracted, and as the library reads them.
         self._init = _kept(init)
         self._given: Vectors | None = None if self._init is None else as_vectors(self._init, "init", warns=False)[0]
-        number = whole_number(seed, "seed")
-        if number < 0:
-            raise ValueError(f"seed = {number}; it must not be negative")
         self._clusters = whole_number(clusters, "clusters")
         if isinstance(init, str) and text(init, "init") == "given":
             raise ValueError("init: pass the array of centres itself, or 'kmeans++' or 'random'")
@@ -160,12 +162,13 @@ class KMeans:
             real_number(tol, "tol"),
             whole_number(n_init, "n_init"),
             init if isinstance(init, str) else "given",
-            number,
+            seed_number(seed),
             whole_number(max_points_per_centre, "max_points_per_centre"),
             _init_points(init_points_per_centre),
             flag(spherical, "spherical"),
             whole_number(batch_size, "batch_size"),
             flag(compute_labels, "compute_labels"),
+            flag(history, "history"),
             flag(check_finite, "check_finite"),
         )
         # The model with what it takes from vectors, together, so that a prediction sees both as one fit has left them.
@@ -428,7 +431,7 @@ class KMeans:
 def fixed_centres(centres: Matrix, *, check_finite: bool) -> _kith.KMeans:
     """The compiled half of `KMeans.of_centres`, of float32 centres, for predictions alone."""
     array = np.ascontiguousarray(centres, dtype=np.float32)
-    model = _kith.KMeans(len(array), 1, 0.0, 1, "random", 0, 0, -1, False, 0, False, check_finite)
+    model = _kith.KMeans(len(array), 1, 0.0, 1, "random", 0, 0, -1, False, 0, False, False, check_finite)
     model.restore(array, np.zeros(len(array)), np.zeros(0, np.int32), 0.0, [], 0)
     return model
 

@@ -78,11 +78,20 @@ class KnnGraph:
         return graph
 
     @classmethod
-    def load(cls, ids: PathLike, distances: PathLike, metric: Metric = "l2") -> KnnGraph:
+    def load(
+        cls,
+        ids: PathLike,
+        distances: PathLike,
+        metric: Metric = "l2",
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+    ) -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads.
 
         int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
-        from the disk when they are touched. All else is read. The metric is not in the files.
+        from the disk when they are touched. All else is read, and under a `memory_limit` these are too. The metric is not
+        in the files. `threads` and `memory_limit` are as in `knn`.
 
         Raises
         ------
@@ -91,16 +100,24 @@ class KnnGraph:
         ValueError
             What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
         """
-        with calling("cpu") as options:
+        with calling("cpu", threads, memory_limit) as options:
             found = _kith.load_graph(path_bytes(ids), path_bytes(distances), metric_name(metric), options)
         return cls._found(found[0].view(np.int64), found[1], metric, GraphReport())
 
-    def save(self, ids: PathLike, distances: PathLike) -> None:
+    def save(
+        self,
+        ids: PathLike,
+        distances: PathLike,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+    ) -> None:
         """Write the graph to two files, of ids and of distances, in any format that `write_vectors` writes.
 
-        Either both are new afterwards, or neither. ``.npy`` files can be mapped when they are loaded.
+        Either both are new afterwards, or neither. ``.npy`` files can be mapped when they are loaded. ValueError for what
+        `validate` refuses. `threads` and `memory_limit` are as in `knn`.
         """
-        with calling("cpu") as options:
+        with calling("cpu", threads, memory_limit) as options:
             self._given().save(path_bytes(ids), path_bytes(distances), options)
 
     def validate(self) -> None:
@@ -185,25 +202,33 @@ class KnnGraph:
             vectors, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
             return GraphRecall(*self._given().measure_recall(vectors, count, draw, options))
 
-    def in_degrees(self) -> npt.NDArray[np.int64]:
-        """How many rows have each row as their neighbour."""
-        with calling("cpu") as options:
+    def in_degrees(
+        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+    ) -> npt.NDArray[np.int64]:
+        """How many rows have each row as their neighbour. `threads` and `memory_limit` are as in `knn`."""
+        with calling("cpu", threads, memory_limit) as options:
             return self._given().in_degrees(options).view(np.int64)
 
-    def components(self) -> tuple[int, npt.NDArray[np.int64]]:
+    def components(
+        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+    ) -> tuple[int, npt.NDArray[np.int64]]:
         """The connected components, edges taken both ways, as ``scipy.sparse.csgraph.connected_components`` gives them.
+
+        `threads` and `memory_limit` are as in `knn`.
 
         Returns
         -------
         (count, labels)
             Their number, and the one of each row: 0, 1, 2, ... in the order of their first rows.
         """
-        with calling("cpu") as options:
+        with calling("cpu", threads, memory_limit) as options:
             count, labels = self._given().components(options)
         return count, labels.view(np.int64)
 
-    def to_csr(self) -> Any:
+    def to_csr(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
         """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
+
+        `threads` and `memory_limit` are as in `knn`.
 
         Returns
         -------
@@ -218,22 +243,22 @@ class KnnGraph:
         ValueError
             What `validate` refuses.
         """
-        return self._matrix("to_csr")
+        return self._matrix("to_csr", threads, memory_limit)
 
-    def reversed(self) -> Any:
+    def reversed(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
         """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
-        return self._matrix("reversed")
+        return self._matrix("reversed", threads, memory_limit)
 
-    def symmetric(self) -> Any:
+    def symmetric(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
         """Edges both ways: row i holds its neighbours and the rows whose neighbour it is. As `to_csr` else.
 
         Where an edge and the one back tell two distances, the nearer one counts.
         """
-        return self._matrix("symmetric")
+        return self._matrix("symmetric", threads, memory_limit)
 
-    def mutual(self) -> Any:
+    def mutual(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
         """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
-        return self._matrix("mutual")
+        return self._matrix("mutual", threads, memory_limit)
 
     def to_umap(self) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
@@ -370,9 +395,9 @@ class KnnGraph:
         """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
         return self.spanning_tree(unconnected=unconnected, x=x).single_linkage()
 
-    def _matrix(self, kind: str) -> Any:
+    def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: SupportsIndex | None) -> Any:
         sparse = _scipy_sparse(kind)
-        with calling("cpu") as options:
+        with calling("cpu", threads, memory_limit) as options:
             arrays = getattr(self._given(), kind)(options)
         return _as_matrix(sparse.csr_array, arrays, (len(self), len(self)))
 

@@ -83,12 +83,17 @@ def check_integers(smallest: int, largest: int, name: str, *, float32: bool = Fa
         )
 
 
-def warn_of_rounding(name: str) -> None:
+def warn_of_rounding(name: str, *, wide: bool = True) -> None:
+    """Of values that are rounded; where these are `wide` no more, by what is subtracted from all of an index."""
     warnings.warn(
         f"{name}: float32, in which Kith reads vectors, cannot tell these values apart well enough, so that other rows may "
         "come out as nearest. Subtract what the values of a column have in common (for l2, sqeuclidean, l1 and linf Kith "
-        "has done that), or spread such a column over two. To accept the rounding and silence this, pass "
-        f"{name}.astype(numpy.float32)",
+        "has done that), or spread such a column over two. "
+        + (
+            f"To accept the rounding and silence this, pass {name}.astype(numpy.float32)"
+            if wide
+            else "What is subtracted was told by the first vectors of the index, float64 ones: those here lie elsewhere"
+        ),
         PrecisionWarning,
         stacklevel=levels_to_the_caller(),
     )

@@ -31,6 +31,14 @@ def whole_number(value: SupportsIndex, name: str, unit: str = "") -> int:
     return number
 
 
+def seed_number(seed: SupportsIndex) -> int:
+    """The seed of random numbers, which is not negative."""
+    number = whole_number(seed, "seed")
+    if number < 0:
+        raise ValueError(f"seed = {number}; it must not be negative")
+    return number
+
+
 def real_number(value: SupportsFloat, name: str) -> float:
     """`value` as a float; a bool, a string or an array of several is a TypeError."""
     if isinstance(value, (bool, np.bool_, str, bytes)):

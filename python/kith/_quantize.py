@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any, SupportsIndex, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, SupportsIndex, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import Array, VectorsLike, as_queries, as_vectors, to_numpy
+from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
-from kith._options import flag, text, whole_number
+from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
 
@@ -25,6 +28,9 @@ Compiled = TypeVar(
 
 class _Quantizer(Trainable[Compiled]):
     """What all quantizers do alike."""
+
+    _kind: ClassVar[Callable[..., Any]]  # of the compiled quantizer, made of `_parameters`
+    _parameters: tuple[Any, ...]
 
     @property
     def dimension(self) -> int:
@@ -45,10 +51,14 @@ class _Quantizer(Trainable[Compiled]):
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array."""
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies."""
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             rows = as_vectors(x, "x", options.stream)[0]
-            return library_of(x).from_host(self._compiled.encode(rows, options), x)
+            if isinstance(rows, _kith.DeviceArray):
+                wanted = rows.shape[0], self.code_bytes
+                step = partial(self._compiled.encode, rows, options)
+                return fill_on_device(x, wanted, rows.device, options.stream, step, "uint8")
+            return library_of(x).from_host(self._compiled.encode(rows, options, None), x)
 
     def decode(
         self,
@@ -59,14 +69,36 @@ class _Quantizer(Trainable[Compiled]):
         device_memory_limit: SupportsIndex | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array."""
+        """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array, where they lie."""
         with self._calling(codes, threads, memory_limit, device_memory_limit, progress) as options:
             rows = as_vectors(codes, "codes", options.stream)[0]
-            return library_of(codes).from_host(self._compiled.decode(rows, options), codes)
+            if isinstance(rows, _kith.DeviceArray):
+                wanted = rows.shape[0], self.dimension
+                return fill_on_device(
+                    codes, wanted, rows.device, options.stream, partial(self._compiled.decode, rows, options)
+                )
+            return library_of(codes).from_host(self._compiled.decode(rows, options, None), codes)
 
     def save(self, path: PathLike) -> None:
         """Write what was trained to a ``.kith`` file, which `load` reads."""
         _kith.save_quantizer(self._compiled, path_bytes(path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the parameters and what was trained."""
+        values = self._compiled.values().reshape(-1) if self.trained else None
+        return {"device": self._device, "parameters": self._parameters, "dimension": self.dimension, "values": values}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _Quantizer.__init__(self, state["device"])
+        self._parameters = state["parameters"]
+        self._compiled = type(self)._kind(*self._parameters)
+        if state["values"] is not None:
+            self._set_values(state["values"], state["dimension"])
+
+    def _set_values(self, values: Floats, dimension: int) -> None:
+        """Take what was trained, of that many columns."""
+        del dimension  # follows from the number of values
+        cast(Any, self._compiled).set_values(values)
 
 
 def _other_kind(path: PathLike, compiled: object) -> ValueError:
@@ -129,6 +161,8 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     True
     """
 
+    _kind = _kith.ProductQuantizer
+
     def __init__(
         self,
         parts: SupportsIndex,
@@ -139,13 +173,10 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         check_finite: bool = True,
     ) -> None:
         super().__init__(device)
-        number = whole_number(seed, "seed")
-        if number < 0:
-            raise ValueError(f"seed = {number}; it must not be negative")
         self._parameters = (
             whole_number(parts, "parts"),
             whole_number(bits, "bits"),
-            number,
+            seed_number(seed),
             flag(check_finite, "check_finite"),
         )
         self._compiled = _kith.ProductQuantizer(*self._parameters)
@@ -198,18 +229,6 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         """
         return _lookup_table(self, queries, metric, (self.parts, 1 << self.bits), threads)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: the parameters and the codewords."""
-        values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"device": self._device, "parameters": self._parameters, "values": values}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, state["device"])
-        self._parameters = state["parameters"]
-        self._compiled = _kith.ProductQuantizer(*self._parameters)
-        if state["values"] is not None:
-            self._compiled.set_values(state["values"])
-
     def __repr__(self) -> str:
         return f"kith.ProductQuantizer({self.parts}, bits={self.bits})"
 
@@ -243,6 +262,8 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
     >>> bool(np.abs(quantizer.decode(quantizer.encode(x)) - x).max() < 0.002)
     True
     """
+
+    _kind = _kith.ScalarQuantizer
 
     def __init__(
         self,
@@ -303,17 +324,8 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         """
         return _lookup_table(self, queries, metric, (self.dimension, 0 if self.bits == 16 else 1 << self.bits), threads)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: the parameters and the ranges."""
-        values = self._compiled.values().reshape(-1) if self.trained else None
-        return {"device": self._device, "parameters": self._parameters, "cols": self.dimension, "values": values}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        _Quantizer.__init__(self, state["device"])
-        self._parameters = state["parameters"]
-        self._compiled = _kith.ScalarQuantizer(*self._parameters)
-        if state["values"] is not None:
-            self._compiled.set_values(state["cols"], state["values"])
+    def _set_values(self, values: Floats, dimension: int) -> None:
+        self._compiled.set_values(dimension, values)
 
     def __repr__(self) -> str:
         return f"kith.ScalarQuantizer({self.bits})"

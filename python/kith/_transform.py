@@ -15,7 +15,7 @@ from kith._device_arrays import fill_on_device
 from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
-from kith._options import flag, text, whole_number
+from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
 
@@ -72,10 +72,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         device: str = "auto",
         check_finite: bool = True,
     ) -> None:
-        number = whole_number(seed, "seed")
-        if number < 0:
-            raise ValueError(f"seed = {number}; it must not be negative")
-        self._parameters = text(steps, "steps"), number, flag(check_finite, "check_finite")
+        self._parameters = text(steps, "steps"), seed_number(seed), flag(check_finite, "check_finite")
         self._set_up(device)
 
     def _set_up(self, device: str) -> None:

@@ -19,33 +19,35 @@
 namespace kith::python {
 namespace {
 
-// `start`: greedy or random, or codes.
-nb::object encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds, int64_t from_round,
-                        int64_t first_row, uint64_t seed, bool random, const std::optional<HostVectorArray>& start,
-                        const CallOptions& options) {
+CodeStart code_start(const std::string& name) {
+  if (name == "random") return CodeStart::random;
+  return name == "given" ? CodeStart::given : CodeStart::greedy;
+}
+
+// Where `start` is "given", the codes to begin with are `given`, and `out` is none.
+std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const VectorArray& x, int64_t rounds,
+                                       int64_t from_round, int64_t first_row, uint64_t seed, const std::string& start,
+                                       const std::optional<HostVectorArray>& given, const CallOptions& options,
+                                       const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
-  LocalSearchEncoding encoding;
-  encoding.rounds = rounds;
-  encoding.from_round = from_round;
-  encoding.first_row = first_row;
-  encoding.seed = seed;
-  encoding.start = random ? CodeStart::random : CodeStart::greedy;
+  const LocalSearchEncoding encoding{.rounds = rounds,
+                                     .from_round = from_round,
+                                     .first_row = first_row,
+                                     .start = code_start(start),
+                                     .seed = seed};
   Call call(options);
-  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
-  if (start) {
-    const MatrixView given = view_as(*start, DType::u8, "start");
-    if (given.rows() != rows.rows() || given.cols() != self.code_bytes()) {
-      throw InvalidArgument("start has the shape (" + std::to_string(given.rows()) + ", " +
-                            std::to_string(given.cols()) + "); codes of these rows have (" +
-                            std::to_string(rows.rows()) + ", " + std::to_string(self.code_bytes()) + ")");
+  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  if (given && !out) {
+    const MatrixView from = view_as(*given, DType::u8, "start");
+    if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
+      throw InvalidArgument("start is not of the shape of the codes");
     }
-    for (int64_t i = 0; i < given.rows(); ++i) {
-      std::memcpy(codes.mutable_view().row(i), given.row(i), static_cast<size_t>(given.cols()));
+    for (int64_t i = 0; i < from.rows(); ++i) {
+      std::memcpy(codes.view().row(i), from.row(i), static_cast<size_t>(from.cols()));
     }
-    encoding.start = CodeStart::given;
   }
-  call.run([&] { self.encode(rows, codes.mutable_view(), encoding, call.resources()); });
-  return vectors_array(std::move(codes));
+  call.run([&] { self.encode(rows, codes.view(), encoding, call.resources()); });
+  return codes.take();
 }
 
 template <typename Quantizer>
@@ -84,7 +86,7 @@ LocalSearchQuantizer make_local(int64_t codebooks, int bits, int64_t rounds, int
   params.rounds = rounds;
   params.train_search_rounds = train_search_rounds;
   params.train_start = start_of(train_start);
-  params.lambda = lambda;
+  params.regularization = lambda;
   params.anneal = anneal;
   params.sweeps = sweeps;
   params.perturbed = perturbed;
@@ -106,10 +108,12 @@ void bind_additive_quantizers(nb::module_& module) {
            nb::arg("train_search_rounds"), nb::arg("train_start"), nb::arg("lambda_"), nb::arg("anneal"),
            nb::arg("sweeps"), nb::arg("perturbed"), nb::arg("order"), nb::arg("seed"), nb::arg("check_finite"))
       .def("encode", &encode_local, nb::arg("x").noconvert(), nb::arg("rounds"), nb::arg("from_round"),
-           nb::arg("first_row"), nb::arg("seed"), nb::arg("random"), nb::arg("start").none(), nb::arg("options"),
+           nb::arg("first_row"), nb::arg("seed"), nb::arg("start"), nb::arg("given").none(), nb::arg("options"),
+           nb::arg("out").none(),
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", rounds: int, from_round: int, first_row: int, seed: int, random: bool, start: " KITH_PY_HOST_VECTORS
-                   " | None, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
+                   ", rounds: int, from_round: int, first_row: int, seed: int, start: str, given: " KITH_PY_HOST_VECTORS
+                   " | None, options: CallOptions, out: DeviceArray | None) -> "
+                   "numpy.typing.NDArray[numpy.uint8] | None"))
       .def("history", &LocalSearchQuantizer::history)
       .def_prop_ro("sweeps", [](const LocalSearchQuantizer& self) { return self.params().sweeps; })
       .def_prop_ro("perturbed", [](const LocalSearchQuantizer& self) { return self.params().perturbed; })

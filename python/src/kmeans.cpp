@@ -55,7 +55,7 @@ nb::object copied_vector(const VectorView<const T>& from) {
 
 KMeans make_kmeans(int64_t clusters, int64_t iterations, double tol, int64_t n_init, const std::string& init,
                    uint64_t seed, int64_t max_points_per_centre, int64_t init_points_per_centre, bool spherical,
-                   int64_t batch_size, bool compute_labels, bool check_finite) {
+                   int64_t batch_size, bool compute_labels, bool history, bool check_finite) {
   KMeansParams params;
   params.clusters = clusters;
   params.iterations = iterations;
@@ -68,6 +68,7 @@ KMeans make_kmeans(int64_t clusters, int64_t iterations, double tol, int64_t n_i
   params.spherical = spherical;
   params.batch_size = batch_size;
   params.compute_labels = compute_labels;
+  params.history = history;
   params.check_finite = check_finite;
   return KMeans(params);
 }
@@ -194,7 +195,8 @@ void bind_kmeans(nb::module_& module) {
   nb::class_<KMeans>(module, "KMeans")
       .def(nb::new_(&make_kmeans), nb::arg("clusters"), nb::arg("iterations"), nb::arg("tol"), nb::arg("n_init"),
            nb::arg("init"), nb::arg("seed"), nb::arg("max_points_per_centre"), nb::arg("init_points_per_centre"),
-           nb::arg("spherical"), nb::arg("batch_size"), nb::arg("compute_labels"), nb::arg("check_finite"))
+           nb::arg("spherical"), nb::arg("batch_size"), nb::arg("compute_labels"), nb::arg("history"),
+           nb::arg("check_finite"))
       .def("fit", &fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
            nb::arg("centres").noconvert().none(), nb::arg("options"),
            nb::sig("def fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS

@@ -4,10 +4,14 @@
 #include "array.hpp"
 #include "call.hpp"
 #include "module.hpp"
+#include "rows_output.hpp"
 
 #include <kith/vector_file.hpp>
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,21 +39,23 @@ void train_file(Quantizer& self, const nb::bytes& path, const CallOptions& optio
 }
 
 template <typename Quantizer>
-nb::object encode(const Quantizer& self, const VectorArray& x, const CallOptions& options) {
+std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, const CallOptions& options,
+                                 const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  MatrixBuffer codes(DType::u8, rows.rows(), self.code_bytes(), "the codes", call.resources());
-  call.run([&] { self.encode(rows, codes.mutable_view(), call.resources()); });
-  return vectors_array(std::move(codes));
+  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  call.run([&] { self.encode(rows, codes.view(), call.resources()); });
+  return codes.take();
 }
 
 template <typename Quantizer>
-nb::object decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options) {
+std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options,
+                                 const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
-  MatrixBuffer out(DType::f32, rows.rows(), self.cols(), "the decoded vectors", call.resources());
-  call.run([&] { self.decode(rows, out.mutable_view(), call.resources()); });
-  return vectors_array(std::move(out));
+  auto vectors = RowsOutput::of<float>(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
+  call.run([&] { self.decode(rows, vectors.view(), call.resources()); });
+  return vectors.take();
 }
 
 template <typename Quantizer>
@@ -67,12 +73,14 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
            nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
       .def("train_file", &train_file<Quantizer>, nb::arg("path"), nb::arg("options"),
            nb::sig("def train_file(self, path: bytes, options: CallOptions) -> None"))
-      .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"),
+      .def("encode", &encode<Quantizer>, nb::arg("x").noconvert(), nb::arg("options"), nb::arg("out").none(),
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
-      .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"),
+                   ", options: CallOptions, out: DeviceArray | None) -> "
+                   "numpy.typing.NDArray[numpy.uint8] | None"))
+      .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"), nb::arg("out").none(),
            nb::sig("def decode(self, codes: " KITH_PY_VECTORS
-                   ", options: CallOptions) -> numpy.typing.NDArray[numpy.float32]"))
+                   ", options: CallOptions, out: DeviceArray | None) -> "
+                   "numpy.typing.NDArray[numpy.float32] | None"))
       .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
            "What was trained, as one row.")
       .def_prop_ro("trained", &Quantizer::trained)

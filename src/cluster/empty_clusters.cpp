@@ -38,6 +38,10 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const KMeansOutcome& ou
 
 }  // namespace
 
+bool has_empty_cluster(const KMeansRun& run, const KMeansOutcome& outcome) {
+  return !std::all_of(outcome.counts, outcome.counts + run.shape.clusters, [](double count) { return count > 0; });
+}
+
 int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome) {
   const int64_t cols = run.shape.cols;
   std::vector<int64_t> empty;

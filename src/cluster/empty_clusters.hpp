@@ -9,6 +9,9 @@
 
 namespace kith {
 
+// Whether some centre has no weight in outcome.counts.
+bool has_empty_cluster(const KMeansRun& run, const KMeansOutcome& outcome);
+
 // After a pass whose weights are in outcome.counts: changes the backend's sums. Returns how many centres got a row.
 int64_t fill_empty_clusters(const KMeansRun& run, const KMeansOutcome& outcome);
 

@@ -1,6 +1,6 @@
 #include "cluster/few_centre_sums.hpp"
 
-#include "kernels/distance/nearest_of_few_cpu.hpp"
+#include "kernels/distance/add_rows_cpu.hpp"
 
 #include <algorithm>
 
@@ -57,7 +57,7 @@ void FewCentreSums::add(const MatrixView& rows, int64_t first, const int32_t* la
       for (int64_t at = std::max(block * block_, first) - first; at < last; at += together) {
         const int64_t some = std::min(together, last - at);
         assign(at, some, slot);
-        add_rows_cpu(rows.slice(at, some), labels + at, weights == nullptr ? nullptr : weights + at, sums,
+        add_rows_cpu(rows.slice(at, some), labels + at, clusters_, weights == nullptr ? nullptr : weights + at, sums,
                      sums + clusters_ * cols_);
       }
     });

@@ -180,7 +180,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
   if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
   backend->set_rows(arrays);
   backend->set_centres(centres);
-  backend->begin_pass(true);
+  backend->begin_pass({.adds_up = true});
   backend->scan_all(source, planned.plan.piece_rows, meter);
   next.objective = backend->objective();
   next.iterations = former.iterations + 1;

@@ -37,6 +37,12 @@ struct KMeansRowArrays {
   bool on_device = false;          // labels and keys are
 };
 
+// What is asked of a pass beside labels.
+struct KMeansPass {
+  bool adds_up = false;
+  bool scores = true;  // keys and the objective; a backend may write keys that nobody asked for
+};
+
 class KMeansBackend {
  public:
   virtual ~KMeansBackend() = default;
@@ -45,13 +51,14 @@ class KMeansBackend {
   // The values of `centres` must not change before the next call, but by move_to_means and move_by_batch.
   virtual void set_centres(const MatrixView& centres) = 0;
 
-  virtual void begin_pass(bool adds_up) = 0;
+  virtual void begin_pass(const KMeansPass& pass) = 0;
   // Rows first, first + 1, ... of those that were set.
   virtual void scan(const MatrixView& rows, int64_t first, ProgressMeter& meter) = 0;
   // All rows that were set, which are those of the source, so many at a time. A backend that has kept the rows of the
   // pass before need not fetch them again.
   virtual void scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter);
-  // Of the pass, which ends: the sum of weight x key, in blocks of kSumBlock rows whose sums are added in order.
+  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows whose
+  // sums are added in order.
   virtual double objective() = 0;
 
   // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -24,26 +23,6 @@ constexpr NameTable<KMeansInit, 3> kInitNames{
 
 void require(bool holds, const char* name, int64_t value, const char* allowed) {
   if (!holds) throw InvalidArgument(fmt::format("{} = {}; it must be {}", name, value, allowed));
-}
-
-}  // namespace
-
-namespace {
-
-// Whether the rows have no exponent that only NaN and infinities have: of f32, in one loop that compilers vectorise.
-// Other types are not looked at.
-bool surely_finite(const MatrixView& rows) {
-  if (rows.dtype() != DType::f32) return false;
-  constexpr uint32_t kMagnitude = 0x7FFFFFFF;
-  constexpr uint32_t kInfinity = 0x7F800000;
-  int32_t largest = 0;
-  for (int64_t i = 0; i < rows.rows(); ++i) {
-    const auto* const row = reinterpret_cast<const float*>(rows.row(i));
-    for (int64_t c = 0; c < rows.cols(); ++c) {
-      largest = std::max(largest, static_cast<int32_t>(std::bit_cast<uint32_t>(row[c]) & kMagnitude));
-    }
-  }
-  return static_cast<uint32_t>(largest) < kInfinity;
 }
 
 }  // namespace
@@ -88,7 +67,7 @@ void check_rows_finite(const MatrixView& rows, int64_t first, ProgressMeter& met
   std::atomic<int64_t> first_bad{INT64_MAX};
   parallel_for(divide_up(rows.rows(), kRowsPerTask), meter, resources, [&](int64_t task, int) {
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows.rows());
-    if (surely_finite(rows.slice(task * kRowsPerTask, end - task * kRowsPerTask))) return;
+    if (rows_are_finite(rows.slice(task * kRowsPerTask, end - task * kRowsPerTask))) return;
     for (int64_t i = task * kRowsPerTask; i < end; ++i) {
       if (row_is_finite(rows, i)) continue;
       int64_t seen = first_bad.load();

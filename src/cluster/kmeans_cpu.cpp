@@ -55,9 +55,9 @@ class KMeansCpu final : public KMeansBackend {
     packed_ = false;
   }
 
-  void begin_pass(bool adds_up) override {
-    adds_up_ = adds_up;
-    if (!adds_up) return;
+  void begin_pass(const KMeansPass& pass) override {
+    pass_ = pass;
+    if (!pass.adds_up) return;
     few_ ? few_sums_->clear() : sums_->clear();
   }
 
@@ -67,7 +67,7 @@ class KMeansCpu final : public KMeansBackend {
     if (!packed_) pack(meter);
     std::atomic<bool> finite = true;
     const auto assign = [&](int64_t first, int64_t count, int slot) {
-      float* const keys = rows_.keys == nullptr ? nullptr : rows_.keys + first_row + first;
+      float* const keys = rows_.keys == nullptr || !pass_.scores ? nullptr : rows_.keys + first_row + first;
       if (few_) {
         float* const scratch = scratch_.data() + slot * scratch_floats_;
         if (!few_->nearest(rows.slice(first, count), labels + first, keys, scratch)) finite = false;
@@ -77,17 +77,17 @@ class KMeansCpu final : public KMeansBackend {
       }
       meter.add(count);
     };
-    if (few_ && adds_up_) return few_sums_->add(rows, first_row, labels, weights, assign, meter, resources_);
+    if (few_ && pass_.adds_up) return few_sums_->add(rows, first_row, labels, weights, assign, meter, resources_);
     parallel_for(divide_up(rows.rows(), block_), meter, resources_, [&](int64_t task, int slot) {
       assign(task * block_, std::min(block_, rows.rows() - task * block_), slot);
     });
     if (checks_finite_ && !finite) check_rows_finite(rows, rows_.first + first_row, meter, resources_);
-    if (adds_up_) sums_->add(rows, first_row, labels, weights, meter, resources_);
+    if (pass_.adds_up) sums_->add(rows, first_row, labels, weights, meter, resources_);
   }
 
   double objective() override {
-    if (adds_up_) added_ = few_ ? few_sums_->finish() : sums_->finish();
-    return objective_of(rows_.keys, rows_.weights, rows_.count);
+    if (pass_.adds_up) added_ = few_ ? few_sums_->finish() : sums_->finish();
+    return pass_.scores ? objective_of(rows_.keys, rows_.weights, rows_.count) : 0.0;
   }
 
   const double* weights() override { return added_.weights; }
@@ -139,7 +139,7 @@ class KMeansCpu final : public KMeansBackend {
   KMeansRowArrays rows_;
   MatrixView centres_;
   bool packed_ = false;  // the centres as they are
-  bool adds_up_ = false;
+  KMeansPass pass_;
   SumsView added_;
 };
 

@@ -62,11 +62,12 @@ class KMeansCuda final : public KMeansBackend {
     centres_ready_ = labelled_ = guesses_ = moved_ahead_ = false;
   }
 
-  void begin_pass(bool adds_up) override {
+  // Keys are written in every pass: the next one's guesses need them.
+  void begin_pass(const KMeansPass& pass) override {
     const DeviceGuard guard(context_->device());
-    adds_up_ = adds_up;
+    adds_up_ = pass.adds_up;
     moved_ahead_ = false;
-    if (adds_up) {
+    if (pass.adds_up) {
       KITH_CUDA_CHECK(cudaMemsetAsync(at<double>(layout_.sums), 0, static_cast<size_t>(sums_bytes()), stream()));
     }
     if (!centres_ready_) search_.set_centres(centres_now(), centre_count_);

@@ -352,7 +352,7 @@ void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources&
       [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
         float* const to = keys.size() > 0 ? keys.data() : nullptr;
         backend.set_rows({part.rows(), labels.data(), to, nullptr, first});
-        backend.begin_pass(false);
+        backend.begin_pass({});
         backend.scan(part, 0, meter);
         backend.get_rows();
         sink({first, part.rows(), labels.data(), to, exponent});
@@ -365,7 +365,7 @@ void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Re
       [&](KMeansBackend& backend, const MatrixView& part, int64_t first, int exponent, ProgressMeter& meter) {
         backend.set_rows({part.rows(), out.labels == nullptr ? nullptr : out.labels + first,
                           out.distances == nullptr ? nullptr : out.distances + first, nullptr, first, true});
-        backend.begin_pass(false);
+        backend.begin_pass({});
         backend.scan(part, 0, meter);
         backend.finish_on_device(exponent);
       });

@@ -47,7 +47,7 @@ struct KMeansOutcome {
 double objective_of(const float* keys, const float* weights, int64_t rows);
 
 // One pass of the backend over all rows. Sets the objective.
-void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome);
+void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansOutcome& outcome);
 
 // Lloyd's algorithm.
 void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome);

@@ -28,8 +28,8 @@ double objective_of(const float* keys, const float* weights, int64_t rows) {
   return total;
 }
 
-void run_pass(const KMeansRun& run, bool adds_up, KMeansOutcome& outcome) {
-  run.backend.begin_pass(adds_up);
+void run_pass(const KMeansRun& run, const KMeansPass& pass, KMeansOutcome& outcome) {
+  run.backend.begin_pass(pass);
   run.backend.scan_all(run.source, run.plan.piece_rows, run.meter);
   outcome.objective = run.backend.objective();
 }
@@ -38,20 +38,23 @@ void run_lloyd(const KMeansRun& run, KMeansOutcome& outcome) {
   KMeansBackend& backend = run.backend;
   backend.set_rows({run.shape.rows, outcome.labels, outcome.keys, run.weights});
   backend.set_centres(outcome.centres);
+  // Without a history the last pass alone is scored, unless that is one which adds up.
+  const bool scores = run.params.history || !run.params.compute_labels;
   bool settled = false;  // labels and objective are those of the centres
   for (int64_t i = 0; i < run.params.iterations && !settled; ++i) {
-    run_pass(run, true, outcome);
-    outcome.history.push_back(outcome.objective);
+    run_pass(run, {.adds_up = true, .scores = scores}, outcome);
+    if (run.params.history) outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
     std::copy_n(backend.weights(), run.shape.clusters, outcome.counts);
+    if (!scores && has_empty_cluster(run, outcome)) run_pass(run, {.adds_up = true}, outcome);  // it wants the farthest
     const int64_t filled = fill_empty_clusters(run, outcome);
     const double moved = backend.move_to_means(outcome.centres);
-    settled = filled == 0 && moved == 0;
+    settled = scores && filled == 0 && moved == 0;
     if (moved <= run.tolerance) break;
   }
   backend.get_centres(outcome.centres);
   if (!run.params.compute_labels) return;
-  if (!settled) run_pass(run, false, outcome);
+  if (!settled) run_pass(run, {}, outcome);
   backend.get_labels();
   if (!settled) backend.get_counts(outcome.counts);
 }

@@ -35,7 +35,7 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
         weights[i] = run.weights[drawn[static_cast<size_t>(i)]];
       }
       backend.set_rows({batch, labels.data(), keys.data(), weights.size() == 0 ? nullptr : weights.data()});
-      backend.begin_pass(true);
+      backend.begin_pass({.adds_up = true});
       backend.scan(rows, 0, run.meter);
       objective += backend.objective();
       backend.move_by_batch(outcome.centres, outcome.counts);
@@ -43,14 +43,14 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansOutcome& outc
     }
     // What the whole data would have, going by the rows of this pass.
     outcome.objective = objective * static_cast<double>(n) / static_cast<double>(steps_per_pass * batch);
-    outcome.history.push_back(outcome.objective);
+    if (run.params.history) outcome.history.push_back(outcome.objective);
     ++outcome.iterations;
     backend.get_centres(outcome.centres);
     if (squared_moves(before.data(), centres, run.shape.clusters, run.shape.cols) <= run.tolerance) break;
   }
   if (!run.params.compute_labels) return;
   backend.set_rows({n, outcome.labels, outcome.keys, run.weights});
-  run_pass(run, false, outcome);
+  run_pass(run, {}, outcome);
   backend.get_labels();
 }
 

@@ -176,7 +176,8 @@ void NearestCentre::assign(const PackedRows& packed, const MatrixView& centres, 
                            float* keys) {
   for (int64_t first = 0; first < rows.rows(); first += block_) {
     const int64_t count = std::min(block_, rows.rows() - first);
-    Block(*this, packed, centres, count).run(rows.slice(first, count), labels + first, keys + first);
+    Block(*this, packed, centres, count).run(rows.slice(first, count), labels + first,
+                                               keys == nullptr ? nullptr : keys + first);
   }
 }
 

@@ -52,7 +52,7 @@ class Rounds {
     gather_as_floats(input_.source, drawn, static_cast<float*>(some.data()), resources_);
     backend.set_rows({input_.rows.count, input_.rows.labels, input_.rows.keys, nullptr});
     backend.set_centres(some);
-    backend.begin_pass(false);
+    backend.begin_pass({});
     backend.scan_all(input_.source, input_.piece_rows, meter);
     draws_->take_nearer(count_, meter);
     count_ += added;

@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 namespace kith {
@@ -20,12 +22,28 @@ namespace {
 // Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
 // its promise; huge pages keep the scans of packed panels clear of TLB misses.
 constexpr int64_t kMapFrom = 1 << 20;
+constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;
+
+void* map(int64_t bytes) {
+  return mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+// Beginning where a huge page can; what is mapped before and after it is given back.
+void* map_aligned(int64_t bytes) {
+  const int64_t size = round_up(bytes, int64_t{sysconf(_SC_PAGESIZE)});
+  void* const memory = map(size + kHugePage);
+  if (memory == MAP_FAILED) return map(bytes);
+  auto* const first = static_cast<std::byte*>(memory);
+  const int64_t before = -reinterpret_cast<intptr_t>(memory) & (kHugePage - 1);
+  if (before > 0) munmap(first, static_cast<size_t>(before));
+  if (before < kHugePage) munmap(first + before + size, static_cast<size_t>(kHugePage - before));
+  return first + before;
+}
 
 std::byte* take(int64_t bytes) {
   if (bytes >= kMapFrom) {
-    void* memory =
-        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory = bytes >= kHugePage ? map_aligned(bytes) : map(bytes);
     if (memory == MAP_FAILED) return nullptr;
     madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint: refusal costs speed alone
     return static_cast<std::byte*>(memory);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,6 +51,25 @@ decltype(auto) naming_host_limit(const Needed& needed, const Resources& resource
     const int64_t bytes = limit == kNoLimit ? 0 : needed();
     if (bytes <= limit - before) throw;  // it was not this limit
     throw NamedLimit("host", bytes > kNoLimit - before ? kNoLimit : before + bytes, error.what());
+  }
+}
+
+// The same for work of several steps, some of which name limits of their own: theirs would not do for what comes after
+// them. The larger one is named.
+template <typename Needed, typename Work>
+decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
+  const int64_t before = resources.host_memory()->used();
+  try {
+    return work();
+  } catch (const OutOfMemory& error) {
+    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    const int64_t limit = resources.host_memory()->limit();
+    if (limit == kNoLimit || (named != nullptr && named->which() != "host")) throw;
+    const int64_t bytes = needed();
+    const int64_t whole = std::max(bytes > kNoLimit - before ? kNoLimit : before + bytes,
+                                   named == nullptr ? int64_t{0} : named->bytes_needed());
+    if (whole <= limit) throw;  // it was not this limit
+    throw NamedLimit("host", whole, named == nullptr ? std::string(error.what()) : named->refused());
   }
 }
 

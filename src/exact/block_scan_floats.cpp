@@ -19,7 +19,7 @@ class FloatBlockScan final : public PanelHits, private BlockScan<float> {
       : BlockScan(context, packed, block, -kInfinity),
         panels_(packed.panels()),
         dense_(context, block.first_query, block.query_count, block.split, block.slot),
-        relative_(is_product(context.kind) ? 0.0f : direct_error(panels_.cols)) {
+        relative_(relative_error(context.kind, panels_.cols)) {
     for (int64_t q = 0; q < block.query_count; ++q) set_limit(q);
     queries_ = context.queries.packed().panels(block.first_query, block.query_count, limits_.data());
     if (packed.format() != PanelFormat::screened || context.plan.format != PanelFormat::screened) return;

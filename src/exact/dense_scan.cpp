@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kFewestKeys = 64;  // before anything is concluded from them
 // A key by itself takes as long as so many in a block.
 constexpr int64_t kAlone = 4;
+constexpr int64_t kSampled = 8;  // rows of a stretch
 
 }  // namespace
 
@@ -20,7 +21,9 @@ DenseScan::DenseScan(const ScanContext& context, int64_t first_query, int64_t co
       slot_(slot),
       from_(static_cast<size_t>(count)),
       scored_(static_cast<size_t>(count)),
-      use_(static_cast<size_t>(count), ScreenUse(0)) {}
+      use_(static_cast<size_t>(count), ScreenUse(0)),
+      samples_(context.plan.dense && context.user.takes_keys() && context.kept == nullptr),
+      sample_(static_cast<size_t>(count), samples_) {}
 
 bool DenseScan::begin(int64_t first, int64_t end) {
   first_ = first;
@@ -28,6 +31,11 @@ bool DenseScan::begin(int64_t first, int64_t end) {
   bool tried = false;
   for (size_t q = 0; q < from_.size(); ++q) {
     scored_[q] = 0;
+    if (sample_[q] && mostly_in_range(static_cast<int64_t>(q))) {
+      from_[q] = first;
+      continue;
+    }
+    sample_[q] = false;
     from_[q] = !context_.plan.dense || use_[q].screens_next() ? end : first;
     tried = tried || from_[q] == end;
   }
@@ -56,9 +64,21 @@ bool DenseScan::finish() {
     from = next;
   }
   for (size_t q = 0; q < from_.size(); ++q) {
-    if (from_[q] > first_) use_[q].count(1, from_[q] < end_ ? 1 : 0);  // it was tried
+    if (from_[q] == first_) continue;  // it was not tried
+    use_[q].count(1, from_[q] < end_ ? 1 : 0);
+    sample_[q] = samples_ && from_[q] < end_;
   }
   return any;
+}
+
+bool DenseScan::mostly_in_range(int64_t query) const {
+  uint32_t rows[kSampled];
+  float keys[kSampled];
+  for (int64_t i = 0; i < kSampled; ++i) rows[i] = static_cast<uint32_t>(first_ + i * (end_ - first_) / kSampled);
+  canonical_keys_cpu(context_.kind, context_.queries.canonical(first_query_ + query), context_.base, rows, kSampled,
+                     keys);
+  const float most = context_.user.threshold(first_query_ + query);
+  return std::count_if(keys, keys + kSampled, [&](float key) { return key <= most; }) * kAlone >= kSampled;
 }
 
 void DenseScan::scan(const std::vector<int64_t>& queries, int64_t first, int64_t end) {

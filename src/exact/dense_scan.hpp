@@ -3,7 +3,8 @@
 //
 // Stretch by stretch of panels each query is tried with products; where it turns out that a quarter of its rows needs
 // keys, the rest of the stretch, and twice as many stretches each time, get all their keys by blocks (canonical_block),
-// which takes no longer. Keys are keys: this changes the time, never the result.
+// which takes no longer. Where keys are taken as they come (a range search), a few keys of a stretch tell beforehand.
+// Keys are keys: this changes the time, never the result.
 //
 // Memory: dense_block_bytes() a task, once a query needs it.
 #pragma once
@@ -33,6 +34,8 @@ class DenseScan {
   bool finish();
 
  private:
+  // Whether enough of a few rows of the stretch are in range.
+  bool mostly_in_range(int64_t query) const;
   void scan(const std::vector<int64_t>& queries, int64_t first, int64_t end);
   void push(int64_t query, const float* keys, int64_t count, int64_t first_row);
 
@@ -45,6 +48,8 @@ class DenseScan {
   std::vector<int64_t> from_;    // of each query: its first row that is left to finish()
   std::vector<int64_t> scored_;  // in this stretch
   std::vector<ScreenUse> use_;
+  const bool samples_;        // whether a few keys decide,
+  std::vector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
   HostBuffer memory_;
 };
 

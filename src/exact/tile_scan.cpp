@@ -7,6 +7,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +16,19 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kColumnsBetweenCheckpoints = 1 << 14;  // of tiles: milliseconds of work for each query
+
+constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turned to bytes
+
+// False where some value is no byte.
+bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
+  bool whole = true;
+  for (int64_t c = 0; c < cols; ++c) {
+    const float value = std::min(std::max(values[c], 0.0f), 255.0f);  // a NaN becomes zero
+    out[c] = static_cast<uint8_t>(value);
+    whole &= static_cast<float>(out[c]) == values[c];
+  }
+  return whole;
+}
 
 // From the fast sums of a row to bounds for its key, per metric.
 class KeyBounds {
@@ -70,8 +84,10 @@ class QuickTest {
     const auto relative = static_cast<float>(product_error(cols));
     const auto absolute = static_cast<float>(underflow_error(cols));
     if (kind == KeyKind::inner_product) {
-      float largest = 0;  // NaN where one is: then nothing is excluded
-      for (int64_t i = 0; i < rows; ++i) largest = facts[i] <= largest ? largest : facts[i];
+      // Sums of squares are in the order of their bits; NaN where one is: then nothing is excluded.
+      int32_t bits = 0;
+      for (int64_t i = 0; i < rows; ++i) bits = std::max(bits, std::bit_cast<int32_t>(std::fabs(facts[i])));
+      const auto largest = std::bit_cast<float>(bits);
       const bool known = query_squared_norm < kLargestSquaredNorm && largest < static_cast<float>(kLargestSquaredNorm);
       const auto query_norm = static_cast<float>(std::sqrt(query_squared_norm));
       const float error = 1.001f * (relative * query_norm * std::sqrt(largest + absolute) + absolute);
@@ -90,24 +106,36 @@ class QuickTest {
   // Writes the rows that are not excluded and returns how many there are.
   int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
     const float limit = limit_;
+    // Most groups have none, which compilers find out by vectors: so no test has a branch.
     const auto keep = [&](const auto& excluded) {
+      constexpr int64_t kGroup = 16;
       int64_t count = 0;
-      for (int64_t i = 0; i < rows; ++i) {
-        left[count] = static_cast<uint16_t>(i);
-        count += !excluded(values[i], facts[i]);
+      for (int64_t first = 0; first < rows; first += kGroup) {
+        if (first + kGroup <= rows) {
+          int32_t kept = 0;
+          for (int64_t i = first; i < first + kGroup; ++i) kept |= !excluded(values[i], facts[i]);
+          if (kept == 0) continue;
+        }
+        for (int64_t i = first; i < std::min(first + kGroup, rows); ++i) {
+          left[count] = static_cast<uint16_t>(i);
+          count += !excluded(values[i], facts[i]);
+        }
       }
       return count;
     };
     switch (kind_) {
-      case KeyKind::inner_product: return keep([=](float value, float) { return value < limit && value > -kInfinity; });
+      case KeyKind::inner_product:
+        return keep([=](float value, float) { return (value < limit) & (value > -kInfinity); });
       case KeyKind::cosine:
         return keep([=](float value, float fact) {
-          const bool known = fact > kSmallestSquaredNorm && fact < static_cast<float>(kLargestSquaredNorm);
-          return limit > 0 && known && value > -kInfinity && (value <= 0 || value * value < limit * fact);
+          const bool known = (fact > kSmallestSquaredNorm) & (fact < static_cast<float>(kLargestSquaredNorm));
+          return (limit > 0) & known & (value > -kInfinity) & ((value <= 0) | (value * value < limit * fact));
         });
       case KeyKind::linf:
-        return keep([=](float value, float fact) { return value > limit && value < kInfinity && fact < kInfinity; });
-      default: return keep([=](float value, float) { return value > limit && value < kInfinity; });
+        return keep([=](float value, float fact) {
+          return (value > limit) & (value < kInfinity) & (fact < kInfinity);
+        });
+      default: return keep([=](float value, float) { return (value > limit) & (value < kInfinity); });
     }
   }
 
@@ -142,8 +170,21 @@ int64_t TileScan::run(int64_t first, int64_t end) {
 }
 
 int64_t TileScan::scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-  scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  uint8_t bytes[kMostScannedBytes];
+  const CanonicalQuery own = context_.queries.canonical(query);
+  if (takes_bytes_ && to_bytes(own.values, rows.cols(), bytes)) {
+    const double scale = context_.kind == KeyKind::cosine ? own.inverse_norm : 1.0;
+    scan_byte_rows_cpu(context_.kind, bytes, static_cast<float>(scale), rows, values_, facts_);
+  } else {
+    scan_rows_cpu(context_.kind, queries_ + query * rows.cols(), rows, values_, facts_);
+  }
   return take_tile(query, rows, first);
+}
+
+bool TileScan::takes_bytes(const ScanContext& context) {
+  const MatrixView& base = context.base;
+  return has_byte_scan() && base.dtype() == DType::u8 && is_product(context.kind) &&
+         base.cols() >= kFewestDotColumns && base.cols() <= kMostScannedBytes;
 }
 
 // Rows of up to a vector or so: a sum across it takes longer than the rest, and so does a part of it. With more columns

@@ -21,7 +21,8 @@ class TileScan {
         split_(split),
         slot_(slot),
         check_finite_(check_finite),
-        side_by_side_(puts_side_by_side(context)) {}
+        takes_bytes_(takes_bytes(context)),
+        side_by_side_(!takes_bytes_ && puts_side_by_side(context)) {}
 
   // Returns the first row that is not finite, or -1; what follows it is not looked at.
   int64_t run(int64_t first, int64_t end);
@@ -29,6 +30,8 @@ class TileScan {
   int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first);
 
  private:
+  // Whether rows of bytes are multiplied as they are, with the queries that are bytes too.
+  static bool takes_bytes(const ScanContext& context);
   static bool puts_side_by_side(const ScanContext& context);
   void put_side_by_side(const MatrixView& rows);
   // From what is in values_ and facts_.
@@ -39,6 +42,7 @@ class TileScan {
   const int64_t split_;
   const int slot_;
   const bool check_finite_;
+  const bool takes_bytes_;
   const bool side_by_side_;
   float columns_[kMostColumnsSideBySide * kTileRows];
   float values_[kTileRows];

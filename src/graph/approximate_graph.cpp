@@ -179,7 +179,7 @@ int64_t approximate_graph_bytes(const MatrixView& x, const KnnGraphParams& param
     bytes += smallest_fit_bytes(means, sample, on_cpu);
     const SearchShape ranks{.queries = x.rows(), .rows = wish.cells, .cols = x.cols() + 1, .query_dtype = x.dtype(),
                             .base_dtype = DType::f32, .metric = Metric::l2};
-    bytes += smallest_host_bytes(ranks, {.k = wish.probes + 1}, RowFilter(), on_cpu);
+    bytes += smallest_host_bytes(ranks, {.k = wish.probes + 2}, RowFilter(), on_cpu);
   }
   if (!by_cells) {
     bytes += descent_steps_bytes_cpu(x.rows(), x.cols(), format, descent_wish(params, length).rules,

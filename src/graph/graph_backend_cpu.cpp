@@ -17,6 +17,7 @@ class CutCells final : public CellSteps {
       : cells_(rows.view(), params, resources), steps_(make_cell_steps_cpu(rows, cells_, lists, resources)) {}
 
   int64_t probes() const override { return cells_.probes(); }
+  void expect(int64_t probes) override { steps_->expect(probes); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override { return steps_->wave(first, end, meter); }
   const CellPartition& cells() const { return cells_; }
 

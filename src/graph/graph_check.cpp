@@ -20,21 +20,6 @@ constexpr int64_t kNobody = -1;
 
 bool is_farther(float a, float b, Metric metric) { return larger_is_nearer(metric) ? a < b : a > b; }
 
-// `sorted` is memory for a copy of a row's ids.
-bool is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& sorted) {
-  const int64_t* const ids = graph.ids(row);
-  const float* const distances = graph.distances(row);
-  const int64_t* const end = std::find(ids, ids + graph.k(), kNobody);
-  if (std::any_of(end, ids + graph.k(), [](int64_t id) { return id != kNobody; })) return false;
-  if (std::any_of(ids, end, [&](int64_t id) { return id < 0 || id >= graph.rows() || id == row; })) return false;
-  for (int64_t j = 0; j < end - ids; ++j) {
-    if (std::isnan(distances[j]) || (j > 0 && is_farther(distances[j - 1], distances[j], graph.metric()))) return false;
-  }
-  sorted.assign(ids, end);
-  std::sort(sorted.begin(), sorted.end());
-  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-}
-
 void check_id(const KnnGraph& graph, int64_t row, int64_t j) {
   const int64_t* const ids = graph.ids(row);
   const int64_t id = ids[j];
@@ -77,6 +62,20 @@ void check_distance_at(const KnnGraph& graph, int64_t row, int64_t j) {
 
 }  // namespace
 
+bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& sorted) {
+  const int64_t* const ids = graph.ids(row);
+  const float* const distances = graph.distances(row);
+  const int64_t* const end = std::find(ids, ids + graph.k(), kNobody);
+  if (std::any_of(end, ids + graph.k(), [](int64_t id) { return id != kNobody; })) return false;
+  if (std::any_of(ids, end, [&](int64_t id) { return id < 0 || id >= graph.rows() || id == row; })) return false;
+  for (int64_t j = 0; j < end - ids; ++j) {
+    if (std::isnan(distances[j]) || (j > 0 && is_farther(distances[j - 1], distances[j], graph.metric()))) return false;
+  }
+  sorted.assign(ids, end);
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
 void check_graph(const KnnGraph& graph, const Resources& resources) {
   const int64_t rows = graph.rows();
   std::atomic<int64_t> first_wrong{rows};
@@ -86,7 +85,7 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
     std::vector<int64_t> sorted;
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
     for (int64_t row = task * kRowsPerTask; row < end; ++row) {
-      if (is_sound(graph, row, sorted)) continue;
+      if (row_is_sound(graph, row, sorted)) continue;
       int64_t before = first_wrong.load();
       while (row < before && !first_wrong.compare_exchange_weak(before, row)) {
       }

@@ -9,11 +9,14 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace kith {
 
 // Throws InvalidArgument that names the first wrong row. The graph is on the host.
 void check_graph(const KnnGraph& graph, const Resources& resources);
+// Whether a row breaks no rule; `scratch` is memory for a copy of its ids. For who goes over all rows anyway.
+bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch);
 
 // Throws InvalidArgument that names the first row with fewer than k neighbours, which `user` wants all.
 void check_full(const KnnGraph& graph, std::string_view user);

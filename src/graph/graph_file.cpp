@@ -115,6 +115,7 @@ void save_graph(const KnnGraph& graph, const std::string& ids, const std::string
     throw InvalidArgument(fmt::format("ids and distances would both go to '{}'; give two files", file_of(ids)));
   }
   const KnnGraph here = graph.to(MemorySpace::host(), resources);
+  check_graph(here, resources);  // what is written can be loaded again
   IdFileWriter id_file(ids, here.rows(), here.k());
   VectorFileWriter distance_file(distances, DType::f32, here.rows(), here.k());
   ProgressMeter meter("write", here.rows(), resources);

@@ -114,7 +114,7 @@ int64_t likely_probes(const GraphProblem& problem, int64_t cells) {
 int64_t start_probes(const GraphProblem& problem, int64_t cells) {
   constexpr int64_t kFewest = 4;
   const auto enough = static_cast<int64_t>(1.25 * predicted_probes(problem));
-  return std::min(cells, is_product_metric(problem.metric) ? std::max(kFewest, enough) : kFewest);
+  return std::min(cells, std::max(kFewest, enough));
 }
 
 int64_t default_list_length(int64_t k) { return std::max<int64_t>(64, round_up(k + k / 4, 32)); }

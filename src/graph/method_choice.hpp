@@ -55,8 +55,8 @@ GraphStart default_start(Metric metric);
 inline constexpr int64_t kDefaultIterations = 20;
 inline constexpr double kDefaultDelta = 0.001;
 inline constexpr int64_t kInboxSlots = 32;
-// Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone;
-// few where pairs are no products.
+// Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone: a
+// pair of a round takes longer than one of cells, whose rows lie together.
 int64_t start_probes(const GraphProblem& problem, int64_t cells);
 
 }  // namespace kith

@@ -38,6 +38,8 @@ class WorkingLists {
   }
   // The same as a key: +inf where there is room.
   float largest_key(int64_t row) const;
+  // Brings a threshold near, ahead of its use.
+  void prefetch_threshold(int64_t row) const { __builtin_prefetch(thresholds_.data() + row); }
 
   // Offers a neighbour to a row, on any thread. Returns whether it entered.
   bool offer(int64_t row, uint64_t neighbor);

@@ -47,6 +47,14 @@ CodeStore CodeStore::added(const MatrixView& rows, const Resources& resources) c
   return grown(rows.rows(), resources, [&](uint8_t* to) { codec_->encode(rows, to, resources); });
 }
 
+int64_t CodeStore::added_bytes(const RowsInfo& rows, const Resources& resources) const {
+  const int64_t each = codec_->format().bytes();
+  const auto rows_in = [&](size_t b) { return blocks_[b]->codes.size() / each; };
+  int64_t joined = rows.rows;
+  for (size_t b = blocks_that_stay(blocks_.size(), rows.rows, rows_in); b < blocks_.size(); ++b) joined += rows_in(b);
+  return joined * each + codec_->encoding_bytes(rows.rows, rows.dtype, resources.threads());
+}
+
 CodeStore CodeStore::joined(const CodeStore& other, const Resources& resources) const {
   return grown(other.rows(), resources, [&](uint8_t* to) { other.copy_to(to); });
 }

@@ -32,6 +32,7 @@ class CodeStore {
 
   // With rows of any dtype, in host memory, behind the others.
   CodeStore added(const MatrixView& rows, const Resources& resources) const;
+  int64_t added_bytes(const RowsInfo& rows, const Resources& resources) const;  // what that takes
   // With the codes of another, of the same codec, behind the others.
   CodeStore joined(const CodeStore& other, const Resources& resources) const;
   // Less the rows that are not kept.

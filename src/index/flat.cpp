@@ -18,10 +18,14 @@ Device device_at_add(Device asked, const MemorySpace& space) {
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
 }
 
+// For blocks_that_stay().
+auto rows_in(const FlatState::Blocks& blocks) {
+  return [&blocks](size_t b) { return blocks[b]->owns() ? blocks[b]->view().rows() : int64_t{-1}; };
+}
+
 // A block of the new rows and of the owned blocks that are merged with them; those leave the list.
 std::shared_ptr<const FlatBlock> merge(const MatrixView& rows, FlatState::Blocks& blocks, const Resources& resources) {
-  const size_t kept = blocks_that_stay(
-      blocks.size(), rows.rows(), [&](size_t b) { return blocks[b]->owns() ? blocks[b]->view().rows() : int64_t{-1}; });
+  const size_t kept = blocks_that_stay(blocks.size(), rows.rows(), rows_in(blocks));
   std::vector<MatrixView> parts;
   for (size_t b = kept; b < blocks.size(); ++b) parts.push_back(blocks[b]->view());
   parts.push_back(rows);
@@ -57,6 +61,18 @@ class FlatKind final : public IndexKind {
     blocks.push_back(block);
     return std::make_shared<FlatState>(content, params_, std::move(blocks),
                                        checked && (before == nullptr || before->checked()));
+  }
+
+  // Layouts are left out where there is no room for them.
+  int64_t added_bytes(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
+    const auto* const before = static_cast<const FlatState*>(state);
+    const FlatState::Blocks none;
+    const FlatState::Blocks& blocks = before == nullptr ? none : before->blocks();
+    int64_t joined = rows.rows;
+    for (size_t b = blocks_that_stay(blocks.size(), rows.rows, rows_in(blocks)); b < blocks.size(); ++b) {
+      joined += blocks[b]->view().rows();
+    }
+    return joined * rows.row_bytes();
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& state, const KeptRows& kept,

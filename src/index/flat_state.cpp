@@ -113,6 +113,15 @@ void FlatState::reconstruct(const uint32_t* rows, const MutableMatrixView& out, 
   }
 }
 
+int64_t FlatState::give_parts_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& block : blocks_) {
+    const MatrixView& view = block->view();
+    if (!view.space().host_readable()) bytes += view.rows() * view.cols() * size_of(view.dtype());
+  }
+  return bytes;
+}
+
 void FlatState::give_parts(IndexParts& parts, const Resources& resources) const {
   for (const auto& block : blocks_) {
     const MatrixView& view = block->view();

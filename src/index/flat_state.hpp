@@ -26,6 +26,7 @@ class FlatState final : public IndexState {
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;
   void describe(IndexInfo& info) const override;
+  int64_t give_parts_bytes() const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
 
   const IndexParams& params() const { return params_; }

@@ -138,6 +138,11 @@ IdTable IdTable::added(const int64_t* ids, int64_t count, const Resources& resou
   return grown(count, next_id_ + count, resources, [&](int64_t* to) { std::iota(to, to + count, next_id_); });
 }
 
+int64_t IdTable::added_bytes(bool given, int64_t count) const {
+  if (!given && plain() && next_id_ == rows_) return 0;
+  return (rows_ + count) * static_cast<int64_t>(sizeof(int64_t) + sizeof(uint32_t)) + array_bytes<int64_t>(count);
+}
+
 IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resources) const {
   const int64_t count = other.rows();
   const int64_t next = std::max(next_id_, other.next_id_);
@@ -165,7 +170,7 @@ IdTable IdTable::joined(const IdTable& other, bool shift, const Resources& resou
     if (this->row(other.id(row)) < 0) continue;
     throw InvalidArgument(
         fmt::format("id {} is in both indexes, and an id names one vector: remove it from one of them, or merge with "
-                    "shift_ids (--shift-ids), which gives the other's vectors ids behind those here. Nothing was merged",
+                    "shift_ids, which gives the other's vectors ids behind those here. Nothing was merged",
                     other.id(row)));
   }
   if (rows_ == 0 && other.plain() && next == count) return row_numbers(count);

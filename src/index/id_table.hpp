@@ -41,6 +41,7 @@ class IdTable {
   // With `count` more rows. `ids` is null where they have none of their own; else InvalidArgument for a negative one
   // and for one that is there already.
   IdTable added(const int64_t* ids, int64_t count, const Resources& resources) const;
+  int64_t added_bytes(bool given, int64_t count) const;  // what that takes; `given`: ids of the caller's
   // With the rows of another table. InvalidArgument for an id that both have, unless `shift`: then the other's ids move
   // behind the largest that there ever was here. What the next row gets is larger than every id of both.
   IdTable joined(const IdTable& other, bool shift, const Resources& resources) const;

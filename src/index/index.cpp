@@ -3,6 +3,7 @@
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
+#include "core/named_limit.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
@@ -17,6 +18,14 @@
 
 namespace kith {
 namespace {
+
+// What an add takes on the host at least, with what it leaves there.
+template <typename Impl>
+int64_t added_bytes(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
+  const auto version = impl.versions.current();
+  const IdTable ids = version == nullptr ? IdTable() : version->ids;
+  return ids.added_bytes(gives_ids, rows.rows) + impl.kind->added_bytes(state_of(version.get()), rows, resources);
+}
 
 // Publishes what `add_rows` makes of the current state, with ids for the `count` rows that come.
 template <typename Impl, typename Add>
@@ -45,7 +54,10 @@ void publish_trained(Impl& impl, RowSource& rows, const Resources& resources) {
               "the index holds {} vectors, coded as it was trained; train a new one, or remove them first", before));
         }
         if (!impl.kind->needs_training()) return current == nullptr ? IndexVersion() : *current;
-        return IndexVersion{impl.kind->trained(rows, resources), current == nullptr ? IdTable() : current->ids};
+        const auto needed = [&] { return impl.kind->trained_bytes(rows.info(), resources); };
+        return naming_whole_host_limit(needed, resources, [&] {
+          return IndexVersion{impl.kind->trained(rows, resources), current == nullptr ? IdTable() : current->ids};
+        });
       },
       resources);
 }
@@ -98,9 +110,12 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
-  publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
-    fits(current);
-    return impl_->kind->added(current, rows, ownership, resources);
+  const auto needed = [&] { return added_bytes(*impl_, RowsInfo(rows), ids.size > 0, resources); };
+  naming_whole_host_limit(needed, resources, [&] {
+    publish_added(*impl_, writer, ids, rows.rows(), resources, [&](const IndexState* current) {
+      fits(current);
+      return impl_->kind->added(current, rows, ownership, resources);
+    });
   });
 }
 
@@ -113,19 +128,26 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   impl_->refuse_untrained(now.get(), "vectors are added");
   check_added(state_of(now.get()), info, impl_->params.metric, resources.device());
   if (file.rows() == 0) return;
-  const ReadMemory memory = file.reserve_memory(resources);
-  FileSource source(file);
-  const int64_t piece = rows_of_a_piece(info, resources);
-  source.open(piece, resources);
-  publish_added(*impl_, writer, ids, file.rows(), resources, [&](const IndexState* current) {
-    check_added(current, info, impl_->params.metric, resources.device());
-    std::shared_ptr<const IndexState> state;
-    for (int64_t first = 0; first < file.rows(); first += piece) {
-      const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
-      check_added_values(rows, first, impl_->params, false, resources);
-      state = impl_->kind->added(state == nullptr ? current : state.get(), rows, Ownership::copy, resources);
-    }
-    return state;
+  // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made.
+  const auto needed = [&] {
+    const int64_t behind = 2 * added_bytes(*impl_, info, ids.size > 0, resources) + file.memory_bytes();
+    return behind + std::max(behind / 7, 2 * info.row_bytes());
+  };
+  naming_whole_host_limit(needed, resources, [&] {
+    const ReadMemory memory = file.reserve_memory(resources);
+    FileSource source(file);
+    const int64_t piece = rows_of_a_piece(info, resources);
+    source.open(piece, resources);
+    publish_added(*impl_, writer, ids, file.rows(), resources, [&](const IndexState* current) {
+      check_added(current, info, impl_->params.metric, resources.device());
+      std::shared_ptr<const IndexState> state;
+      for (int64_t first = 0; first < file.rows(); first += piece) {
+        const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
+        check_added_values(rows, first, impl_->params, false, resources);
+        state = impl_->kind->added(state == nullptr ? current : state.get(), rows, Ownership::copy, resources);
+      }
+      return state;
+    });
   });
 }
 

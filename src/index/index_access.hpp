@@ -20,7 +20,7 @@ class KITH_EXPORT IndexAccess {
   static int64_t smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
                                        const Resources& resources);
 
-  // Whether ids are row numbers: none was given, and nothing was removed.
+  // Whether ids are row numbers, by nobody's or the caller's choice.
   static bool ids_are_rows(const Index& index);
 
   // One version, whole. InvalidState for an index that must be trained and is not.

@@ -8,6 +8,7 @@
 #include "io/container/container_file.hpp"
 #include "io/container/container_writer.hpp"
 #include "quantize/additive/norm_levels.hpp"
+#include "quantize/codec_tables.hpp"
 
 #include <fmt/format.h>
 
@@ -112,6 +113,11 @@ class PartsReader {
     }
   }
 
+  int64_t bytes() const {
+    int64_t all = 0;
+    for (const Section& section : file_.sections()) all += section.bytes;
+    return all;
+  }
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
   uint32_t version() const { return file_.version(); }
   const Resources& resources() const { return resources_; }
@@ -300,6 +306,21 @@ IndexParts load_parts(const std::string& path, const Resources& resources) {
   IndexParts parts;
   reader.naming_the_file([&] { read_index(reader, parts); });
   return parts;
+}
+
+int64_t load_bytes(const std::string& path, const Resources& resources) {
+  PartsReader reader(path, "index", resources);
+  const IndexParts parts = parse_about_index(reader.about());
+  // Row numbers of a single list, ids in the file's order and by number, and the checks of both.
+  int64_t bytes = reader.bytes() + parts.rows * (4 + 12 + 8) + parts.rows / 8 + 64;
+  for (const TransformParts& transform : parts.transforms) {  // kept in another form, made from the file's
+    bytes += 2 * array_bytes<double>((transform.in + 1) * transform.out);
+  }
+  constexpr int64_t kScratch = 1 << 20;  // of a thread that multiplies
+  if (!parts.transforms.empty()) bytes += (resources.threads() + 3) * kScratch;
+  if (parts.lists) bytes += CodecTables::bytes_for(parts.lists->codec.format);
+  if (parts.refine) bytes += CodecTables::bytes_for(parts.refine->codec.format);
+  return bytes;
 }
 
 void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources) {

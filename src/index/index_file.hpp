@@ -16,6 +16,8 @@ namespace kith {
 
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources);
 IndexParts load_parts(const std::string& path, const Resources& resources);
+// What an index takes on the host while it is made from such a file, at most.
+int64_t load_bytes(const std::string& path, const Resources& resources);
 
 // A quantizer's codec or transforms alone.
 void save_codec(const QuantizerParts& parts, const std::string& path, const Resources& resources);

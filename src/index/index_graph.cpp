@@ -32,8 +32,8 @@ void check_rows(const Index& index, const MatrixView& x) {
   }
   if (!IndexAccess::ids_are_rows(index)) {
     throw InvalidArgument(
-        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index without ids, from "
-        "which nothing was removed");
+        "the index has ids that are not row numbers, and neighbours in a graph are rows: build an index whose row i has the id "
+        "i, as one without ids has");
   }
 }
 
@@ -74,7 +74,9 @@ KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphPara
   meter.finish();
   GraphReport report;
   report.method = "index";
-  report.parameters = {{"factory", still.factory()}, {"probes", params.probes}, {"refine", params.refine}};
+  report.parameters = {{"factory", still.factory()}};  // and what was asked for; else a search's defaults hold
+  if (params.probes > 0) report.parameters.push_back({"probes", params.probes});
+  if (params.refine > 0) report.parameters.push_back({"refine", params.refine});
   if (x.rows() > 0) report.recall = recall_of(neighbors.view(), x, still.params().metric, params.seed, quiet);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.peak_host_bytes = memory.host_bytes();

@@ -1,6 +1,7 @@
 // An index becomes parts, which files hold, and parts an index.
 #include <kith/index.hpp>
 
+#include "core/named_limit.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
 #include "index/index_file.hpp"
@@ -13,10 +14,22 @@
 namespace kith {
 
 void Index::save(const std::string& path, const Resources& resources) const {
-  save_parts(IndexAccess::parts(*this, resources), path, resources);
+  const auto version = impl_->versions.current();
+  const auto needed = [&] {
+    const IndexState* const state = state_of(version.get());
+    if (state == nullptr) return int64_t{0};
+    const int64_t rows = state->content().rows;
+    // Ids, and the checks of ids and of row numbers.
+    const int64_t ids = version->ids.plain() ? 0 : 2 * array_bytes<int64_t>(rows);
+    return state->give_parts_bytes() + ids + rows / 8 + 8;
+  };
+  naming_whole_host_limit(needed, resources,
+                          [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });
 }
 
-Index Index::load(const std::string& path, const Resources& resources) {
+namespace {
+
+Index load_index(const std::string& path, const Resources& resources) {
   IndexParts parts = load_parts(path, resources);
   if (!parts.subtracted.empty()) {
     throw Unsupported(fmt::format(
@@ -29,6 +42,13 @@ Index Index::load(const std::string& path, const Resources& resources) {
   } catch (const PartsProblem& problem) {
     throw_corrupt(path, 0, problem.what());
   }
+}
+
+}  // namespace
+
+Index Index::load(const std::string& path, const Resources& resources) {
+  return naming_whole_host_limit([&] { return load_bytes(path, resources); }, resources,
+                                 [&] { return load_index(path, resources); });
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {

@@ -101,7 +101,11 @@ decltype(auto) naming_search_limit(const IndexVersion* version, const MatrixView
 
 bool IndexAccess::ids_are_rows(const Index& index) {
   const std::shared_ptr<const IndexVersion> version = index.impl_->versions.current();
-  return version == nullptr || version->ids.plain();
+  if (version == nullptr || version->ids.plain()) return true;
+  for (int64_t row = 0; row < version->ids.rows(); ++row) {
+    if (version->ids.id(row) != row) return false;
+  }
+  return true;
 }
 
 int64_t IndexAccess::smallest_search_bytes(const Index& index, const MatrixView& queries, const SearchParams& params,
@@ -166,13 +170,20 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   if (state == nullptr || state->content().rows == 0) {
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
-  const IdFilter filter(params.filter, version->ids, resources);
-  RangeSearchParams of_rows = params;
-  of_rows.filter = filter.of_rows();
-  RangeNeighbors found = state->range_search(queries, of_rows, resources);
-  rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
-  // A kind of index may know host memory alone.
-  return in_space(std::move(found), params.result_space, params.allocate, resources);
+  const auto needed = [&] {
+    const bool lists_ids = params.filter.form() == RowFilter::Form::rows && !version->ids.plain();
+    return (lists_ids ? array_bytes<int64_t>(params.filter.size()) : 0) +
+           state->smallest_range_bytes(RowsInfo(queries), params, resources);
+  };
+  return naming_whole_host_limit(needed, resources, [&] {
+    const IdFilter filter(params.filter, version->ids, resources);
+    RangeSearchParams of_rows = params;
+    of_rows.filter = filter.of_rows();
+    RangeNeighbors found = state->range_search(queries, of_rows, resources);
+    rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, resources);
+    // A kind of index may know host memory alone.
+    return in_space(std::move(found), params.result_space, params.allocate, resources);
+  });
 }
 
 void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& out, const Resources& given) const {
@@ -181,13 +192,18 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   check_reconstructed(state, ids.size, out);
-  HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
-  for (int64_t i = 0; i < ids.size; ++i) {
-    const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
-    if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
-    rows[i] = static_cast<uint32_t>(row);
-  }
-  if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+  const auto needed = [&] {
+    return array_bytes<uint32_t>(ids.size) + (state == nullptr ? 0 : state->reconstruct_bytes(ids.size, resources.threads()));
+  };
+  naming_whole_host_limit(needed, resources, [&] {
+    HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", resources);
+    for (int64_t i = 0; i < ids.size; ++i) {
+      const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
+      if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
+      rows[i] = static_cast<uint32_t>(row);
+    }
+    if (ids.size > 0) state->reconstruct(rows.data(), out, resources);
+  });
 }
 
 }  // namespace kith

@@ -45,11 +45,17 @@ class IndexState {
 
   // What such a search takes on the host at least, beside its results: for an error that names the limit. 0: not known.
   virtual int64_t smallest_host_bytes(const RowsInfo&, const SearchParams&, const Resources&) const { return 0; }
+  // The same of a range search, with room for what it finds where that cannot be much.
+  virtual int64_t smallest_range_bytes(const RowsInfo&, const RangeSearchParams&, const Resources&) const { return 0; }
   // Whether its searches look at candidates a second time, with vectors of its own.
   virtual bool refines() const { return false; }
 
   // The listed vectors as they are found, in the caller's columns, f32 in host memory.
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;
+
+  // What these take on the host at least, beside their output: for errors that name the limit. 0: not known.
+  virtual int64_t reconstruct_bytes(int64_t, int) const { return 0; }  // of so many rows, by so many threads
+  virtual int64_t give_parts_bytes() const { return 0; }
 
   // What it holds in memory of Kith's own; states that share memory count it each.
   virtual IndexBytes bytes() const = 0;

@@ -63,13 +63,12 @@ class ListsKind final : public IndexKind {
   bool needs_training() const override { return true; }
 
   std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
-    const RowsInfo info = rows.info();
-    IvfSpec spec;
-    spec.lists = spec_.has_lists ? spec_.lists : kOneList;
-    spec.expected_rows = params_.expected_rows;
-    spec.code = spec_.code.value_or(CodeSpec{.dtype = info.dtype});
-    ListsState::Model model = train_ivf(spec, params_.metric, rows, params_.seed, resources);
+    ListsState::Model model = train_ivf(training_for(rows.info()), params_.metric, rows, params_.seed, resources);
     return std::make_shared<ListsState>(content(*model, 0), params_, std::move(model), std::vector<SharedSegment>(), 0);
+  }
+
+  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
+    return train_ivf_bytes(training_for(rows), params_.metric, rows, resources);
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
@@ -81,6 +80,19 @@ class ListsKind final : public IndexKind {
     IndexContent content = state.content().with_rows(first_row + rows.rows());
     content.space = place_of(segments);
     return std::make_shared<ListsState>(content, params_, state.model(), segments, state.probes());
+  }
+
+  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    const ListsState& state = lists(*before);
+    const IvfModel& model = *state.model();
+    const std::vector<SharedSegment>& segments = state.segments();
+    const auto size_of = [&](size_t b) { return segments[b]->size(); };
+    int64_t joined = rows.rows;
+    for (size_t b = blocks_that_stay(segments.size(), rows.rows, size_of); b < segments.size(); ++b) joined += size_of(b);
+    const auto segment = [&](int64_t size) {
+      return ListSegment::bytes_for(model.lists(), size, model.codec->format().bytes());
+    };
+    return std::max(build_segment_bytes(model, rows, resources), segment(rows.rows) + segment(joined));
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
@@ -133,6 +145,14 @@ class ListsKind final : public IndexKind {
   }
 
  private:
+  IvfSpec training_for(const RowsInfo& rows) const {
+    IvfSpec spec;
+    spec.lists = spec_.has_lists ? spec_.lists : kOneList;
+    spec.expected_rows = params_.expected_rows;
+    spec.code = spec_.code.value_or(CodeSpec{.dtype = rows.dtype});
+    return spec;
+  }
+
   // Stored codes hold one dtype, unless the factory string names it; others are made from any.
   IndexContent content(const IvfModel& model, int64_t rows) const {
     const CodeFormat& format = model.codec->format();

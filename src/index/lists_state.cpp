@@ -180,7 +180,7 @@ RangeNeighbors ListsState::range_search(const MatrixView& queries, const RangeSe
         search_all([&](const MatrixView& some) {
           RangeHits hits(resources);
           lists.range_search(some, range, false, hits, resources);
-          return collect_in_range(hits, some.rows(), resources);
+          return collect_in_range(hits, some.rows(), 0, resources);
         });
       });
   int64_t total = 0;
@@ -218,6 +218,40 @@ void ListsState::reconstruct(const uint32_t* rows, const MutableMatrixView& out,
   HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
   std::copy(rows, rows + out.rows(), wide.begin());
   reconstruct_rows(*model_, on_host(resources), wide.data(), out.rows(), out, resources);
+}
+
+// Copies of segments that lie on a GPU alone.
+int64_t ListsState::copied_bytes() const {
+  int64_t bytes = 0;
+  for (const SharedSegment& segment : segments_) {
+    if (segment->space().host_readable()) continue;
+    bytes += ListSegment::bytes_for(model_->lists(), segment->size(), model_->codec->format().bytes());
+  }
+  return bytes;
+}
+
+int64_t ListsState::smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                                         const Resources& resources) const {
+  const bool filtered = params.filter.form() != RowFilter::Form::none;
+  const int64_t behind = kith::smallest_range_bytes(*model_, probes_for(params.probes), queries.rows, resources);
+  const int64_t each = queries.dtype == DType::f32 ? 0 : array_bytes<float>(queries.cols);
+  // How many are in range only the search knows, which has no room; of few vectors there is room for all.
+  constexpr int64_t kBytesPerFound = 48;
+  constexpr int64_t kRoomForFound = 48 << 20;
+  const double all = static_cast<double>(queries.rows) * static_cast<double>(content().rows) * kBytesPerFound;
+  const int64_t found = all < kRoomForFound ? static_cast<int64_t>(all) : kRoomForFound;
+  return HostRows::bytes_for(queries) + (filtered ? KeptRows::most_bytes(params.filter, content().rows) : 0) + behind +
+         found + (each == 0 ? 0 : std::max(behind / (kShare - 1) + 1, each));
+}
+
+int64_t ListsState::reconstruct_bytes(int64_t count, int) const {
+  const int64_t each = sizeof(int64_t) + 1;  // its number, and whether it was found
+  return copied_bytes() + count * each + array_bytes<uint32_t>(content().rows);
+}
+
+int64_t ListsState::give_parts_bytes() const {
+  const int64_t whole = ListSegment::bytes_for(model_->lists(), content().rows, model_->codec->format().bytes());
+  return copied_bytes() + (segments_.size() == 1 ? 0 : whole);
 }
 
 int64_t ListsState::bytes_to_come() const {

@@ -35,6 +35,10 @@ class ListsState final : public IndexState {
   int64_t smallest_host_bytes(const RowsInfo& queries, const SearchParams& params,
                               const Resources& resources) const override;
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override;
+  int64_t reconstruct_bytes(int64_t count, int threads) const override;
+  int64_t give_parts_bytes() const override;
   IndexBytes bytes() const override;
   void describe(IndexInfo& info) const override;
   void give_parts(IndexParts& parts, const Resources& resources) const override;
@@ -45,6 +49,7 @@ class ListsState final : public IndexState {
 
  private:
   int64_t probes_for(int64_t asked) const;
+  int64_t copied_bytes() const;
   // The segments on the host.
   std::vector<Segment> on_host(const Resources& resources) const;
   Device device_for(const MatrixView& queries, const MemorySpace& out, int64_t probes,

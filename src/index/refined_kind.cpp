@@ -99,6 +99,11 @@ class RefinedState final : public IndexState {
     }
   }
 
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override {
+    return HostRows::bytes_for(queries) + 2 * inner_->smallest_range_bytes(queries, params, resources);
+  }
+  int64_t give_parts_bytes() const override { return inner_->give_parts_bytes() + vectors_.bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += vectors_.bytes() + vectors_.codec().bytes();
@@ -158,18 +163,32 @@ class RefinedKind final : public IndexKind {
   bool needs_training() const override { return inner_->needs_training() || code_.has_value(); }
 
   std::shared_ptr<const IndexState> trained(RowSource& rows, const Resources& resources) const override {
-    if (!inner_->needs_training()) {
-      throw InvalidArgument("Flat searches the vectors as they are: there is nothing to refine");
-    }
-    std::shared_ptr<const IndexState> state = inner_->trained(rows, resources);
+    std::shared_ptr<const IndexState> state =
+        inner_->needs_training() ? inner_->trained(rows, resources) : empty_inner(rows.info(), resources);
     return std::make_shared<RefinedState>(std::move(state), CodeStore(train_code(rows, resources)), params_, 0);
+  }
+
+  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
+    const int64_t inner = inner_->trained_bytes(rows, resources);
+    if (!code_.has_value()) return inner;
+    return inner + code_training_bytes(*code_, 0, params_.metric, rows, kTrainingRows, resources);
   }
 
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
+    if (before == nullptr) {  // nothing was trained, since nothing needs it: Flat behind vectors kept as they are
+      const CodeStore none(Codec::from_parts({.cols = rows.cols(), .dtype = rows.dtype()}, {}, resources));
+      return std::make_shared<RefinedState>(inner_->added(nullptr, rows, Ownership::copy, resources),
+                                            none.added(rows, resources), params_, 0);
+    }
     const RefinedState& state = refined(*before);
     return std::make_shared<RefinedState>(inner_->added(state.inner().get(), rows, Ownership::copy, resources),
                                           state.vectors().added(rows, resources), params_, state.factor());
+  }
+
+  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    const RefinedState& state = refined(*before);
+    return inner_->added_bytes(state.inner().get(), rows, resources) + state.vectors().added_bytes(rows, resources);
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,
@@ -181,9 +200,13 @@ class RefinedKind final : public IndexKind {
 
   std::shared_ptr<const IndexState> merged(const IndexState* before, const IndexState& other,
                                            const Resources& resources) const override {
-    const RefinedState& state = refined(*before);
     const auto* const more = dynamic_cast<const RefinedState*>(&other);
     if (more == nullptr) throw_not_alike("the other index keeps no vectors to refine with");
+    if (before == nullptr) {
+      return std::make_shared<RefinedState>(inner_->merged(nullptr, *more->inner(), resources), more->vectors(),
+                                            params_, more->factor());
+    }
+    const RefinedState& state = refined(*before);
     if (!same_code(state.vectors().codec(), more->vectors().codec())) {
       throw_not_alike("the vectors to refine with are kept as other codes");
     }
@@ -201,6 +224,11 @@ class RefinedKind final : public IndexKind {
   }
 
  private:
+  std::shared_ptr<const IndexState> empty_inner(const RowsInfo& info, const Resources& resources) const {
+    const MatrixView none(nullptr, info.dtype, {0, info.cols, info.cols}, MemorySpace::host());
+    return inner_->added(nullptr, none, Ownership::copy, resources);
+  }
+
   std::shared_ptr<const Codec> train_code(RowSource& rows, const Resources& resources) const {
     const RowsInfo info = rows.info();
     if (!code_.has_value()) return Codec::from_parts({.cols = info.cols, .dtype = info.dtype}, {}, resources);

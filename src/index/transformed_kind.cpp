@@ -52,6 +52,21 @@ void for_transformed(const TransformChain& chain, const MatrixView& rows, const 
   }
 }
 
+int64_t widest_step(const TransformChain& chain) {
+  int64_t widest = 0;
+  for (const auto& step : chain.steps()) widest = std::max({widest, step->in(), step->out()});
+  return widest;
+}
+
+// What the steps take beside rows of their own: a matrix, and rows with a column more, up to 4 MiB of them.
+int64_t apply_bytes(const TransformChain& chain, int64_t rows, int threads) {
+  constexpr int64_t kMostValues = 1 << 20;
+  const int64_t widest = widest_step(chain);
+  constexpr int64_t kScratch = 1 << 20;  // of a thread
+  return array_bytes<float>(std::min(rows * (widest + 1), kMostValues) + 2 * (widest + 1) * widest) +
+         (threads + 1) * kScratch;
+}
+
 void check_queries_finite(const MatrixView& queries, const Resources& resources) {
   if (!queries.space().host_readable()) return refuse_not_finite_cuda("query", queries, resources);
   refuse_not_finite("query", queries, {0}, resources);
@@ -101,10 +116,8 @@ class TransformedState final : public IndexState {
     const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
     const int64_t behind = inner_->smallest_host_bytes(transformed, params, resources);
     // Steps between the first and the last make rows of their own.
-    int64_t widest = 0;
-    for (const auto& step : chain_->steps()) widest = std::max({widest, step->in(), step->out()});
     return HostRows::bytes_for(queries) + behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
-           2 * array_bytes<float>(widest);
+           2 * array_bytes<float>(widest_step(*chain_));
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
@@ -113,6 +126,19 @@ class TransformedState final : public IndexState {
     chain_->reverse(inner.view(), out, resources);
   }
 
+  int64_t smallest_range_bytes(const RowsInfo& queries, const RangeSearchParams& params,
+                               const Resources& resources) const override {
+    const RowsInfo transformed(queries.rows, chain_->out(), DType::f32);
+    const int64_t behind = inner_->smallest_range_bytes(transformed, params, resources);
+    return HostRows::bytes_for(queries) + behind + behind / (kShare - 1) + array_bytes<float>(chain_->out()) +
+           apply_bytes(*chain_, queries.rows, resources.threads());
+  }
+
+  int64_t reconstruct_bytes(int64_t count, int threads) const override {
+    return inner_->reconstruct_bytes(count, threads) + count * array_bytes<float>(chain_->out() + 2 * widest_step(*chain_)) +
+           apply_bytes(*chain_, count, threads);
+  }
+  int64_t give_parts_bytes() const override { return inner_->give_parts_bytes(); }
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
     total.host += chain_bytes();
@@ -167,6 +193,13 @@ class TransformedKind final : public IndexKind {
     return std::make_shared<TransformedState>(chain, std::move(inner), params_);
   }
 
+  // What is trained behind the transforms takes rows through them, piece by piece.
+  int64_t trained_bytes(const RowsInfo& rows, const Resources& resources) const override {
+    const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32);
+    const int64_t first = transform_training_bytes(transforms_, rows, resources.threads());
+    return first + (inner_->needs_training() ? 2 * inner_->trained_bytes(inside, resources) : 0);
+  }
+
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
@@ -175,6 +208,16 @@ class TransformedKind final : public IndexKind {
       inner = inner_->added(inner.get(), some, Ownership::copy, resources);
     });
     return std::make_shared<TransformedState>(state.chain(), std::move(inner), params_);
+  }
+
+  // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.
+  int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    const TransformedState& state = transformed(*before);
+    RowsInfo inside(rows.rows, state.chain()->out(), DType::f32);
+    const int64_t behind = 2 * inner_->added_bytes(state.inner().get(), inside, resources);
+    const int64_t row_bytes = array_bytes<float>(state.chain()->out());
+    return behind + std::max(behind / (kShare - 1) + 1, row_bytes) +
+           apply_bytes(*state.chain(), rows.rows, resources.threads());
   }
 
   std::shared_ptr<const IndexState> removed(const IndexState& before, const KeptRows& kept,

@@ -5,6 +5,7 @@
 
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
+#include "core/named_limit.hpp"
 #include "ivf/list_assignment.hpp"
 #include "ivf/norm_training.hpp"
 #include "ivf/streamed_training.hpp"
@@ -26,13 +27,10 @@ constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
 constexpr int64_t kManyPoints = 1 << 24;        // of all centres together, unless that is too few for each
 constexpr int64_t kManyLists = 1 << 14;         // more of them have fewer iterations
-constexpr int64_t kRandomStartLists = 1 << 14;  // more of them start from random rows
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
-MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
-                           const Resources& resources) {
-  const CentreTraining training = centre_training(spec, lists);
+KMeansParams centre_params(const CentreTraining& training, Metric metric, int64_t lists, uint64_t seed) {
   KMeansParams params;
   params.clusters = lists;
   params.iterations = training.iterations;
@@ -40,6 +38,13 @@ MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, Ro
   params.seed = seed;
   params.spherical = spherical(metric);
   params.compute_labels = false;
+  return params;
+}
+
+MatrixBuffer train_centres(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows, uint64_t seed,
+                           const Resources& resources) {
+  const CentreTraining training = centre_training(spec, lists);
+  const KMeansParams params = centre_params(training, metric, lists, seed);
   const CounterRng rng(seed, kCentreStream);
   const bool here = rows.space().host_readable();
   if (here && !sample_fits(std::min(rows.rows(), training.rows), rows.info().cols, resources)) {
@@ -103,8 +108,68 @@ CentreTraining centre_training(const IvfSpec& spec, int64_t lists) {
                       ? times(spec.most_points_per_centre)
                       : std::min(times(kMostPointsPerCentre), std::max(kManyPoints, times(kFewPointsPerCentre)));
   training.iterations = spec.iterations > 0 ? spec.iterations : lists > kManyLists ? 10 : 20;
-  training.init = spec.init.value_or(lists > kRandomStartLists ? KMeansInit::random : KMeansInit::kmeans_plus_plus);
+  training.init = spec.init.value_or(KMeansInit::random);
   return training;
+}
+
+namespace {
+
+int64_t code_rows(const CodeSpec& code) { return code.kind == CodeKind::stored ? 1 : kCodeRows; }
+
+bool has_residuals(const IvfSpec& spec) {
+  return spec.lists != kOneList && spec.residual && spec.code.kind != CodeKind::stored;
+}
+
+std::shared_ptr<const IvfModel> train_checked(const IvfSpec& spec, Metric metric, int64_t lists, RowSource& rows,
+                                              uint64_t seed, const Resources& resources) {
+  const int64_t count = rows.rows();
+  auto model = std::make_shared<IvfModel>();
+  model->metric = metric;
+  if (spec.lists != kOneList) {
+    if (count < lists * kFewPointsPerCentre) {
+      resources.log(LogLevel::warning, fmt::format("{} training rows for {} centres; {} or more give better lists",
+                                                   count, lists, lists * kFewPointsPerCentre));
+    }
+    model->centres = train_centres(spec, metric, lists, rows, seed, resources);
+    model->residual = has_residuals(spec);
+  }
+  const int64_t most = code_rows(spec.code);
+  const CounterRng rng(seed, kCodeStream);
+  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
+    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
+    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
+    model->validate();
+    return model;
+  }
+  CodeSpec code = spec.code;
+  code.norm = CodeNorm::decoded;
+  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
+  HostArray<int32_t> labels;
+  if (model->residual) {
+    labels = HostArray<int32_t>(sample.rows(), "the sample's lists", resources);
+    assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
+    subtract_centres(model->centres.view(), labels.data(), sample.mutable_view());
+  }
+  model->codec = Codec::train(code, sample.view(), seed, resources);
+  if (spec.code.norm != CodeNorm::decoded) {
+    ViewSource source(sample.view());
+    model->codec = with_norms(model->codec, spec.code.norm, source, labels.data(), model->centres.view(), resources);
+  }
+  model->validate();
+  return model;
+}
+
+}  // namespace
+
+int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources) {
+  const int64_t lists = ivf_lists(spec, rows.rows);
+  const int64_t code =
+      code_training_bytes(spec.code, has_residuals(spec) ? lists : 0, metric, rows, code_rows(spec.code), resources);
+  if (spec.lists == kOneList) return code;
+  const CentreTraining training = centre_training(spec, lists);
+  const int64_t centres =
+      centre_training_bytes(centre_params(training, metric, lists, 0), rows, training.rows, resources);
+  return array_bytes<float>(lists * rows.cols) + std::max(centres, code);
 }
 
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
@@ -130,40 +195,8 @@ std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, Ro
         fmt::format("{} training rows for {} centres; train on at least as many rows, better {} for each", count, lists,
                     kFewPointsPerCentre));
   }
-  auto model = std::make_shared<IvfModel>();
-  model->metric = metric;
-  if (spec.lists != kOneList) {
-    if (count < lists * kFewPointsPerCentre) {
-      resources.log(LogLevel::warning, fmt::format("{} training rows for {} centres; {} or more give better lists",
-                                                   count, lists, lists * kFewPointsPerCentre));
-    }
-    model->centres = train_centres(spec, metric, lists, rows, seed, resources);
-    model->residual = spec.residual && spec.code.kind != CodeKind::stored;
-  }
-  const int64_t most = spec.code.kind == CodeKind::stored ? 1 : kCodeRows;
-  const CounterRng rng(seed, kCodeStream);
-  if (!sample_fits(std::min(count, most), rows.info().cols, resources)) {
-    const MatrixView centres = model->residual ? model->centres.view() : MatrixView();
-    model->codec = train_code_streamed(spec.code, {centres, metric}, rows, most, rng, seed, resources);
-    model->validate();
-    return model;
-  }
-  CodeSpec code = spec.code;
-  code.norm = CodeNorm::decoded;
-  MatrixBuffer sample = TrainingSample(rows, most, rng, resources).on_host(resources);
-  HostArray<int32_t> labels;
-  if (model->residual) {
-    labels = HostArray<int32_t>(sample.rows(), "the sample's lists", resources);
-    assign_lists(metric, model->centres.view(), sample.view(), labels.data(), resources);
-    subtract_centres(model->centres.view(), labels.data(), sample.mutable_view());
-  }
-  model->codec = Codec::train(code, sample.view(), seed, resources);
-  if (spec.code.norm != CodeNorm::decoded) {
-    ViewSource source(sample.view());
-    model->codec = with_norms(model->codec, spec.code.norm, source, labels.data(), model->centres.view(), resources);
-  }
-  model->validate();
-  return model;
+  return naming_whole_host_limit([&] { return train_ivf_bytes(spec, metric, rows.info(), resources); }, resources,
+                                 [&] { return train_checked(spec, metric, lists, rows, seed, resources); });
 }
 
 }  // namespace kith

@@ -63,12 +63,13 @@ struct IvfSpec {
 };
 
 // What k-means of that many lists is given: up to 256 rows for each centre, but no more than 2^24 in all unless that
-// leaves fewer than kFewPointsPerCentre; from k-means++ 20 iterations, above 2^14 lists 10 from random rows, which that
-// many need not be chosen with care (measured: 2 % more imbalance at 2^16 lists, for an eighth of the time).
+// leaves fewer than kFewPointsPerCentre; 20 iterations, above 2^14 lists 10, from random rows. k-means++ makes lists
+// evener, so that the same probes look at fewer vectors and find fewer neighbours, and takes longer (measured in
+// bench/results/cpu/list_starts_aarch64.txt).
 struct CentreTraining {
   int64_t rows = 0;
   int64_t iterations = 0;
-  KMeansInit init = KMeansInit::kmeans_plus_plus;
+  KMeansInit init = KMeansInit::random;
 };
 CentreTraining centre_training(const IvfSpec& spec, int64_t lists);
 
@@ -84,5 +85,7 @@ int64_t ivf_lists(const IvfSpec& spec, int64_t training_rows);
 // (streamed_training.hpp): the same bytes, in more time.
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& resources);
+// What that takes on the host at least.
+int64_t train_ivf_bytes(const IvfSpec& spec, Metric metric, const RowsInfo& rows, const Resources& resources);
 
 }  // namespace kith

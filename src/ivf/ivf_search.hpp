@@ -49,8 +49,11 @@ struct IvfRange {
 CollectedHits range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                const IvfRange& range, const Resources& resources);
 
+// What range_search_ivf takes at least beside what it finds, of which there is no telling before.
+int64_t smallest_range_bytes(const IvfModel& model, int64_t probes, int64_t queries, const Resources& resources);
+
 // The vectors that were found for all queries, sorted; OutOfMemory, naming the limit that would do, where there is no
-// room for them.
-CollectedHits collect_in_range(RangeHits& hits, int64_t queries, const Resources& resources);
+// room for them: `search_bytes` is what finding them took.
+CollectedHits collect_in_range(RangeHits& hits, int64_t queries, int64_t search_bytes, const Resources& resources);
 
 }  // namespace kith

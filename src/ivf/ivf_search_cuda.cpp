@@ -20,7 +20,8 @@ struct IvfWorkspace : WorkspaceLayout {
     const int64_t all_pairs = queries * shape.slots;
     // What is zeroed comes first.
     counters = take(4, sizeof(uint32_t));
-    list_counts = take(plan.direct ? 0 : 2 * shape.lists, sizeof(uint32_t));
+    const bool sorted = !plan.direct && !plan.tables;
+    list_counts = take(sorted ? 2 * shape.lists : 0, sizeof(uint32_t));
     unsure = take(queries, sizeof(uint32_t));
     candidate_counts = take(queries, sizeof(uint32_t));
     arrived = take(kSharedQueries, sizeof(uint32_t));
@@ -31,10 +32,10 @@ struct IvfWorkspace : WorkspaceLayout {
     direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
     direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
     if (plan.direct) return;
-    ranks = take(all_pairs, sizeof(uint32_t));
-    starts = take(2 * shape.lists + 1, sizeof(uint32_t));
-    pairs = take(all_pairs, sizeof(ProbePair));
-    items = take(2 * (shape.lists + 1), sizeof(uint32_t));
+    ranks = take(sorted ? all_pairs : 0, sizeof(uint32_t));
+    starts = take(sorted ? 2 * shape.lists + 1 : 0, sizeof(uint32_t));
+    pairs = take(sorted ? all_pairs : 0, sizeof(ProbePair));
+    items = take(sorted ? 2 * (shape.lists + 1) : 0, sizeof(uint32_t));
     value_starts = take(queries * (kMostFirstSlots + 1), sizeof(uint32_t));
     first_bounds = take(queries * kMostFirstSlots, sizeof(ErrorBounds));
     reaches = take(queries, sizeof(float));
@@ -59,28 +60,35 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
 }
 
 // A list that is decoded for one or two queries may cost more than their lookups in it. Nanoseconds, fitted to what an
-// H200 takes for 10,000 queries of 4,096 to 262,144 lists: products decode a list that anybody visits once, after a start;
-// tables are made for each pair of query and list, and its vectors looked up. A block waits at the start of each pair, so
-// that only many pairs hide it: 100 queries at 32 probes take twice as long by tables.
+// H200 takes for 10,000 queries of 4,096 to 262,144 lists (bench/results/h200/ivf_cuda.txt): products sort pairs by list and
+// decode a list that anybody visits once, after a start; tables are made for each query in either pass, or for each pair of
+// query and list, and vectors looked up. Only many pairs hide how long a block waits where it begins.
 bool prefers_tables(const IvfSearchShape& shape) {
-  constexpr double kListStart = 20;
+  constexpr double kListStart = 26;
   constexpr double kDecoded = 0.034;     // a vector, of codes that have a decoder of their own
   constexpr double kAnyDecoded = 0.115;  // of the others
-  constexpr double kTableColumn = 0.22;
-  constexpr double kLookup = 0.0009;
-  constexpr double kMargin = 0.6;
+  constexpr double kQueryColumn = 0.26;  // of a query's tables
+  constexpr double kPairColumn = 0.17;   // of those of a query and list
+  constexpr double kPairPart = 0.45;     // the same, where they are sums of two
+  constexpr double kLookup = 0.0004;
+  constexpr double kMargin = 0.85;
   constexpr double kLeastPairs = 65536;
   const CodeFormat& format = shape.format;
-  const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.slots);
-  if (!suits_tables(format) || pairs < kLeastPairs) return false;
+  const auto slots = static_cast<double>(shape.slots);
+  const double pairs = static_cast<double>(shape.queries) * slots;
+  if (pairs < kLeastPairs) return false;
   const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
   const double mean = static_cast<double>(shape.vectors) / lists;
   const bool own_decoder = format.cols == 128 && (format.part_cols() == 4 || format.part_cols() == 16);
   const double visited = -std::expm1(-pairs / lists);  // share of the lists
   const double products = visited * (kListStart + (own_decoder ? kDecoded : kAnyDecoded) * mean);
-  const double tables = pairs / lists * (kTableColumn * static_cast<double>(format.cols) +
-                                         kLookup * static_cast<double>(format.parts) * mean);
-  return tables < kMargin * products;
+  const auto parts = static_cast<double>(format.parts);
+  double making = kPairColumn * static_cast<double>(format.cols);  // of a pair's tables
+  if (shape.term != ScanTerm::none) {
+    making = 2 * kQueryColumn * static_cast<double>(format.cols) / slots;
+    if (shape.term == ScanTerm::of_list) making += kPairPart * parts;
+  }
+  return pairs / lists * (making + kLookup * parts * mean) < kMargin * products;
 }
 
 // How many vectors the first pass looks at for a query, and how items are cut.
@@ -149,7 +157,9 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
       shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
   plan.batch = std::max<int64_t>(1, shape.queries);
   if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
-  plan.tables = shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0 && suits_tables(shape.format);
+  const bool can_look_up = suits_tables(shape.format) && has_differences(shape.kind);
+  plan.tables = !plan.direct && can_look_up && (shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0);
+  if (plan.tables) plan.term = shape.term;
   // Of one or a few queries: the bytes of codes take less time to read than their halves, which more queries share.
   constexpr int64_t kFewForSums = 8;
   const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
@@ -216,7 +226,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     sort.counts = words(at.list_counts);
     sort.ranks = words(at.ranks);
     sort.starts = words(at.starts);
-    sort.pairs = part(static_cast<ProbePair*>(nullptr), at.pairs);
+    sort.pairs = plan.tables ? nullptr : part(static_cast<ProbePair*>(nullptr), at.pairs);
     sort.items = words(at.items);
     sort.value_starts = words(at.value_starts);
     launch_probe_pairs(sort, stream);
@@ -227,6 +237,9 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.prepared = task.prepared;
     scan.queries = rerank.queries;
     scan.query_stride = task.query_stride;
+    scan.query_count = queries;
+    scan.probes = rerank.probes;
+    scan.slots = shape.slots;
     scan.kept = task.kept;
     scan.cut = plan.cut;
     scan.counts = sort.counts;
@@ -243,6 +256,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     scan.multiprocessors = shape.multiprocessors;
     scan.engine = task.engine;
     scan.tables = plan.tables;
+    if (plan.tables) scan.terms = task.terms;
     scan.sum_tables = plan.sums ? floats(at.sum_tables) : nullptr;
     if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
     launch_scan_first(scan, stream);

@@ -1,7 +1,7 @@
 // The search of inverted lists on a GPU: from each query's lists to its nearest neighbours, the first k by (canonical
 // key, row), in eight launches and nothing that waits.
 //
-//   1-3. pairs of queries and lists are sorted by list (probe_pairs_cuda.hpp)
+//   1-3. pairs of queries and lists are sorted by list (probe_pairs_cuda.hpp); lookups want no order, and one launch
 //   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_lists_cuda.hpp)
 //   5.   the k-th of them is the query's reach (list_select_cuda.hpp)
 //   6.   the second pass scans the other vectors, or all, for what that does not rule out
@@ -30,6 +30,7 @@ namespace kith {
 // What there is to search.
 struct IvfSearchShape {
   CodeFormat format;
+  KeyKind kind = KeyKind::squared_l2;
   int64_t queries = 0;
   int64_t slots = 0;  // lists of each query
   int64_t k = 0;
@@ -38,13 +39,15 @@ struct IvfSearchShape {
   int64_t kept = -1;  // vectors that a filter leaves; negative: all
   int multiprocessors = 0;
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
-  int tables = -1;       // 1: lookup tables where the code allows it; 0: products; negative: as the plan thinks best
+  int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
+  ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
 };
 
 struct IvfSearchPlan {
   int64_t batch = 0;    // queries at a time
   bool direct = false;  // no products: every key is computed
-  bool tables = false;  // lookup tables in the place of products
+  bool tables = false;  // lookup tables in the place of products, of distances
+  ScanTerm term = ScanTerm::none;  // with what beside the lists
   bool sums = false;    // the same of additive codes, where metric and lists allow it
   ScanCut cut;
   int64_t values = 0;      // of a query in the first pass, at most
@@ -64,6 +67,7 @@ struct IvfSearchTask {
   const uint64_t* kept = nullptr;    // bits of a filter, by row number
   uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp), where it is known
+  ScanTerms terms;                    // what the plan says
   ProductEngine engine = ProductEngine::automatic;
 };
 

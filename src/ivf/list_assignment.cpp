@@ -3,6 +3,7 @@
 #include <kith/knn.hpp>
 
 #include "core/host_array.hpp"
+#include "exact/search_limit.hpp"
 
 #include <algorithm>
 
@@ -41,6 +42,17 @@ void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& ro
   rank_lists(metric, centres, rows, 1, lists, resources);
   // A row that is not finite, where nobody has asked for a check, has no nearest list.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
+}
+
+int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources) {
+  SearchShape shape;
+  shape.queries = std::min(rows.rows, kBlockRows);
+  shape.rows = lists;
+  shape.cols = rows.cols;
+  shape.query_dtype = rows.dtype;
+  shape.metric = metric;
+  return rank_bytes(rows.rows, 1) +
+         smallest_host_bytes(shape, {.k = 1, .check_finite = false}, RowFilter(), resources.with_device(Device::cpu()));
 }
 
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows) {

@@ -8,6 +8,8 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "rows/rows_info.hpp"
+
 #include <cstdint>
 
 namespace kith {
@@ -22,6 +24,9 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
 
 // What rank_lists takes for so many queries, beside its result and the search itself.
 int64_t rank_bytes(int64_t queries, int64_t probes);
+
+// What assign_lists takes on the CPU at least, beside its result.
+int64_t assign_bytes(Metric metric, int64_t lists, const RowsInfo& rows, const Resources& resources);
 
 // Takes each row's centre off it: f32.
 void subtract_centres(const MatrixView& centres, const int32_t* lists, const MutableMatrixView& rows);

@@ -109,10 +109,16 @@ KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols,
 
 // Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and centred
 // in f32 and the vectors' halves. All of the sum's terms are positive, so that what its additions lose is a share of it.
+// Where tables are of products (scan_terms.hpp) the terms are |x - c|^2, those of the vector, |b|^2 + 2 <c, b>, and
+// 2 <x, b>, of x and c less the middle: |c| is at most |x| + |x - c|, so that none of the sums exceeds `largest`.
+struct TableFacts {
+  double squared_norm;  // of the query less the list's centre, scaled
+  double far_norm;      // of the query less the middle, scaled; 0 where tables are of distances
+};
 KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, const ListFacts& list,
-                                                double squared_norm) {
-  const double norm = sqrt(squared_norm) * (1 + 0x1p-20);
-  const double largest = (norm + list.norm) * (norm + list.norm);
+                                                const TableFacts& query) {
+  const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
+  const double largest = (norm + list.norm) * (norm + list.norm) + 4 * query.far_norm * list.norm;
   const double error = static_cast<double>(cols + parts + 16) * 0x1p-23 * largest;
   const double moved = (norm * 0x1p-23 + list.residual + 0x1p-60) * (1 + 0x1p-20);
   PairBounds bounds{1, 0, HUGE_VALF, HUGE_VALF, 1, 0};

@@ -20,6 +20,8 @@ namespace kith {
 namespace {
 
 constexpr int kRerankThreads = 128;
+constexpr int kWideThreads = 512;  // where there are fewer queries than multiprocessors
+constexpr int kWideHeld = 16;      // candidates of a thread then
 constexpr int kSlack = 64;  // one in so many may pass beyond k
 
 struct AllRows {
@@ -28,17 +30,17 @@ struct AllRows {
 
 // Sorts different entries in shared memory by counting, for each, those before it: quicker than a network where there
 // are hardly more than threads.
-constexpr int kMostCounted = 2 * kRerankThreads;
+template <int kThreads>
 __device__ void write_sorted(const uint64_t* list, int count, int64_t k, uint64_t* out) {
   const auto thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < count; i += kRerankThreads) {
+  for (int i = thread; i < count; i += kThreads) {
     const uint64_t mine = list[i];
     int before = 0;
 #pragma unroll 8
     for (int j = 0; j < count; ++j) before += list[j] < mine;
     if (before < k) out[before] = mine;
   }
-  for (int64_t i = count + thread; i < k; i += kRerankThreads) out[i] = kPadding;
+  for (int64_t i = count + thread; i < k; i += kThreads) out[i] = kPadding;
 }
 
 // What an estimate is at most for a vector that may be among the k nearest, where k estimates do not exceed `kth`.
@@ -166,9 +168,9 @@ __global__ void __launch_bounds__(kRerankThreads, 6)
 }
 
 // By a block.
-template <typename Reader, int kHeld>
+template <typename Reader, int kHeld, int kThreads>
 __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int64_t query, uint64_t* list,
-                             typename BlockGroup<kRerankThreads>::Shared& shared, int& stay) {
+                             typename BlockGroup<kThreads>::Shared& shared, int& stay) {
   const auto thread = static_cast<int>(threadIdx.x);
   const uint32_t given = task.candidates.counts[query];
   if (task.unsure[query] != 0 || given > task.candidates.capacity) {
@@ -182,23 +184,34 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
   const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
   int stays = count;
   if (count <= k + k / 2) {
-    for (int i = thread; i < count; i += kRerankThreads) list[i] = candidates.packed(i);
+    for (int i = thread; i < count; i += kThreads) list[i] = candidates.packed(i);
   } else {
     uint32_t keys[kHeld];
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
-      const int place = i * kRerankThreads + thread;  // of more than these the first ones' will do
+      const int place = i * kThreads + thread;  // of more than these the first ones' will do
       keys[i] = place < count ? ordered_key(candidates.entries[place].estimate) : kNanKey;
     }
     if (thread == 0) stay = 0;
-    BlockGroup<kRerankThreads> group(shared);
+    BlockGroup<kThreads> group(shared);
     const float kth = key_of_ordered(find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key);
     const float limit = estimate_limit(task, query, kth);
     __syncthreads();
-    for (int place = thread; place < count; place += kRerankThreads) {
-      if (candidates.entries[place].estimate > limit) continue;
-      const int at = atomicAdd(&stay, 1);
-      if (at < task.room) list[at] = candidates.packed(place);
+    constexpr int kTogether = 4;  // loads that are under way at a time
+    for (int first = thread; first < count; first += kTogether * kThreads) {
+      float estimates[kTogether];
+      KITH_UNROLL
+      for (int i = 0; i < kTogether; ++i) {
+        const int place = first + i * kThreads;
+        estimates[i] = place < count ? candidates.entries[place].estimate : HUGE_VALF;
+      }
+      KITH_UNROLL
+      for (int i = 0; i < kTogether; ++i) {
+        const int place = first + i * kThreads;
+        if (place >= count || estimates[i] > limit) continue;
+        const int at = atomicAdd(&stay, 1);
+        if (at < task.room) list[at] = candidates.packed(place);
+      }
     }
     __syncthreads();
     stays = stay;
@@ -211,23 +224,23 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
   compute_keys<Reader, BlockThreads>(task, Reader(task.lists), values, inverse_q, code_bytes, list, stays);
   __syncthreads();
   uint64_t* const out = task.neighbors + query * task.k;
-  if (stays <= kMostCounted) return write_sorted(list, stays, task.k, out);
+  if (stays <= 2 * kThreads) return write_sorted<kThreads>(list, stays, task.k, out);
   sort_in_place(list, stays);
-  for (int64_t i = thread; i < task.k; i += kRerankThreads) out[i] = i < stays ? list[i] : kPadding;
+  for (int64_t i = thread; i < task.k; i += kThreads) out[i] = i < stays ? list[i] : kPadding;
 }
 
 // All queries, or the crowded ones.
-template <typename Reader, int kHeld>
-__global__ void __launch_bounds__(kRerankThreads)
+template <typename Reader, int kHeld, int kThreads>
+__global__ void __launch_bounds__(kThreads)
     list_rerank_kernel(const __grid_constant__ ListRerankTask task, int64_t code_bytes, bool crowded) {
   extern __shared__ __align__(16) uint64_t memory[];
-  __shared__ typename BlockGroup<kRerankThreads>::Shared shared;
+  __shared__ typename BlockGroup<kThreads>::Shared shared;
   __shared__ int stay;
   ptx::wait_for_kernel_before();
   const int64_t all = crowded ? int64_t{*task.crowded.count} : task.query_count;
   for (int64_t i = blockIdx.x; i < all; i += gridDim.x) {
     __syncthreads();  // the query before is done
-    rerank_query<Reader, kHeld>(task, code_bytes, crowded ? int64_t{task.crowded.queries[i]} : i, memory, shared, stay);
+    rerank_query<Reader, kHeld, kThreads>(task, code_bytes, crowded ? int64_t{task.crowded.queries[i]} : i, memory, shared, stay);
   }
 }
 
@@ -239,6 +252,7 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream) {
   const int64_t cols = padded_cols(format.cols);
   const bool by_warps = task.query_count >= kWarpLeastQueries && task.k <= kWarpMostK && task.room >= kWarpRoom;
   const bool few = task.candidates.capacity <= 16 * kRerankThreads;
+  const bool wide = task.query_count < task.multiprocessors;
   static_assert(32 * kRerankThreads == kMostListCandidates);
   visit_reader(format, [&](auto tag) {
     using Reader = typename decltype(tag)::type;
@@ -248,7 +262,13 @@ void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream) {
       launch_chained({divide_up(task.query_count, kWarps), kRerankThreads, 8 * kWarps * (kWarpRoom + cols), stream},
                      "launch of list_rerank_warp_kernel", kernel, task, format.bytes());
     }
-    const auto kernel = few ? list_rerank_kernel<Reader, 16> : list_rerank_kernel<Reader, 32>;
+    if (wide) {
+      const auto kernel = list_rerank_kernel<Reader, kWideHeld, kWideThreads>;
+      allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+      return launch_chained({task.query_count, kWideThreads, 8 * (task.room + cols), stream},
+                            "launch of list_rerank_kernel", kernel, task, format.bytes(), false);
+    }
+    const auto kernel = few ? list_rerank_kernel<Reader, 16, kRerankThreads> : list_rerank_kernel<Reader, 32, kRerankThreads>;
     allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
     const int64_t blocks =
         by_warps ? std::min<int64_t>(task.query_count, 8 * task.multiprocessors) : task.query_count;

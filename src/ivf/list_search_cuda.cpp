@@ -91,6 +91,7 @@ void ListSearch::run(const MatrixView& queries, bool check_finite, const Neighbo
 
 std::vector<uint32_t> ListSearch::run_round(const MatrixView& queries, const std::vector<uint32_t>* numbers,
                                             int64_t slots, bool check_finite, const NeighborsView& out) {
+  take_terms(queries.rows(), slots);  // before what is left is shared out
   const int64_t most = list_search_room(gpu_, resources_);
   const int64_t lists_of_found = parts_.size() > 1 ? 3 : 1;
   const int64_t each = QueryBatch::bytes_for_each(queries, slots) + search_.k * 8 * lists_of_found;
@@ -125,6 +126,21 @@ std::vector<uint32_t> ListSearch::run_round(const MatrixView& queries, const std
   }
   context_->synchronize();
   return left;
+}
+
+void ListSearch::take_terms(int64_t queries, int64_t slots) {
+  terms_.assign(parts_.size(), {});
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    IvfSearchShape shape = shape_of(p, queries, slots);
+    const auto looks_up = [&](ScanTerm term) {
+      shape.term = term;
+      return plan_ivf_search(shape, INT64_MAX).tables;
+    };
+    // Without a question to the device where lookups would not even pay with the best term.
+    if (looks_up(ScanTerm::of_vector) && looks_up(parts_[p]->scan_term(resources_))) {
+      terms_[p] = parts_[p]->scan_terms(resources_);
+    }
+  }
 }
 
 std::vector<uint32_t> ListSearch::limit_probes(const QueryBatch& batch, int64_t count, int64_t slots) const {
@@ -165,6 +181,7 @@ uint64_t* ListSearch::search_parts(const QueryBatch& batch, int64_t count, int64
     task.probes = batch.probes();
     task.kept = kept_;
     task.repeats = parts_[p]->repeats();
+    task.terms = terms_[p];
     task.neighbors = lists[p == 0 ? 0 : 1];
     launch_ivf_search(task, shape_of(p, count, slots), plans_[p], memory, context_->stream());
     if (p == 0) continue;
@@ -218,12 +235,14 @@ IvfSearchShape ListSearch::shape_of(size_t part, int64_t queries, int64_t slots)
   const DeviceListsView& lists = parts_[part]->lists();
   IvfSearchShape shape;
   shape.format = lists.codec.format;
+  shape.kind = lists.kind;
   shape.queries = queries;
   shape.slots = slots;
   shape.k = search_.k;
   shape.lists = lists.lists;
   shape.vectors = lists.count;
   shape.multiprocessors = gpu_.multiprocessors;
+  shape.term = terms_[part].term;
   return shape;
 }
 

@@ -47,6 +47,8 @@ class ListSearch {
                                   bool check_finite, const NeighborsView& out);
   // The queries of a batch that are short, ascending.
   std::vector<uint32_t> limit_probes(const QueryBatch& batch, int64_t count, int64_t slots) const;
+  // What lookups find beside the lists of each part; none where the plan will not look codes up.
+  void take_terms(int64_t queries, int64_t slots);
   uint64_t* search_parts(const QueryBatch& batch, int64_t count, int64_t slots, std::byte* found,
                          std::byte* memory) const;
   void deliver(const uint64_t* found, int64_t first, int64_t count, const NeighborsView& out) const;
@@ -66,6 +68,7 @@ class ListSearch {
   const int64_t lists_;
   DeviceBuffer sizes_;                // of the lists, where queries may be short
   std::vector<IvfSearchPlan> plans_;  // of the round
+  std::vector<ScanTerms> terms_;      // likewise
 };
 
 }  // namespace kith

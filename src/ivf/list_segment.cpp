@@ -56,12 +56,16 @@ void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t beg
   }
 }
 
+int64_t encoded_together(int64_t rows, int64_t cols) {
+  return std::min(rows, std::max<int64_t>(kBlockBytes / array_bytes<float>(cols), 64));
+}
+
 // Codes of the vectors in the order of lists, block by block.
 void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row, const SegmentArrays& arrays,
                 const Resources& resources) {
   const int64_t cols = rows.cols();
   const int64_t size = arrays.rows.size();
-  const int64_t block = std::min(size, std::max<int64_t>(kBlockBytes / array_bytes<float>(cols), 64));
+  const int64_t block = encoded_together(size, cols);
   if (size == 0) return;
   const HostArray<float> values(block * cols, "rows to encode", resources);
   const Resources quiet = resources.with_progress({});
@@ -154,6 +158,17 @@ Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t fir
   encode_all(model, rows, first_row, arrays, resources);
   return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
                                        code_bytes, resources);
+}
+
+int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+  const int64_t block = encoded_together(rows.rows, rows.cols);
+  const int64_t encoding =
+      array_bytes<float>(block * rows.cols) + model.codec->encoding_bytes(block, DType::f32, resources.threads());
+  const int64_t segment = ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes());
+  if (!model.has_centres()) return segment + encoding;
+  const int64_t assigning = assign_bytes(model.metric, model.lists(), rows, resources);
+  return segment + array_bytes<int32_t>(rows.rows) +
+         std::max({array_bytes<int64_t>(model.lists()), encoding, assigning});
 }
 
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {

@@ -38,6 +38,9 @@ class ListSegment {
   const uint8_t* code(int64_t place) const { return codes_.data() + place * code_bytes_; }
   // The list that holds a place.
   int64_t list_of(int64_t place) const;
+  static int64_t bytes_for(int64_t lists, int64_t rows, int64_t code_bytes) {
+    return array_bytes<int64_t>(lists + 1) + rows * (code_bytes + 4) + 4 * (divide_up(rows, kMarkEvery) + 1);
+  }
   int64_t bytes() const {
     return offsets_.bytes() + codes_.bytes() + rows_.bytes() + marks_.bytes();
   }
@@ -57,6 +60,9 @@ using Segment = std::shared_ptr<const ListSegment>;
 // The rows, of any dtype in host memory, as numbers first_row, first_row + 1, ..., coded on the CPU. Beside the segment
 // it takes 4 bytes a row and a block of rows as f32.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& resources);
+
+// What build_segment() takes at least, with the segment.
+int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
 
 // One segment of several, given in the order of their rows.
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources);

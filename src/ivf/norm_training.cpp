@@ -7,6 +7,7 @@
 #include "core/parallel_for.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/norm_levels.hpp"
+#include "quantize/codec_cpu.hpp"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,11 @@
 #include <vector>
 
 namespace kith {
+namespace {
+
+constexpr int64_t kPieceRows = 1 << 12;
+
+}  // namespace
 
 void check_norm_metric(CodeNorm norm, Metric metric) {
   if (norm != CodeNorm::none || metric == Metric::inner_product) return;
@@ -23,9 +29,17 @@ void check_norm_metric(CodeNorm norm, Metric metric) {
       name_of(metric)));
 }
 
+int64_t norm_training_bytes(const CodeSpec& code, const RowsInfo& rows, int threads) {
+  CodeSpec without = code;
+  without.norm = CodeNorm::decoded;
+  const CodeFormat format = without.format_for(rows.cols);
+  const int64_t piece = std::min(rows.rows, kPieceRows);
+  return 2 * CodecTables::bytes_for(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
+         piece * (format.bytes() + array_bytes<float>(rows.cols)) + encode_cpu_bytes(format, piece, DType::f32, threads);
+}
+
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources) {
-  constexpr int64_t kPieceRows = 1 << 12;
   CodeFormat format = codec->format();
   format.norm = norm;
   std::vector<float> values = codec->values();

@@ -23,4 +23,7 @@ void check_norm_metric(CodeNorm norm, Metric metric);
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources);
 
+// What with_norms() takes on the host at least, with both codecs.
+int64_t norm_training_bytes(const CodeSpec& code, const RowsInfo& rows, int threads);
+
 }  // namespace kith

@@ -12,15 +12,19 @@
 namespace kith {
 namespace {
 
-// Halves are kept where they leave most of what is free to others; without them each scan decodes.
-bool has_room_for_halves(const DeviceListsView& lists, const Resources& resources) {
+// What may be kept that a search can do without: it leaves most of what is free to others.
+int64_t room_beside(const Resources& resources) {
   constexpr int64_t kShare = 4;
-  if (!PreparedLists::wants_halves(lists.codec.format)) return false;
-  const int64_t bytes = PreparedListsLayout(lists, true).bytes;
   size_t free = 0;
   size_t all = 0;
   KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
-  return bytes <= std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+  return std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+}
+
+// Without halves each scan decodes.
+bool has_room_for_halves(const DeviceListsView& lists, const Resources& resources) {
+  return PreparedLists::wants_halves(lists.codec.format) &&
+         PreparedListsLayout(lists, true).bytes <= room_beside(resources);
 }
 
 // Empty where no code is frequent. Memory is of the context that memory outliving a call is taken from, work is of the other.
@@ -65,6 +69,41 @@ PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& m
   launch_prepare_lists(view_, prepared_, work.stream());
   work.synchronize();
   repeats_ = ranked_repeats(view_, memory, work, resources);
+}
+
+std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_terms() const {
+  const std::lock_guard lock(mutex_);
+  return terms_;
+}
+
+int64_t PreparedSegmentCuda::bytes() const {
+  const auto terms = kept_terms();
+  return memory_.bytes() + repeats_.bytes() + (terms == nullptr ? 0 : terms->memory.bytes());
+}
+
+ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {
+  if (const auto terms = kept_terms()) return terms->terms.term;
+  const DeviceGuard guard(segment_->device());
+  return scan_term_within(room_beside(resources), view_.codec.format, view_.lists, view_.count);
+}
+
+ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
+  if (const auto terms = kept_terms()) return terms->terms;
+  const ScanTerm term = scan_term(resources);
+  if (term == ScanTerm::none) return {};
+  const DeviceGuard guard(segment_->device());
+  const auto memory = allocation_context(segment_->device());
+  const DeviceContext work(segment_->device());
+  const ScanTermsLayout layout(view_, term);
+  auto made = std::make_shared<KeptTerms>();
+  made->memory = DeviceBuffer(layout.bytes, "what lookups keep beside the lists", memory, resources);
+  memory->synchronize();
+  made->terms = layout.in(made->memory.data());
+  launch_scan_terms(view_, prepared_, made->terms, work.stream());
+  work.synchronize();
+  const std::lock_guard lock(mutex_);
+  if (terms_ == nullptr) terms_ = std::move(made);
+  return terms_->terms;
 }
 
 std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,

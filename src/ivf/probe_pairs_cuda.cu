@@ -45,7 +45,7 @@ __device__ void count_pairs(const ProbePairsTask& task, int64_t query) {
     const uint32_t first_end = first ? end : 0;
     all_first = max(all_first, __reduce_max_sync(0xFFFFFFFFu, first_end));
     before = __shfl_sync(0xFFFFFFFFu, end, 31);
-    if (slot < task.slots) {
+    if (slot < task.slots && task.pairs != nullptr) {
       uint32_t rank = kNoPair;
       if (real && length > 0) rank = atomicAdd(&task.counts[2 * list + (first ? 0 : 1)], 1u) | (first ? 0 : kLater);
       task.ranks[query * task.slots + slot] = rank;
@@ -191,6 +191,10 @@ __global__ void __launch_bounds__(kScanThreads) few_pairs_kernel(ProbePairsTask 
 
 void launch_probe_pairs(const ProbePairsTask& task, cudaStream_t stream) {
   if (task.queries == 0) return;
+  if (task.pairs == nullptr) {
+    return launch_chained({divide_up(task.queries, kWarps), kThreads, 0, stream}, "launch of count_pairs_kernel",
+                          count_pairs_kernel, task);
+  }
   constexpr int64_t kFewPairs = 512;
   constexpr int64_t kFewLists = 16384;
   const int64_t pairs = task.queries * task.slots;

@@ -27,7 +27,7 @@ struct ProbePairsTask {
   uint32_t* counts = nullptr;        // 2 x lists, zeroed before: of first and later pairs
   uint32_t* ranks = nullptr;         // queries x slots
   uint32_t* starts = nullptr;        // 2 x lists + 1: where a list's first and later pairs begin
-  ProbePair* pairs = nullptr;        // queries x slots
+  ProbePair* pairs = nullptr;        // queries x slots; none: value_starts are all that is wanted
   uint32_t* items = nullptr;         // 2 x (lists + 1): items before each list's, for either pass
   uint32_t* value_starts = nullptr;  // queries x (kMostFirstSlots + 1): where each first slot's values begin; the last
                                      // ones are all of them

@@ -19,9 +19,7 @@ ProductEngine engine_for(const ScanListsTask& task) {
 }
 
 void launch(const ScanListsTask& given, bool first, cudaStream_t stream) {
-  if (given.tables && suits_tables(given.lists.codec.format) && has_differences(given.lists.kind)) {
-    return launch_scan_tables(given, first, stream);
-  }
+  if (given.tables) return launch_scan_tables(given, first, stream);
   if (scans_sums(given)) return launch_scan_sums(given, first, stream);
   ScanListsTask task = given;
   task.lists.codes = given.scanned();

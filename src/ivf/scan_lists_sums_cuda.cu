@@ -11,16 +11,14 @@
 #include "cuda/error.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
+#include "ivf/lookup_pair_cuda.hpp"
 #include "ivf/query_unit_cuda.hpp"
 #include "ivf/scan_item_cuda.hpp"
-#include "kernels/distance/kept_rows_cuda.hpp"
-
-#include <cmath>
 
 namespace kith {
 namespace {
 
-constexpr int kThreads = 256;  // as many as there are codewords
+constexpr int kThreads = 256;
 constexpr int kBlocks = 4;     // of a multiprocessor
 constexpr int64_t kMostBooks = 32;
 
@@ -36,55 +34,68 @@ __device__ inline float query_scale(const ScanListsTask& task, const float* quer
   return static_cast<float>(query_unit(task.lists, task.prepared, query) / scale);  // powers of two
 }
 
-// A block for each book and query, a thread for each codeword.
-__global__ void __launch_bounds__(kThreads) sum_tables_kernel(const __grid_constant__ ScanListsTask task) {
-  __shared__ float longest[kThreads / 32];
+constexpr int kTableThreads = 1024;
+
+// A block for each book and query, a warp for a codeword at a time.
+__global__ void __launch_bounds__(kTableThreads) sum_tables_kernel(const __grid_constant__ ScanListsTask task) {
+  constexpr int kWarps = kTableThreads / 32;
+  constexpr int kEach = 256 / kWarps;
+  __shared__ float longest[kWarps];
   const CodecView& codec = task.lists.codec;
   const auto cols = static_cast<int>(codec.format.cols);
   const int64_t book = blockIdx.x;
   const int64_t query = blockIdx.y;
-  const auto number = static_cast<int>(threadIdx.x);
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
   const float* const values = task.queries + query * task.query_stride;
-  const float* const word = codec.codewords + (book * 256 + number) * cols;
+  const float* const words = codec.codewords + (book * 256 + warp * kEach) * cols;
   const float scale = operand_scale(*task.prepared.largest);
   const float own_scale = query_scale(task, values);
-  float product = 0;
-  float square = 0;
-#pragma unroll 8
-  for (int col = 0; col < cols; ++col) {
-    product = fmaf(values[col] * own_scale, word[col], product);
-    square = fmaf(word[col], word[col], square);
+  float products[kEach] = {};
+  float squares[kEach] = {};
+  for (int col = lane; col < cols; col += 32) {
+    const float value = values[col] * own_scale;
+    KITH_UNROLL
+    for (int i = 0; i < kEach; ++i) {
+      const float word = words[i * cols + col];
+      products[i] = fmaf(value, word, products[i]);
+      squares[i] = fmaf(word, word, squares[i]);
+    }
   }
   float* const tables = tables_of(task, query);
-  tables[book * 256 + number] = -product * scale;
+  float square = 0;
   KITH_UNROLL
-  for (int apart = 16; apart > 0; apart /= 2) square = fmaxf(square, __shfl_xor_sync(0xFFFFFFFFu, square, apart));
-  if (number % 32 == 0) longest[number / 32] = square;
+  for (int i = 0; i < kEach; ++i) {
+    KITH_UNROLL
+    for (int apart = 16; apart > 0; apart /= 2) {
+      products[i] += __shfl_xor_sync(0xFFFFFFFFu, products[i], apart);
+      squares[i] += __shfl_xor_sync(0xFFFFFFFFu, squares[i], apart);
+    }
+    if (lane == 0) tables[book * 256 + warp * kEach + i] = -products[i] * scale;
+    square = fmaxf(square, squares[i]);
+  }
+  if (lane == 0) longest[warp] = square;
   __syncthreads();
-  if (book == 0 && number < 32) {
+  if (warp != 0) return;
+  if (book == 0) {
     double sum = 0;
-    for (int col = number; col < cols; col += 32) {
+    for (int col = lane; col < cols; col += 32) {
       const double value = static_cast<double>(values[col]) * own_scale;
       sum = fma(value, value, sum);
     }
     KITH_UNROLL
     for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, apart);
-    if (number == 0) tables[codec.format.parts * 257] = static_cast<float>(sum);
+    if (lane == 0) tables[codec.format.parts * 257] = static_cast<float>(sum);
   }
-  if (number != 0) return;
-  for (const float other : longest) square = fmaxf(square, other);
-  tables[codec.format.parts * 256 + book] = sqrtf(square) * scale * (1 + 0x1p-10f);
+  square = longest[lane];
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) square = fmaxf(square, __shfl_xor_sync(0xFFFFFFFFu, square, apart));
+  if (lane == 0) tables[codec.format.parts * 256 + book] = sqrtf(square) * scale * (1 + 0x1p-10f);
 }
-
-struct SumQuery {
-  PairBounds bounds;
-  float limit;  // of the second pass; NaN: nothing is sure
-  float* values;
-};
 
 // By one thread.
 template <bool kFirst>
-__device__ void bound_query(const ScanListsTask& task, const ScanItem& item, const ProbePair& pair, SumQuery& shared) {
+__device__ LookupPair bound_query(const ScanListsTask& task, const ScanItem& item, const ProbePair& pair) {
   const CodeFormat& format = task.lists.codec.format;
   const float* const books = tables_of(task, pair.query) + format.parts * 256;
   double longest = 0;
@@ -92,46 +103,34 @@ __device__ void bound_query(const ScanListsTask& task, const ScanItem& item, con
   const double square = books[format.parts];
   const PairBounds bounds =
       sum_bounds(task.lists.key(), format.cols, format.parts, task.prepared.facts[item.list], {square, longest});
-  const bool sure = bounds.sure();
-  if (!sure) task.unsure[pair.query] = 1;
-  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].error), __float_as_int(bounds.error));
-  atomicMax(reinterpret_cast<int*>(&task.worst[pair.query].moved), __float_as_int(bounds.moved));
-  shared.bounds = bounds;
-  shared.limit = NAN;
-  shared.values = nullptr;
-  if constexpr (kFirst) {
-    const int64_t query = pair.query;
-    task.bounds[query * kMostFirstSlots + pair.slot] = {bounds.error, bounds.moved};
-    shared.values =
-        task.values + query * task.value_stride + task.value_starts[query * (kMostFirstSlots + 1) + pair.slot];
-  } else if (sure) {
-    shared.limit = value_limit(task.lists.key(), bounds, task.reaches[pair.query]);
-  }
+  return publish_bounds<kFirst>(task, pair.query, pair.slot, bounds);
 }
 
 template <bool kFirst>
 __device__ inline void scan_rows(const ScanListsTask& task, const ScanItem& item, uint32_t query,
-                                 const SumQuery& shared, const float* tables, int64_t code_bytes) {
+                                 const LookupPair& pair, const float* tables, int64_t code_bytes) {
   const auto books = static_cast<int>(task.lists.codec.format.parts);
   const int64_t list_start = task.lists.offsets[item.list];
+  const bool whole = code_bytes % 8 == 0 && reinterpret_cast<uintptr_t>(task.lists.codes) % 8 == 0;
   for (auto i = static_cast<int>(threadIdx.x); i < item.rows; i += kThreads) {
     const uint32_t number = item.first_row + static_cast<uint32_t>(i);
     const int64_t position = list_start + (kFirst ? task.cut.first_row_at(number) : number);
     const uint8_t* const code = task.lists.codes + position * code_bytes;
     float value = task.prepared.terms == nullptr ? 0.0f : __ldg(task.prepared.terms + position);
+    if (whole) {
+      for (int first = 0; first < books; first += 8) {
+        const uint2 numbers = __ldg(reinterpret_cast<const uint2*>(code + first));
+        KITH_UNROLL
+        for (int j = 0; j < 8; ++j) {
+          const uint32_t number_of_word = (j < 4 ? numbers.x : numbers.y) >> (8 * (j % 4)) & 255u;
+          if (first + j < books) value += tables[(first + j) * 256 + static_cast<int>(number_of_word)];
+        }
+      }
+    } else {
 #pragma unroll 8
-    for (int book = 0; book < books; ++book) value += tables[book * 256 + __ldg(code + book)];
-    if (task.kept != nullptr && !is_kept(task.kept, task.lists.rows[position])) value = NAN;
-    if constexpr (kFirst) {
-      shared.values[number] = shared.bounds.estimate(value);
-    } else if (value <= shared.limit) {
-      if (task.candidates.has_enough_before(static_cast<uint32_t>(position))) continue;
-      const uint32_t at = atomicAdd(&task.candidates.counts[query], 1u);
-      if (at >= task.candidates.capacity) continue;
-      const int64_t place = static_cast<int64_t>(query) * task.candidates.capacity + at;
-      task.candidates.entries[place] = {static_cast<uint32_t>(position), shared.bounds.estimate(value)};
-      task.candidates.lists[place] = item.list;
+      for (int book = 0; book < books; ++book) value += tables[book * 256 + __ldg(code + book)];
     }
+    give_value<kFirst>(task, pair, query, item.list, number, position, value);
   }
 }
 
@@ -139,7 +138,7 @@ template <bool kFirst>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     scan_sums_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes) {
   extern __shared__ __align__(16) float tables[];
-  __shared__ SumQuery shared;
+  __shared__ LookupPair shared;
   __shared__ ScanItem next;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto entries = static_cast<int>(task.lists.codec.format.parts) * 256;
@@ -159,7 +158,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       __syncthreads();  // the query before is done
       const float* const from = tables_of(task, pair.query);
       for (int at = thread; at < entries; at += kThreads) tables[at] = from[at];
-      if (thread == kThreads - 1) bound_query<kFirst>(task, item, pair, shared);
+      if (thread == kThreads - 1) shared = bound_query<kFirst>(task, item, pair);
       __syncthreads();
       if (!kFirst && !(shared.limit == shared.limit)) continue;
       scan_rows<kFirst>(task, item, pair.query, shared, tables, code_bytes);
@@ -184,7 +183,7 @@ bool suits_sums(const CodeFormat& format) {
 
 void launch_sum_tables(const ScanListsTask& task, int64_t queries, cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>(task.lists.codec.format.parts), static_cast<unsigned>(queries));
-  sum_tables_kernel<<<blocks, kThreads, 0, stream>>>(task);
+  sum_tables_kernel<<<blocks, kTableThreads, 0, stream>>>(task);
   KITH_CUDA_CHECK_LAUNCH("sum_tables_kernel");
 }
 

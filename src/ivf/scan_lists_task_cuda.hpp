@@ -3,6 +3,7 @@
 
 #include "ivf/device_lists_cuda.hpp"
 #include "ivf/probe_pairs_cuda.hpp"
+#include "ivf/scan_terms.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
@@ -42,9 +43,12 @@ struct ScanListsTask {
   PreparedLists prepared;
   const float* queries = nullptr;
   int64_t query_stride = 0;
+  int64_t query_count = 0;
+  const uint64_t* probes = nullptr;  // query_count x slots, as ProbePairsTask has them
+  int64_t slots = 0;
   const uint64_t* kept = nullptr;  // bits of a filter, by row number
   ScanCut cut;
-  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five
+  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five; of lookups in product codes the last alone
   const uint32_t* starts = nullptr;
   const ProbePair* pairs = nullptr;
   const uint32_t* items = nullptr;         // of this pass
@@ -59,7 +63,8 @@ struct ScanListsTask {
   uint32_t* counter = nullptr;   // zeroed before
   int multiprocessors = 0;
   ProductEngine engine = ProductEngine::automatic;
-  bool tables = false;  // by lookup tables instead, where metric and code allow it
+  bool tables = false;  // by lookup tables instead
+  ScanTerms terms;      // of these
   float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
 
   // What products read of a vector, and its bytes: its code, or its halves.

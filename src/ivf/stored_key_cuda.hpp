@@ -145,28 +145,54 @@ class PairReader {
   const float2* codewords_;
 };
 
-// Sums of codewords of 8 bits each; a multiple of four columns.
+// Sums of codewords of 8 bits each; a multiple of four columns. A batch is added up book by book, so that its numbers are
+// read once and loads of many codewords are under way together.
 class SumReader {
  public:
+  struct Batch {
+    FourFloats fours[kBatch];
+  };
+
   __device__ explicit SumReader(const DeviceListsView& lists)
       : codewords_(reinterpret_cast<const float4*>(lists.codec.codewords)),
-        fours_(static_cast<int>(lists.codec.format.cols) / 4),
+        cols_(static_cast<int>(lists.codec.format.cols)),
         books_(static_cast<int>(lists.codec.format.parts)) {}
 
-  __device__ FourFloats four(const uint8_t* code, int first) const {
-    const float4* word = codewords_ + first / 4;
-    float4 sum = word[code[0] * fours_];
+  __device__ Batch batch(const uint8_t* code, int start) const {
+    const int fours = cols_ / 4;
+    const float4* word = codewords_ + start / 4;
+    float4 sums[kBatch] = {};
+    load(word + code[0] * fours, start, sums);
+#pragma unroll 4
     for (int book = 1; book < books_; ++book) {
-      word += 256 * fours_;
-      const float4 more = word[code[book] * fours_];
-      sum = {__fadd_rn(sum.x, more.x), __fadd_rn(sum.y, more.y), __fadd_rn(sum.z, more.z), __fadd_rn(sum.w, more.w)};
+      word += 256 * fours;
+      float4 more[kBatch] = {};
+      load(word + code[book] * fours, start, more);
+      KITH_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        sums[i] = {__fadd_rn(sums[i].x, more[i].x), __fadd_rn(sums[i].y, more[i].y), __fadd_rn(sums[i].z, more[i].z),
+                   __fadd_rn(sums[i].w, more[i].w)};
+      }
     }
-    return {{sum.x, sum.y, sum.z, sum.w}};
+    Batch batch;
+    KITH_UNROLL
+    for (int i = 0; i < kBatch; ++i) batch.fours[i] = {{sums[i].x, sums[i].y, sums[i].z, sums[i].w}};
+    return batch;
   }
 
+  __device__ FourFloats four(const Batch& batch, int place, int) const { return batch.fours[place]; }
+
  private:
+  __device__ void load(const float4* word, int start, float4 (&to)[kBatch]) const {
+    constexpr int kApart = kCanonicalLanes / 4;
+    KITH_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      if (start + i * kCanonicalLanes < cols_) to[i] = word[i * kApart];
+    }
+  }
+
   const float4* codewords_;
-  int fours_;
+  int cols_;
   int books_;
 };
 

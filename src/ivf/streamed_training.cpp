@@ -21,6 +21,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kShare = 4;  // of what is left, for a sample in memory
+constexpr int64_t kPieceShare = 16;  // for rows whose lists are looked for: the search for centres needs most of it
 
 // What is done to a row that was drawn at that place.
 using RowStep = std::function<void(float* row, int64_t place)>;
@@ -41,8 +42,8 @@ struct DrawnRows {
 };
 
 // Beside what is trained on them: their numbers, and a bit a row while they are drawn.
-int64_t drawn_bytes(RowSource& rows, int64_t count) {
-  return array_bytes<uint32_t>(count) + divide_up(rows.rows(), 64) * 8;
+int64_t drawn_bytes(const RowsInfo& rows, int64_t count) {
+  return array_bytes<uint32_t>(count) + divide_up(rows.rows, 64) * 8;
 }
 
 // Drawn rows as f32, gathered anew at each fetch.
@@ -52,13 +53,13 @@ class DrawnSource final : public RowSource {
   DrawnSource(RowSource& from, const std::vector<uint32_t>& numbers, const RowStep& step, const Resources& resources)
       : from_(from), numbers_(numbers), step_(step), resources_(resources.with_progress({})) {}
 
-  static RowsInfo info_of(RowSource& from, int64_t rows) {
-    RowsInfo info(rows, from.info().cols, DType::f32);
+  static RowsInfo info_of(const RowsInfo& from, int64_t rows) {
+    RowsInfo info(rows, from.cols, DType::f32);
     info.in_memory = false;
     return info;
   }
 
-  RowsInfo info() const override { return info_of(from_, static_cast<int64_t>(numbers_.size())); }
+  RowsInfo info() const override { return info_of(from_.info(), static_cast<int64_t>(numbers_.size())); }
   void open(int64_t most, const Resources& resources) override {
     resources_ = resources.with_progress({});
     buffer_ = MatrixBuffer(DType::f32, std::min(most, info().rows), info().cols, "drawn rows", resources);
@@ -93,7 +94,6 @@ class DrawnSource final : public RowSource {
 HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const std::vector<uint32_t>& numbers,
                             const Resources& resources) {
   constexpr int64_t kPieceBytes = 1 << 20;
-  constexpr int64_t kPieceShare = 16;  // or of what is left: the search for centres needs most of it
   const auto count = static_cast<int64_t>(numbers.size());
   HostArray<int32_t> lists(count, "the sample's lists", resources);
   const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kPieceShare);
@@ -114,11 +114,28 @@ bool sample_fits(int64_t rows, int64_t cols, const Resources& resources) {
   return rows <= resources.host_memory()->available() / kShare / array_bytes<float>(cols);
 }
 
+int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, int64_t most,
+                              const Resources& resources) {
+  const int64_t count = std::min(rows.rows, most);
+  return drawn_bytes(rows, count) + smallest_fit_bytes(params, DrawnSource::info_of(rows, count), resources);
+}
+
+int64_t code_training_bytes(const CodeSpec& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
+                            const Resources& resources) {
+  const int64_t count = std::min(rows.rows, most);
+  const RowsInfo info = DrawnSource::info_of(rows, count);
+  // Lists are looked for with a share of what is left beside.
+  const int64_t assigning =
+      lists == 0 ? 0 : assign_bytes(metric, lists, {1, info.cols, DType::f32}, resources) * kPieceShare / (kPieceShare - 1);
+  const int64_t training = Codec::training_bytes(code, info, resources.threads());
+  const int64_t norms = code.norm == CodeNorm::decoded ? 0 : norm_training_bytes(code, info, resources.threads());
+  return drawn_bytes(rows, count) + array_bytes<int32_t>(count) + std::max({assigning, training, norms});
+}
+
 MatrixBuffer train_centres_streamed(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
                                     const CounterRng& rng, const Resources& resources) {
-  const int64_t count = std::min(rows.rows(), most);
-  const RowsInfo info = DrawnSource::info_of(rows, count);
-  const auto needed = [&] { return drawn_bytes(rows, count) + smallest_fit_bytes(params, info, resources); };
+  const RowsInfo info = DrawnSource::info_of(rows.info(), std::min(rows.rows(), most));
+  const auto needed = [&] { return centre_training_bytes(params, rows.info(), most, resources); };
   return naming_host_limit(needed, resources, [&] {
     const DrawnRows drawn(rows, most, rng, resources);
     const int64_t cols = info.cols;
@@ -139,13 +156,10 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Cod
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources) {
   const bool residual = vectors.centres.rows() > 0;
-  const int64_t count = std::min(rows.rows(), most);
   const auto needed = [&] {
-    const RowsInfo info = DrawnSource::info_of(rows, count);
-    return drawn_bytes(rows, count) + array_bytes<int32_t>(count) +
-           Codec::training_bytes(code, info, resources.threads());
+    return code_training_bytes(code, vectors.centres.rows(), vectors.metric, rows.info(), most, resources);
   };
-  return naming_host_limit(needed, resources, [&] {
+  return naming_whole_host_limit(needed, resources, [&] {
     const DrawnRows drawn(rows, most, rng, resources);
     const HostArray<int32_t> lists =
         residual ? lists_of(vectors, rows, drawn.numbers, resources) : HostArray<int32_t>();

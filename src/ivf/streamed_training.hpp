@@ -36,4 +36,10 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeSpec& code, const Cod
                                                  int64_t most, const CounterRng& rng, uint64_t seed,
                                                  const Resources& resources);
 
+// What the two take on the host at least.
+int64_t centre_training_bytes(const KMeansParams& params, const RowsInfo& rows, int64_t most,
+                              const Resources& resources);
+int64_t code_training_bytes(const CodeSpec& code, int64_t lists, Metric metric, const RowsInfo& rows, int64_t most,
+                            const Resources& resources);
+
 }  // namespace kith

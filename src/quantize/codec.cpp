@@ -101,6 +101,10 @@ std::shared_ptr<const Codec> Codec::train(const CodeSpec& spec, const MatrixView
   return train(spec, source, seed, resources);
 }
 
+int64_t Codec::encoding_bytes(int64_t rows, DType dtype, int threads) const {
+  return encode_cpu_bytes(format(), rows, dtype, threads);
+}
+
 void Codec::encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const {
   encode(rows, MutableMatrixView(codes, rows.rows(), format().bytes()), resources);
 }

@@ -61,6 +61,9 @@ class Codec {
   // a sub-vector with such a value the first codeword.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
+  // What encode() of so many rows in host memory takes on the CPU beside them and the codes, at least.
+  int64_t encoding_bytes(int64_t rows, DType dtype, int threads) const;
+
   // The same with codes as a matrix of bytes; encoded ones follow each other without gaps.
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources) const;
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const;

@@ -134,6 +134,24 @@ void encode_cpu(const CodecTables& codec, const MatrixView& rows, const MutableM
   meter.finish();
 }
 
+int64_t encode_cpu_bytes(const CodeFormat& format, int64_t rows, DType dtype, int threads) {
+  if (format.kind == CodeKind::additive) {
+    const Codebooks books{nullptr, format.parts, format.bits, format.cols};
+    const int64_t whole = rows * books.books;
+    if (format.search == AdditiveSearch::local) {
+      return whole + additive_encoding_bytes(books, SearchForm::products, 1, threads);
+    }
+    const int64_t batch = std::min(BeamSearch::batch_rows(books, format.effort), rows);
+    constexpr int64_t kProductScratch = 1 << 19;  // of a thread
+    constexpr int64_t kProductParts = 2 << 20;    // sums that several tasks make
+    return whole + BeamSearch::bytes_for(books, format.effort) + threads * kProductScratch + kProductParts + batch * array_bytes<float>(books.cols) +
+           batch * format.effort * books.books;
+  }
+  const int64_t together = std::min(kTaskRows, rows);
+  const int64_t bytes = format.bits == 8 ? 0 : together * std::max(format.parts, format.cols);
+  return threads * (array_bytes<float>(scratch_floats(format, dtype, together)) + bytes);
+}
+
 void decode_cpu(const CodecTables& codec, const MatrixView& codes, const MutableMatrixView& out,
                 const Resources& resources) {
   const CodeFormat& format = codec.format;

@@ -17,15 +17,16 @@
 namespace kith {
 namespace {
 
-// One query and all codewords of its part.
+// One query and all codewords of its part, or of a book, which are as long as the query.
 void fill_part(const CodecView& codec, int64_t part, const float* query, bool products, const uint32_t* every,
                float* out) {
   const CodeFormat& format = codec.format;
   const int64_t count = format.codewords();
-  const int64_t cols = format.part_cols();
+  const bool additive = format.kind == CodeKind::additive;
+  const int64_t cols = additive ? format.cols : format.part_cols();
   const MatrixView words(codec.codewords + part * count * cols, count, cols);
   const KeyKind kind = products ? KeyKind::inner_product : KeyKind::squared_l2;
-  canonical_keys_cpu(kind, {query + part * cols, 0.0}, words, every, count, out);
+  canonical_keys_cpu(kind, {additive ? query : query + part * cols, 0.0}, words, every, count, out);
   for (int64_t k = 0; products && k < count; ++k) out[k] = 0.0f - out[k];
 }
 
@@ -46,10 +47,7 @@ int64_t lookup_entries(const CodeFormat& format) {
     throw Unsupported(
         fmt::format("values stored as {} have no lookup table; use 8 bits or fewer", name_of(format.dtype)));
   }
-  if (format.kind == CodeKind::additive) {
-    throw Unsupported("additive codes have no lookup table of distances: their codewords are not apart");
-  }
-  return (format.kind == CodeKind::product ? format.parts : format.cols) * format.codewords();
+  return (format.kind == CodeKind::scalar ? format.cols : format.parts) * format.codewords();
 }
 
 void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric metric, const MutableMatrixView& out,
@@ -61,6 +59,11 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
   if (metric != Metric::sqeuclidean && metric != Metric::inner_product) {
     throw InvalidArgument(fmt::format("a lookup table of {}; it can be of sqeuclidean or inner_product, which are sums",
                                       name_of(metric)));
+  }
+  if (metric == Metric::sqeuclidean && format.kind == CodeKind::additive) {
+    throw Unsupported(
+        "squared distances to sums of codewords are no sums; take the table of inner_product, and |x|^2 of the decoded "
+        "vectors");
   }
   if (queries.cols() != format.cols) {
     throw InvalidArgument(fmt::format("the queries have {} columns; the code is of {}", queries.cols(), format.cols));
@@ -80,10 +83,10 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
     float* const query = scratch.data() + slot * format.cols;
     widen_row(queries, i, query);
     auto* to = reinterpret_cast<float*>(out.row(i));
-    const bool product_codes = format.kind == CodeKind::product;
-    for (int64_t p = 0; p < (product_codes ? format.parts : format.cols); ++p, to += format.codewords()) {
-      product_codes ? fill_part(view, p, query, products, every.data(), to)
-                    : fill_column(view, p, query[p], products, to);
+    const bool by_column = format.kind == CodeKind::scalar;
+    for (int64_t p = 0; p < (by_column ? format.cols : format.parts); ++p, to += format.codewords()) {
+      by_column ? fill_column(view, p, query[p], products, to)
+                : fill_part(view, p, query, products, every.data(), to);
     }
     meter.add(1);
   });

@@ -14,7 +14,7 @@ namespace kith {
 int64_t lookup_entries(const CodeFormat& format);
 
 // f32, queries x lookup_entries, in host memory. Squared distances or inner products; InvalidArgument for other
-// metrics, which are no sums.
+// metrics, which are no sums. Unsupported for squared distances of additive codes, which are none either.
 void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                        const Resources& resources);
 

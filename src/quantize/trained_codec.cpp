@@ -5,6 +5,7 @@
 #include "core/float_mode.hpp"
 #include "quantize/finite_rows.hpp"
 #include "quantize/lookup_table.hpp"
+#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -79,6 +80,7 @@ void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes
 void TrainedCodec::decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources) const {
   const std::shared_ptr<const Codec> codec = get();
   check_codes(codes, codes.rows(), codec->format());
+  refuse_unused_bits(codes, codec->format(), resources);
   codec->decode(codes, out, resources);
 }
 

@@ -15,9 +15,10 @@
 namespace kith {
 namespace {
 
-// The first row for which is_bad(row), or -1.
-template <typename Test>
-int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& resources, const Test& is_bad) {
+// The first row for which is_bad(row), or -1. Where all_are_good(first, count) rows are not looked at one by one.
+template <typename AllTest, typename Test>
+int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& resources, const AllTest& all_are_good,
+                   const Test& is_bad) {
   const auto counts = [&](int64_t i) { return numbers.kept == nullptr || keeps(numbers.kept, numbers[i]); };
   constexpr int64_t kRowsPerTask = 1024;
   const int64_t tasks = divide_up(rows, kRowsPerTask);
@@ -26,6 +27,7 @@ int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& res
   parallel_for(tasks, meter, resources, [&](int64_t task, int) {
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
     int64_t i = task * kRowsPerTask;
+    if (all_are_good(i, end - i)) i = end;
     while (i < end && !(counts(i) && is_bad(i))) ++i;
     if (i < end) bad[static_cast<size_t>(task)] = i;
     meter.add(end - task * kRowsPerTask);
@@ -35,6 +37,14 @@ int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& res
   }
   meter.finish();
   return -1;
+}
+
+int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
+  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return -1;
+  return find_first(
+      rows.rows(), numbers, resources,
+      [&](int64_t first, int64_t count) { return rows_are_finite(rows.slice(first, count)); },
+      [&](int64_t i) { return !row_is_finite(rows, i); });
 }
 
 }  // namespace
@@ -53,15 +63,23 @@ void throw_negative(std::string_view what, int64_t row) {
 
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources) {
-  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return;
-  const int64_t row = find_first(rows.rows(), numbers, resources, [&](int64_t i) { return !row_is_finite(rows, i); });
+  const int64_t row = find_not_finite(rows, numbers, resources);
   if (row >= 0) throw_not_finite(what, numbers[row]);
+}
+
+void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources) {
+  const int64_t row = find_not_finite(rows, numbers, resources);
+  if (row < 0) return;
+  throw InvalidArgument(
+      fmt::format("training row {} holds a NaN or an infinity, from which nothing can be learnt; remove it", numbers[row]));
 }
 
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                      const Resources& resources) {
   if (rows.dtype() == DType::u8) return;
-  const int64_t row = find_first(rows.rows(), numbers, resources, [&](int64_t i) { return row_has_negative(rows, i); });
+  const int64_t row = find_first(
+      rows.rows(), numbers, resources, [](int64_t, int64_t) { return false; },
+      [&](int64_t i) { return row_has_negative(rows, i); });
   if (row >= 0) throw_negative(what, numbers[row]);
 }
 

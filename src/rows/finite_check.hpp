@@ -26,6 +26,8 @@ struct RowNumbers {
 // Pass over all rows and throw InvalidArgument naming the first bad one.
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources);
+// The same for rows that something is learnt from: no switch lets a NaN through there.
+void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources);
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                      const Resources& resources);
 

@@ -31,6 +31,41 @@ void WidenRow(const MatrixView& view, int64_t i, float* out) {
   });
 }
 
+// A number less itself is zero, in every bit; what is not finite less itself is a NaN.
+template <typename T>
+bool all_finite(const T* from, int64_t count) {
+  const F32 d;
+  constexpr int64_t kFloats = hn::MaxLanes(F32());
+  constexpr int kSums = 4;
+  hn::Vec<F32> left[kSums];
+  for (auto& own : left) own = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kSums * kFloats <= count; i += kSums * kFloats) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kSums; ++v) {
+      const auto value = load_floats(from + i + v * kFloats);
+      left[v] = hn::Or(left[v], hn::Sub(value, value));
+    }
+  }
+  bool finite = true;
+  for (; i < count; ++i) finite &= std::isfinite(static_cast<float>(from[i]));
+  const auto any = hn::Or(hn::Or(left[0], left[1]), hn::Or(left[2], left[3]));
+  const hn::RebindToUnsigned<F32> bits;
+  return finite && hn::AllTrue(bits, hn::Eq(hn::BitCast(bits, any), hn::Zero(bits)));
+}
+
+bool RowsAreFinite(const MatrixView& rows) {
+  return visit_dtype(rows.dtype(), [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    const auto* const data = static_cast<const T*>(rows.data());
+    if (rows.row_stride() == rows.cols()) return all_finite(data, rows.rows() * rows.cols());
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      if (!all_finite(data + i * rows.row_stride(), rows.cols())) return false;
+    }
+    return true;
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -50,13 +85,16 @@ bool any_value(const MatrixView& view, int64_t i, const Test& test) {
 }  // namespace
 
 HWY_EXPORT(WidenRow);
+HWY_EXPORT(RowsAreFinite);
 
 void widen_row(const MatrixView& view, int64_t i, float* out) { HWY_DYNAMIC_DISPATCH(WidenRow)(view, i, out); }
 
-bool row_is_finite(const MatrixView& view, int64_t i) {
-  if (view.dtype() == DType::u8 || view.dtype() == DType::i8) return true;
-  return !any_value(view, i, [](float value) { return !std::isfinite(value); });
+bool rows_are_finite(const MatrixView& rows) {
+  if (rows.dtype() == DType::u8 || rows.dtype() == DType::i8) return true;
+  return HWY_DYNAMIC_DISPATCH(RowsAreFinite)(rows);
 }
+
+bool row_is_finite(const MatrixView& view, int64_t i) { return rows_are_finite(view.slice(i, 1)); }
 
 bool row_has_negative(const MatrixView& view, int64_t i) {
   return view.dtype() != DType::u8 && any_value(view, i, [](float value) { return value < 0; });

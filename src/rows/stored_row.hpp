@@ -10,7 +10,8 @@ namespace kith {
 // Row i of `view` as f32: exact for every dtype.
 void widen_row(const MatrixView& view, int64_t i, float* out);
 
-// Whether every value of row i is finite.
+// Whether every value is finite, of all rows or of row i.
+bool rows_are_finite(const MatrixView& rows);
 bool row_is_finite(const MatrixView& view, int64_t i);
 
 // Whether a value of row i is below zero.

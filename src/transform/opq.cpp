@@ -16,7 +16,6 @@ namespace kith {
 namespace {
 
 constexpr int64_t kFirstSteps = 8;  // of the codewords, before the rotation turns
-constexpr int64_t kRounds = 50;
 
 // Principal axes dealt out: the next goes where the product of variances is smallest and there is room.
 Dense dealt_axes(const PrincipalAxes& found, const OpqShape& shape, const Resources& resources) {
@@ -130,7 +129,7 @@ Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64
   const Resources quiet = resources.with_progress({});
   const PrincipalAxes found = principal_axes(rows, quiet);
   const Turning turning(rows, found, shape, quiet);
-  ProgressMeter meter("OPQ", kRounds, resources);
+  ProgressMeter meter("OPQ", shape.rounds, resources);
   Dense rotation = dealt_axes(found, shape, quiet);
   SubCodebooks codebooks = turning.make_codebooks();
   const double error = turning.start(rotation, codebooks, seed);
@@ -142,7 +141,7 @@ Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64
       codebooks = std::move(others);
     }
   }
-  for (int64_t round = 0; round < kRounds; ++round) {
+  for (int64_t round = 0; round < shape.rounds; ++round) {
     rotation = turning.next(rotation, codebooks);
     meter.add(1);
     meter.poll();

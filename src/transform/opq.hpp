@@ -23,8 +23,9 @@
 namespace kith {
 
 struct OpqShape {
-  int64_t out = 0;    // columns
-  int64_t parts = 0;  // of the codes; divides `out`
+  int64_t out = 0;      // columns
+  int64_t parts = 0;    // of the codes; divides `out`
+  int64_t rounds = 50;  // of codewords and rotation in turn
 };
 
 // out x in. Its rows are orthonormal, or its columns where there are more rows.

@@ -36,7 +36,7 @@ void TrainingRows::fetch(int64_t first, int64_t count, float* out) const {
   float* const as_stored = before_.empty() ? out : stored.data();
   gather_as_floats(source_, some, as_stored, resources_);
   const MatrixView view(as_stored, count, stored_cols);
-  refuse_not_finite("training", view, {0, some.data()}, resources_);
+  refuse_untrainable(view, {0, some.data()}, resources_);
   if (!before_.empty()) before_.apply(view, MutableMatrixView(out, count, cols_), resources_);
 }
 

@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/float_mode.hpp"
+#include "core/named_limit.hpp"
 #include "transform/opq.hpp"
 #include "transform/pca.hpp"
 #include "transform/random_rotation.hpp"
@@ -62,13 +63,42 @@ std::vector<TransformParts> train_step(const TransformSpec& spec, const Training
   throw InvalidArgument("unknown transform");
 }
 
+// Of one step: ten square matrices, and parts of their products, are more than any has at once.
+int64_t step_bytes(const TransformSpec& spec, int64_t stored_cols, int64_t in, int64_t rows, int threads) {
+  constexpr int64_t kPieceRows = 4096;
+  constexpr int64_t kScratch = 1 << 20;       // of a thread
+  constexpr int64_t kProductParts = 4 << 20;  // sums of a product that several tasks make
+  const int64_t out = transformed_cols(spec, in);
+  const int64_t widest = std::max(in, out);
+  int64_t bytes = 10 * widest * widest * 8 + kProductParts + threads * kScratch;
+  if (!needs_rows(spec.kind)) return bytes;
+  const int64_t count = std::min(rows, most_rows(spec.kind, in));
+  const int64_t together = spec.kind == TransformKind::opq ? count : std::min(count, kPieceRows);
+  bytes += count * 4 + together * 4 * (stored_cols + 2 * in);
+  if (spec.kind == TransformKind::opq) bytes += count * 4 * (in + out) + 2 * (count * spec.parts + 16 * 256 * out);
+  return bytes;
+}
+
 }  // namespace
 
-TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
-                                const Resources& resources) {
-  const DefaultFloatMode mode;
+int64_t transform_training_bytes(const std::vector<TransformSpec>& specs, const RowsInfo& rows, int threads) {
+  int64_t made = 0;
+  int64_t most = 0;
+  int64_t cols = rows.cols;
+  for (const TransformSpec& spec : specs) {
+    most = std::max(most, step_bytes(spec, rows.cols, cols, rows.rows, threads));
+    const int64_t out = transformed_cols(spec, cols);
+    made += 16 * (cols + 1) * (out + 1);
+    cols = out;
+  }
+  return most + made;
+}
+
+namespace {
+
+TransformChain train_steps(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
+                           const Resources& resources) {
   int64_t cols = source.info().cols;
-  (void)transformed_cols(specs, cols);
   TransformChain chain;
   for (size_t s = 0; s < specs.size(); ++s) {
     const uint64_t own_seed = seed + 0x9E3779B97F4A7C15u * s;  // two rotations are two
@@ -84,6 +114,16 @@ TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSour
     }
   }
   return chain;
+}
+
+}  // namespace
+
+TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& source, uint64_t seed,
+                                const Resources& resources) {
+  const DefaultFloatMode mode;
+  (void)transformed_cols(specs, source.info().cols);
+  const auto needed = [&] { return transform_training_bytes(specs, source.info(), resources.threads()); };
+  return naming_host_limit(needed, resources, [&] { return train_steps(specs, source, seed, resources); });
 }
 
 }  // namespace kith

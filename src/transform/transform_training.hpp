@@ -20,4 +20,7 @@ namespace kith {
 TransformChain train_transforms(const std::vector<TransformSpec>& specs, RowSource& rows, uint64_t seed,
                                 const Resources& resources);
 
+// What that takes on the host, about; never less.
+int64_t transform_training_bytes(const std::vector<TransformSpec>& specs, const RowsInfo& rows, int threads);
+
 }  // namespace kith

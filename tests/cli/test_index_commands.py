@@ -169,7 +169,8 @@ def test_merge(kith, data, tmp_path):
     build(kith, b, whole, factory="IVF16,SQ8")
     for path, part in [(one, half[0]), (two, half[1])]:
         build(kith, part, path, "--train", b, "--expected-rows", 3000, factory="IVF16,SQ8")
-    assert "id 0 is in both indexes" in kith.fails(2, "index", "merge", one, two, "--out", out)
+    refused = kith.fails(2, "index", "merge", one, two, "--out", out)
+    assert "id 0 is in both indexes" in refused and "merge with --shift-ids" in refused and "shift_ids" not in refused
     assert not out.exists()
     report = kith.ok("index", "merge", one, two, "--out", out, "--shift-ids", "--json").json["result"]
     assert (report["added"], report["index"]["rows"]) == (1800, 3000)

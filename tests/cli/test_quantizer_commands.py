@@ -38,3 +38,34 @@ def test_mistakes(kith, tmp_path):
     assert "are 10 bytes" in kith.fails(2, "decode", "--quantizer", out, "--codes", other, "--out", tmp_path / "y.fbin")
     assert "holds 'codec', where 'index' is wanted" in kith.fails(2, "index", "inspect", out)
     assert leftovers(tmp_path, data, out, other) == []
+
+
+def test_how_additive_codes_are_trained(kith, tmp_path):
+    rows = np.random.default_rng(2).standard_normal((2_000, 12)).astype(np.float32)
+    data = write_matrix(tmp_path / "x.fbin", rows)
+    written = {}
+    for name, options in {
+        "plain": [],
+        "few": ["--rounds", 1, "--search-rounds", 1],
+        "start": ["--start", "residual"],
+        "heavy": ["--regularization", 1000.0],
+        "calm": ["--no-anneal"],
+        "again": ["--rounds", 25, "--search-rounds", 8, "--start", "opq", "--regularization", 1e-4, "--sweeps", 4, "--order", "fixed"],
+    }.items():
+        kith.ok("train", "--data", data, "--quantizer", "LSQ3x4", "--out", tmp_path / name, *options)
+        written[name] = (tmp_path / name).read_bytes()
+    assert written["again"] == written["plain"]
+    assert len(set(written.values())) == 5
+    for beam in (1, 5):
+        kith.ok("train", "--data", data, "--quantizer", "RQ3x4", "--out", tmp_path / f"{beam}", "--beam", beam)
+    assert (tmp_path / "1").read_bytes() != (tmp_path / "5").read_bytes()
+
+
+def test_options_of_another_quantizer(kith, tmp_path):
+    data = write_matrix(tmp_path / "x.fbin", np.random.default_rng(1).standard_normal((400, 10)))
+    train = ["train", "--data", data, "--out", tmp_path / "q.kith", "--quantizer"]
+    assert "--beam is an option of RQ, and LSQ2x4 was asked for" in kith.fails(2, *train, "LSQ2x4", "--beam", 3)
+    assert "--sweeps is an option of LSQ, and RQ2x4 was asked for" in kith.fails(2, *train, "RQ2x4", "--sweeps", 3)
+    assert "--no-anneal is an option of LSQ, and SQ8 was asked for" in kith.fails(2, *train, "SQ8", "--no-anneal")
+    assert "there are opq, residual and random" in kith.fails(2, *train, "LSQ2x4", "--start", "best")
+    assert leftovers(tmp_path, data) == []

@@ -264,6 +264,45 @@ TEST(KMeans, AnEmptyClusterGetsTheFarthestRow) {
   expect_equals_reference(rows, first, {}, false, 20);
 }
 
+TEST(KMeans, WithoutAHistoryAllElseIsTheSame) {
+  const auto expect_same = [](const reference::Matrix<float>& rows, KMeansParams params, const KMeansInput& input) {
+    Fitted with = fit(rows.view(), params, input);
+    EXPECT_EQ(static_cast<int64_t>(with.history.size()), with.iterations);
+    params.history = false;
+    const Fitted without = fit(rows.view(), params, input);
+    EXPECT_TRUE(without.history.empty());
+    with.history.clear();
+    EXPECT_EQ(without, with) << params.clusters << " centres";
+  };
+  for (const Shape shape : {Shape::gaussian, Shape::mixed_norms, Shape::all_equal}) {
+    const auto rows = make_floats(shape, 1300, 12, 21);
+    const std::vector<float> weights(1300, 0.5f);
+    for (const int64_t clusters : {1, 20, 520}) {  // the last are packed
+      KMeansParams params;
+      params.clusters = clusters;
+      params.iterations = 3;
+      params.n_init = 2;
+      params.init = KMeansInit::random;
+      params.tol = 0;
+      expect_same(rows, params, {});
+      expect_same(rows, params, {{weights.data(), 1300, {}}, {}});
+      params.spherical = true;
+      expect_same(rows, params, {});
+      params.compute_labels = false;
+      expect_same(rows, params, {});
+      params.batch_size = 100;
+      expect_same(rows, params, {});
+    }
+  }
+  reference::Matrix<float> rows(7, 1);
+  rows.values = {0, 1, 2, 3, 100, 101, 60};
+  reference::Matrix<float> first(3, 1);
+  first.values = {1, 100, 1};  // an empty cluster, which asks for the farthest row
+  KMeansInput input;
+  input.centres = first.view();
+  expect_same(rows, lloyd_from_given(3, 20), input);
+}
+
 TEST(KMeans, OneCentreIsTheMean) {
   reference::Matrix<float> rows(3, 2);
   rows.values = {0, 0, 3, 6, 6, 3};

@@ -6,52 +6,25 @@
 
 #include "cuda/device_data.hpp"
 #include "quantize/codec.hpp"
-#include "reference/data.hpp"
+#include "reference/additive_cases.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
 namespace kith {
 namespace {
 
-using reference::make_floats;
+using Case = reference::AdditiveCase;
+using reference::additive_encoding;
+using reference::make_additive_case;
 using reference::Matrix;
 using reference::Shape;
 using reference::stored_as;
 
 class CudaAdditiveSmall : public OnCuda {};
 class CudaAdditive : public OnCuda {};
-
-struct Case {
-  Matrix<float> words;
-  Codebooks books;
-  Matrix<float> rows;
-};
-
-// Codewords like the rows, scaled down so that sums of them come near rows.
-Case make_case(Shape shape, int64_t books, int bits, int64_t cols, int64_t rows, double scale = 1) {
-  Case made{make_floats(shape, books << bits, cols, 1), {}, make_floats(shape, rows, cols, 2)};
-  for (float& value : made.words.values) {
-    value = static_cast<float>(static_cast<double>(value) * scale / static_cast<double>(books));
-  }
-  for (float& value : made.rows.values) value = static_cast<float>(static_cast<double>(value) * scale);
-  made.books = {made.words.row(0), books, bits, cols};
-  return made;
-}
-
-AdditiveEncoding encoding_of(CodeStart start, int64_t rounds, SearchForm form = SearchForm::automatic) {
-  AdditiveEncoding encoding;
-  encoding.form = form;
-  encoding.start = start;
-  encoding.search.rounds = rounds;
-  encoding.search.perturbed = 2;
-  encoding.search.seed = 7;
-  return encoding;
-}
 
 struct Encoded {
   std::vector<uint8_t> codes;
@@ -106,88 +79,46 @@ void expect_parity(const Case& given, const AdditiveEncoding& encoding) {
 }
 
 TEST_F(CudaAdditiveSmall, EveryStart) {
-  const Case given = make_case(Shape::gaussian, 4, 8, 32, 70);
+  const Case given = make_additive_case(Shape::gaussian, 4, 8, 32, 70);
   for (const CodeStart start : {CodeStart::given, CodeStart::random, CodeStart::greedy}) {
     for (const int64_t rounds : {0, 1, 3}) {
       SCOPED_TRACE(rounds);
-      expect_parity(given, encoding_of(start, rounds));
+      expect_parity(given, additive_encoding(start, rounds));
     }
   }
 }
 
 TEST_F(CudaAdditiveSmall, RowsAroundTilesAndColumnsAroundSteps) {
   for (const int64_t rows : {1, 7, 63, 65, 127, 128, 129, 300}) {
-    expect_parity(make_case(Shape::gaussian, 3, 8, 20, rows), encoding_of(CodeStart::greedy, 2));
+    expect_parity(make_additive_case(Shape::gaussian, 3, 8, 20, rows), additive_encoding(CodeStart::greedy, 2));
   }
   for (const int64_t cols : {1, 2, 15, 16, 17, 63, 64, 65, 100, 127, 128, 129}) {
-    expect_parity(make_case(Shape::gaussian, 3, 8, cols, 33), encoding_of(CodeStart::random, 2));
+    expect_parity(make_additive_case(Shape::gaussian, 3, 8, cols, 33), additive_encoding(CodeStart::random, 2));
   }
 }
 
 TEST_F(CudaAdditiveSmall, FewBitsAndManyBooks) {
   for (int bits = 1; bits <= 8; ++bits) {
-    expect_parity(make_case(Shape::gaussian, 4, bits, 24, 40), encoding_of(CodeStart::greedy, 3));
+    expect_parity(make_additive_case(Shape::gaussian, 4, bits, 24, 40), additive_encoding(CodeStart::greedy, 3));
   }
   for (const int64_t books : {1, 2, 15, 64, 65, 128}) {
-    AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+    AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 2);
     encoding.search.perturbed = 1;
-    expect_parity(make_case(Shape::gaussian, books, 4, 24, 20), encoding);
+    expect_parity(make_additive_case(Shape::gaussian, books, 4, 24, 20), encoding);
   }
 }
 
-TEST_F(CudaAdditiveSmall, HardData) {
-  for (const Shape shape : reference::kAllShapes) {
-    SCOPED_TRACE(name_of(shape));
-    expect_parity(make_case(shape, 4, 6, 19, 140), encoding_of(CodeStart::greedy, 2));
-    expect_parity(make_case(shape, 3, 8, 80, 65), encoding_of(CodeStart::random, 2));
+TEST_F(CudaAdditiveSmall, HardCases) {
+  for (const auto& [name, given] : reference::hard_additive_cases()) {
+    SCOPED_TRACE(name);
+    expect_parity(given, additive_encoding(CodeStart::greedy, 2));
+    expect_parity(given, additive_encoding(CodeStart::random, 2));
   }
-}
-
-TEST_F(CudaAdditiveSmall, LargeAndSmallValues) {
-  for (const double scale : {1e6, 1e-6, 1e12, 1e-13, 1e17, 1e-25, 1e30, 1e-35}) {
-    SCOPED_TRACE(scale);
-    expect_parity(make_case(Shape::gaussian, 4, 8, 40, 70, scale), encoding_of(CodeStart::greedy, 2));
-  }
-}
-
-TEST_F(CudaAdditiveSmall, EqualAndUnusedCodewords) {
-  Case given = make_case(Shape::gaussian, 4, 8, 48, 150);
-  for (int64_t k = 0; k < 4; ++k) {
-    for (int64_t j = 64; j < 256; ++j) {
-      float* const word = given.words.row(k * 256 + j);
-      // A quarter of them twice, half of them zero.
-      if (j < 128) std::copy_n(given.words.row(k * 256 + j - 64), 48, word);
-      if (j >= 128) std::fill_n(word, 48, 0.0f);
-    }
-  }
-  expect_parity(given, encoding_of(CodeStart::greedy, 3));
-  std::fill(given.words.values.begin(), given.words.values.end(), 0.0f);
-  expect_parity(given, encoding_of(CodeStart::random, 2));
-}
-
-// Whole numbers: differences of costs are often zero.
-TEST_F(CudaAdditiveSmall, Ties) {
-  Case given = make_case(Shape::gaussian, 5, 8, 16, 260);
-  for (float& value : given.words.values) value = std::nearbyint(5 * value);
-  for (float& value : given.rows.values) value = std::nearbyint(2 * value);
-  expect_parity(given, encoding_of(CodeStart::greedy, 4));
-  expect_parity(given, encoding_of(CodeStart::given, 4));
-}
-
-TEST_F(CudaAdditiveSmall, RowsBeyondTheGrid) {
-  Case given = make_case(Shape::gaussian, 4, 7, 30, 200);
-  for (int64_t i = 0; i < given.rows.rows; i += 3) {
-    for (int64_t c = 0; c < 30; ++c) given.rows.row(i)[c] *= i % 2 == 0 ? 1e4f : 3e15f;
-  }
-  given.rows.row(5)[3] = std::numeric_limits<float>::quiet_NaN();
-  given.rows.row(50)[0] = std::numeric_limits<float>::infinity();
-  expect_parity(given, encoding_of(CodeStart::greedy, 2));
-  expect_parity(given, encoding_of(CodeStart::random, 2));
 }
 
 TEST_F(CudaAdditiveSmall, OrdersNumbersAndRounds) {
-  const Case given = make_case(Shape::gaussian, 6, 8, 32, 90);
-  AdditiveEncoding encoding = encoding_of(CodeStart::random, 4);
+  const Case given = make_additive_case(Shape::gaussian, 6, 8, 32, 90);
+  AdditiveEncoding encoding = additive_encoding(CodeStart::random, 4);
   encoding.search.random_order = true;
   encoding.search.sweeps = 2;
   expect_parity(given, encoding);
@@ -199,18 +130,18 @@ TEST_F(CudaAdditiveSmall, OrdersNumbersAndRounds) {
 }
 
 TEST_F(CudaAdditiveSmall, RoundsContinue) {
-  const Case given = make_case(Shape::gaussian, 5, 8, 32, 90);
-  const Encoded whole = on_the_gpu(given, encoding_of(CodeStart::greedy, 6));
-  Encoded split = on_the_gpu(given, encoding_of(CodeStart::greedy, 2));
-  AdditiveEncoding rest = encoding_of(CodeStart::given, 4);
+  const Case given = make_additive_case(Shape::gaussian, 5, 8, 32, 90);
+  const Encoded whole = on_the_gpu(given, additive_encoding(CodeStart::greedy, 6));
+  Encoded split = on_the_gpu(given, additive_encoding(CodeStart::greedy, 2));
+  AdditiveEncoding rest = additive_encoding(CodeStart::given, 4);
   rest.search.from_round = 2;
   encode_additive_cuda(given.books, rest, given.rows.view(), split.codes.data(), split.costs.data(), 0, on_cuda());
   expect_equal(split, whole, 5);
 }
 
 TEST_F(CudaAdditiveSmall, DtypesStridesAndDeviceMemory) {
-  const Case given = make_case(Shape::gaussian, 4, 8, 24, 100);
-  const AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+  const Case given = make_additive_case(Shape::gaussian, 4, 8, 24, 100);
+  const AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 2);
   const auto check = [&](const MatrixView& rows) {
     std::vector<uint8_t> expected(400);
     encode_additive(given.books, encoding, rows, expected.data(), nullptr, on_cpu());
@@ -235,23 +166,23 @@ TEST_F(CudaAdditiveSmall, DtypesStridesAndDeviceMemory) {
 }
 
 TEST_F(CudaAdditive, ManyColumns) {
-  expect_parity(make_case(Shape::gaussian, 3, 8, 960, 20), encoding_of(CodeStart::greedy, 1));
-  expect_parity(make_case(Shape::gaussian, 2, 3, 3000, 20), encoding_of(CodeStart::random, 1));
+  expect_parity(make_additive_case(Shape::gaussian, 3, 8, 960, 20), additive_encoding(CodeStart::greedy, 1));
+  expect_parity(make_additive_case(Shape::gaussian, 2, 3, 3000, 20), additive_encoding(CodeStart::random, 1));
 }
 
 TEST_F(CudaAdditive, AsInUse) {
-  AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 8);
+  AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 8);
   encoding.search.perturbed = 4;
-  Case given = make_case(Shape::gaussian, 7, 8, 128, 1000);
+  Case given = make_additive_case(Shape::gaussian, 7, 8, 128, 1000);
   expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), 7);
   encoding.search.perturbed = 2;
-  given = make_case(Shape::far_mean, 15, 8, 128, 500);
+  given = make_additive_case(Shape::far_mean, 15, 8, 128, 500);
   expect_equal(on_the_gpu(given, encoding), on_the_cpu(given, encoding), 15);
 }
 
 TEST_F(CudaAdditive, SmallLimits) {
-  const Case given = make_case(Shape::gaussian, 4, 8, 64, 2000);
-  const AdditiveEncoding encoding = encoding_of(CodeStart::greedy, 2);
+  const Case given = make_additive_case(Shape::gaussian, 4, 8, 64, 2000);
+  const AdditiveEncoding encoding = additive_encoding(CodeStart::greedy, 2);
   const Encoded expected = on_the_cpu(given, encoding);
   ResourceOptions options = cuda_options();
   options.device_memory_limit = int64_t{2} << 20;
@@ -266,7 +197,7 @@ void expect_codec_parity(const CodeSpec& spec, int64_t cols, int64_t count, DTyp
   SCOPED_TRACE(testing::Message() << spec.parts << " x " << spec.bits << ", norm " << static_cast<int>(spec.norm)
                                   << ", search " << static_cast<int>(spec.search) << ", " << name_of(dtype));
   const CodeFormat format = spec.format_for(cols);
-  const Case given = make_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
+  const Case given = make_additive_case(Shape::gaussian, spec.parts, spec.bits, cols, count);
   std::vector<float> values = given.words.values;
   for (int i = 0; format.norm == CodeNorm::cqint8 && i < kNormLevels; ++i) values.push_back(static_cast<float>(i));
   const auto codec = Codec::from_parts(format, values);
@@ -322,7 +253,7 @@ TEST_F(CudaAdditiveSmall, Quantizers) {
     LocalSearchParams params;
     params.codebooks = 3;
     params.bits = bits;
-    const Case given = make_case(Shape::gaussian, 3, bits, 16, 60);
+    const Case given = make_additive_case(Shape::gaussian, 3, bits, 16, 60);
     LocalSearchQuantizer quantizer(params);
     quantizer.set_values({given.words.row(0), static_cast<int64_t>(given.words.values.size()), {}});
     const int64_t bytes = quantizer.code_bytes();

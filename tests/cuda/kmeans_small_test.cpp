@@ -153,7 +153,7 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
         ProgressMeter meter("test", rows, cpu);
         backend.set_rows({rows, found.labels.data(), found.keys.data(), nullptr});
         backend.set_centres(centres.view());
-        backend.begin_pass(true);
+        backend.begin_pass({.adds_up = true});
         backend.scan(data.view(), 0, meter);
         found.objective = backend.objective();
         backend.get_rows();
@@ -203,12 +203,12 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
         backend.set_rows({rows, labels.data(), keys.data(), nullptr});
         backend.set_centres(target);
         for (const bool adds_up : {true, true, false, true}) {
-          backend.begin_pass(adds_up);
+          backend.begin_pass({.adds_up = adds_up});
           backend.scan_all(source, kSumBlock, meter);
           found.push_back(backend.objective());
           if (adds_up) found.push_back(backend.move_to_means(target));
         }
-        backend.begin_pass(true);  // by pieces that are handed over, after some have come ahead
+        backend.begin_pass({.adds_up = true});  // by pieces that are handed over, after some have come ahead
         for (int64_t first = 0; first < rows; first += kSumBlock) {
           backend.scan(data.view().slice(first, std::min(kSumBlock, rows - first)), first, meter);
         }

@@ -84,6 +84,27 @@ TEST(Cells, PartitionHoldsEveryRowOnceAndRanksItsOwnCellFirst) {
   }
 }
 
+// Whoever asks for few first, and more later, gets the same: by (distance, cell), the own cell first.
+TEST(Cells, AreRankedByDistanceWhateverWasAskedForFirst) {
+  for (const Shape shape : reference::kAllShapes) {  // with duplicates centres tie
+    for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+      SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
+      const auto x = make_floats(shape, 400, 6, 5);
+      const CellPartition whole(x.view(), {metric, 90, 90, 3}, on_cpu());
+      CellPartition parts(x.view(), {.metric = metric, .cells = 90, .probes = 90, .seed = 3, .likely = 4}, on_cpu());
+      EXPECT_GE(parts.ranked(), 4);
+      EXPECT_LT(parts.ranked(), 20);
+      for (const int64_t count : {1, 37, 80}) {
+        parts.rank(count);
+        ASSERT_GE(parts.ranked(), count);
+        for (int64_t row = 0; row < 400; ++row) {
+          ASSERT_TRUE(std::equal(parts.ranks(row), parts.ranks(row) + parts.ranked(), whole.ranks(row))) << row;
+        }
+      }
+    }
+  }
+}
+
 // So many cells that only those near the own cell's centre are ranked.
 TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);

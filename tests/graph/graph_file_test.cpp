@@ -63,6 +63,12 @@ TEST(GraphFile, Refusals) {
   EXPECT_THROW(save_graph(graph, ids, ids, on_cpu()), InvalidArgument);
   EXPECT_THROW(save_graph(graph, directory.path("a.fbin"), distances, on_cpu()), InvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(distances));
+  std::vector<int64_t> changed{1, 0};
+  std::vector<float> apart{1, 1};
+  const KnnGraph two({changed.data(), apart.data(), 2, 1, {}}, nullptr, Metric::l2, on_cpu());
+  changed[1] = 1'000'000'000'000;
+  EXPECT_THROW(save_graph(two, ids, distances, on_cpu()), InvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(ids));
   save_graph(graph, ids, distances, on_cpu());
   EXPECT_THROW(load_graph(ids, ids, Metric::l2, on_cpu()), InvalidArgument);
   EXPECT_THROW(load_graph(distances, distances, Metric::l2, on_cpu()), InvalidArgument);

@@ -82,6 +82,8 @@ TEST(GraphMerge, JoinsManyParts) {
     parts.push_back({exact(part, 8), part});
   }
   const KnnGraph graph = merge_graphs(parts, {}, on_cpu());
+  ASSERT_TRUE(graph.report().recall);  // the least of a pair
+  EXPECT_GE(graph.report().recall->recall, 0.95);
   graph.validate(on_cpu());
   EXPECT_GE(measure_recall(graph, x.view(), {.rows = 2400}, on_cpu()).recall, 0.97);
   EXPECT_EQ(ids_of(merge_graphs({parts[0]}, {}, on_cpu())), ids_of(parts[0].graph));

@@ -27,19 +27,19 @@ float key_of(const reference::Matrix<float>& x, Metric metric, int64_t a, int64_
 }
 
 // Every pair within a limit is handed out, with bounds around its key and for the side that wants it.
-void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x, Metric metric) {
+void expect_all_found(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, uint32_t row_count = 66) {
   const PairRows all(view, key_kind(metric), on_cpu());
-  const auto scan = make_pair_scan(all, 40, 70, on_cpu());
+  const auto scan = make_pair_scan(all, 40, row_count, on_cpu());
   std::vector<uint32_t> queries;
   std::vector<uint32_t> rows;
   for (uint32_t i = 0; i < 37; ++i) queries.push_back((i * 5 + 1) % static_cast<uint32_t>(view.rows()));
-  for (uint32_t i = 0; i < 66; ++i) rows.push_back((i * 3 + 2) % static_cast<uint32_t>(view.rows()));
+  for (uint32_t i = 0; i < row_count; ++i) rows.push_back((i * 3 + 2) % static_cast<uint32_t>(view.rows()));
   std::vector<float> keys;
   for (const uint32_t row : rows) keys.push_back(key_of(x, metric, queries[0], row));
   std::sort(keys.begin(), keys.end());
   const float near = keys[keys.size() / 6];
   scan->set_queries(queries.data(), 37);
-  scan->set_rows(rows.data(), 66);
+  scan->set_rows(rows.data(), row_count);
   const auto query_limit = [&](size_t q) { return q % 3 == 0 ? kNoKey : q % 3 == 1 ? near : keys[3]; };
   const auto row_limit = [&](size_t r) { return r % 4 == 0 ? near : r % 4 == 1 ? keys[1] : kNoKey; };
   for (size_t q = 0; q < queries.size(); ++q) scan->limit_query(static_cast<int64_t>(q), query_limit(q));
@@ -87,6 +87,27 @@ TEST(PairScan, ComparesBytesAndBitsExactly) {
     for (const Metric metric : {Metric::l2, Metric::inner_product}) {
       expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), metric);
     }
+  }
+}
+
+TEST(PairScan, ComparesManyRowsUnderOneLimit) {
+  for (const uint32_t rows : {511, 700}) {
+    const auto bytes = reference::make_bytes(900, 33, 3);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::hamming}) {
+      expect_all_found(bytes.view(), reference::widened(bytes), metric, rows);
+    }
+    const auto signed_bytes = reference::stored_as<int8_t>(make_floats(Shape::gaussian, 900, 33, 1));
+    expect_all_found(signed_bytes.view(), reference::widened(signed_bytes), Metric::sqeuclidean, rows);
+  }
+}
+
+// Where 1 / (x + y) has no estimate, and where it is as large as one gets.
+TEST(PairScan, ComparesTinyAndLargeHistograms) {
+  for (const float unit : {0x1p-149f, 0x1p-130f, 0x1p-126f, 0x1p-124f, 0x1p-120f, 1.0f, 0x1p30f, 0x1p62f}) {
+    auto x = reference::without_sign(make_floats(Shape::gaussian, 90, 24, 3));
+    for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = i % 5 == 0 ? 0 : x.values[i] * unit;
+    SCOPED_TRACE(unit);
+    expect_all_found(x.view(), x, Metric::chi_square);
   }
 }
 

@@ -87,9 +87,12 @@ TEST(IndexGraph, RefusesWhatIsNotItsRows) {
   } catch (const InvalidArgument& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("49 vectors and an index of 50"));
   }
-  const std::vector<int64_t> gone{49};
-  index.remove({gone.data(), 1, {}}, on_cpu());
-  EXPECT_THROW(knn_graph(index, rows.view().slice(0, 49), {}, on_cpu()), InvalidArgument);
+  const int64_t last = 49;
+  index.remove({&last, 1, {}}, on_cpu());
+  EXPECT_EQ(knn_graph(index, rows.view().slice(0, 49), {}, on_cpu()).rows(), 49);  // the others are where they were
+  const int64_t first = 0;
+  index.remove({&first, 1, {}}, on_cpu());
+  EXPECT_THROW(knn_graph(index, rows.view().slice(1, 48), {}, on_cpu()), InvalidArgument);
 }
 
 TEST(IndexGraph, IsCancelledBetweenBatches) {

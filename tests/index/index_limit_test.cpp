@@ -131,22 +131,70 @@ TEST(IndexLimit, TrainingUnderALimitGivesTheSameIndex) {
   }
 }
 
+// Does the work under a limit that is too small, which must name a larger one, and under that one.
+template <typename Work>
+void expect_one_advice(int64_t too_small, int64_t most, const Work& work) {
+  const auto error = testing::thrown<OutOfMemory>([&] { work(on_cpu(too_small)); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), ::testing::HasSubstr("would do"));
+  EXPECT_GT(error->bytes_needed(), too_small);
+  EXPECT_LT(error->bytes_needed(), most) << "far more than it takes";
+  work(on_cpu(error->bytes_needed()));
+}
+
 TEST(IndexLimit, TooSmallALimitForTrainingIsNamed) {
   const auto rows = make_floats(Shape::gaussian, 20000, 32, 5);
   for (const char* const factory : {"IVF40,PQ8x6", "PQ16x6", "IVF40,SQ8"}) {
+    SCOPED_TRACE(factory);
     Index index(factory);
-    int64_t limit = 50000;
-    for (int tries = 0;; ++tries) {
-      ASSERT_LT(tries, 4) << factory << ": the advice leads nowhere, " << limit;
-      try {
-        index.train(rows.view(), on_cpu(limit));
-        break;
-      } catch (const OutOfMemory& error) {
-        EXPECT_GT(error.bytes_needed(), limit);
-        limit = error.bytes_needed();
-      }
-    }
-    EXPECT_LT(limit, 20000 * 32 * 4);
+    expect_one_advice(50000, 20000 * 32 * 4, [&](const Resources& resources) { index.train(rows.view(), resources); });
+  }
+  const auto few = make_floats(Shape::gaussian, 3000, 16, 6);
+  for (const char* const factory : {"IVF8,LSQ2x5_Nqint8", "IVF8,LSQ2x5_Ncqint8", "IVF8,RQ2x5_Nqint8", "LSQ2x5_Nqint8"}) {
+    SCOPED_TRACE(factory);
+    Index index(factory);
+    expect_one_advice(20000, 16 << 20, [&](const Resources& resources) { index.train(few.view(), resources); });
+  }
+}
+
+// Every kind, one call after the other, each under a limit of its own.
+TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
+  const auto rows = make_floats(Shape::gaussian, 6000, 24, 7);
+  const testing::TemporaryDirectory directory;
+  write_vectors(directory.path("rows.fbin"), rows.view());
+  const VectorFile file(directory.path("rows.fbin"));
+  std::vector<int64_t> ids(6000);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(7 * (6000 - i));
+  const VectorView<const int64_t> own{ids.data(), 6000, {}};
+  constexpr int64_t kMost = 24 << 20;
+  for (const char* const factory :
+       {"Flat", "IVF40,Flat", "IVF40,SQ8", "IVF40,PQ8x6", "PQ8", "OPQ8,IVF40,PQ8", "PCA16,IVF40,SQ8,RFlat",
+        "IVF16,RQ2x5_Nqint8"}) {
+    SCOPED_TRACE(factory);
+    Index index(factory, {.metric = Metric::l2, .prepare = false});
+    index.train(rows.view(), on_cpu());
+    Index by_file(factory, {.metric = Metric::l2, .prepare = false});
+    by_file.train(rows.view(), on_cpu());
+    expect_one_advice(4000, kMost, [&](const Resources& resources) {
+      index.add(rows.view().slice(0, 4000), {ids.data(), 4000, {}}, Ownership::copy, resources);
+    });
+    expect_one_advice(4000, kMost, [&](const Resources& resources) {  // behind others, merged with them
+      index.add(rows.view().slice(4000, 2000), {ids.data() + 4000, 2000, {}}, Ownership::copy, resources);
+    });
+    expect_one_advice(4000, kMost, [&](const Resources& resources) { by_file.add(file, own, resources); });
+    std::vector<float> out(6000 * 24);
+    expect_one_advice(3000, kMost, [&](const Resources& resources) {
+      index.reconstruct(own, MutableMatrixView(out.data(), 6000, 24), resources);
+    });
+    expect_one_advice(500, kMost,
+                      [&](const Resources& resources) { index.save(directory.path("saved"), resources); });
+    expect_one_advice(4000, kMost, [&](const Resources& resources) {
+      const Index loaded = Index::load(directory.path("saved"), resources);
+      EXPECT_EQ(loaded.size(), 6000);
+    });
+    expect_one_advice(3000, 2 * kMost, [&](const Resources& resources) {
+      (void)index.range_search(rows.view().slice(0, 20), {.radius = 3.0F}, resources);
+    });
   }
 }
 

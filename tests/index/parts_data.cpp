@@ -67,6 +67,17 @@ CodecParts codec_of(const std::string& kind, int64_t cols) {
     format.bits = kind.back() - '0';
     format.parts = cols / 2;
     codec.values = numbers(format.codewords() * cols, 2);
+  } else if (kind.starts_with("lsq") || kind == "rq") {
+    format.kind = CodeKind::additive;
+    format.bits = 5;
+    format.parts = 3;
+    format.search = kind == "rq" ? AdditiveSearch::beam : AdditiveSearch::local;
+    format.effort = kind == "rq" ? 4 : 16;
+    codec.values = numbers(format.parts * format.codewords() * cols, 2);
+    if (kind.ends_with("_cqint8")) {
+      format.norm = CodeNorm::cqint8;
+      for (int64_t i = 0; i < kNormLevels; ++i) codec.values.push_back(static_cast<float>(i) / 64);
+    }
   } else {
     format.dtype = parse_dtype(kind);
   }
@@ -87,7 +98,8 @@ HostArray<uint8_t> codes_of(const CodecParts& codec, int64_t rows) {
   if (format.kind == CodeKind::stored && size_of(format.dtype) == 2) {
     for (int64_t i = 1; i < codes.size(); i += 2) codes[i] &= 0x3f;  // no infinities
   }
-  const int64_t bits = (format.kind == CodeKind::product ? format.parts : format.cols) * format.bits;
+  const bool parted = format.kind == CodeKind::product || format.kind == CodeKind::additive;
+  const int64_t bits = (parted ? format.parts : format.cols) * format.bits + format.norm_bits();
   if (format.kind != CodeKind::stored && bits % 8 != 0) {
     for (int64_t i = format.bytes() - 1; i < codes.size(); i += format.bytes())
       codes[i] &= static_cast<uint8_t>((1 << bits % 8) - 1);
@@ -141,6 +153,9 @@ void expect_same(const CodecParts& a, const CodecParts& b) {
   EXPECT_EQ(a.format.cols, b.format.cols);
   EXPECT_EQ(a.format.dtype, b.format.dtype);
   EXPECT_EQ(a.format.bytes(), b.format.bytes());
+  EXPECT_EQ(a.format.search, b.format.search);
+  EXPECT_EQ(a.format.effort, b.format.effort);
+  EXPECT_EQ(a.format.norm, b.format.norm);
   EXPECT_EQ(a.values, b.values);
 }
 
@@ -177,14 +192,17 @@ float value_at(DType dtype, const uint8_t* from) {
 
 }  // namespace
 
-std::vector<std::string> kinds_of_codecs() { return {"f32", "f16", "u8", "sq8", "sq6", "sq4", "pq8", "pq5", "pq4"}; }
+std::vector<std::string> kinds_of_codecs() {
+  return {"f32", "f16", "u8", "sq8", "sq6", "sq4", "pq8", "pq5", "pq4", "lsq", "rq"};
+}
 
 CodecParts make_codec(const std::string& kind) { return codec_of(kind, kCols); }
 
 std::vector<std::string> kinds_of_parts() {
   return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
           "lists_f32", "lists_f16", "lists_u8", "lists_sq8",   "lists_sq4",        "lists_pq8", "lists_pq5",
-          "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters"};
+          "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters", "lists_lsq", "lists_lsq_cqint8",
+          "lists_rq"};
 }
 
 IndexParts make_parts(const std::string& kind) {

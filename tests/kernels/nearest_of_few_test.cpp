@@ -170,32 +170,5 @@ TEST(NearestOfFew, TellsRowsThatAreNotFinite) {
   }
 }
 
-TEST(NearestOfFew, AddsRowsToTheirLabels) {
-  const auto rows = make_bytes(30, 9, 9);
-  std::vector<int32_t> labels(30);
-  std::vector<float> weights(30);
-  for (size_t i = 0; i < 30; ++i) {
-    labels[i] = static_cast<int32_t>(i * i % 4);
-    weights[i] = 0.37f * static_cast<float>(i % 3);
-  }
-  for (const std::string& target : cpu_targets()) {
-    const ForcedTarget forced(target);
-    for (const float* const weight : {static_cast<const float*>(nullptr), static_cast<const float*>(weights.data())}) {
-      std::vector<double> sums(36, 0.0), expected(36, 0.0), counts(4, 0.0), expected_counts(4, 0.0);
-      add_rows_cpu(rows.view(), labels.data(), weight, sums.data(), counts.data());
-      for (int64_t i = 0; i < 30; ++i) {
-        const auto label = static_cast<size_t>(labels[static_cast<size_t>(i)]);
-        const double w = weight == nullptr ? 1.0 : static_cast<double>(weight[i]);
-        for (int64_t c = 0; c < 9; ++c) {
-          expected[label * 9 + static_cast<size_t>(c)] += w * static_cast<double>(rows.row(i)[c]);
-        }
-        expected_counts[label] += w;
-      }
-      EXPECT_EQ(sums, expected) << target;
-      EXPECT_EQ(counts, expected_counts) << target;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace kith

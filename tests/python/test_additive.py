@@ -102,7 +102,7 @@ def test_mistakes(x):
         ({"codebooks": 0}, "codebooks = 0"),
         ({"bits": 9}, "1 to 8 bits"),
         ({"perturbed": 4}, "perturbed = 4 of 3 codes"),
-        ({"regularization": 0}, "lambda = 0"),
+        ({"regularization": 0}, "regularization = 0"),
         ({"train_start": "pq"}, "there are 'opq', 'residual' and 'random'"),
         ({"order": "up"}, "there are 'fixed' and 'random'"),
         ({"seed": -1}, "not be negative"),

@@ -385,3 +385,40 @@ def test_any_order_of_adds_and_removals(factory, rng):
             assert (found.ids == np.where(true.ids < 0, -1, names[true.ids])).all()
             if factory != "IVF4,PQ2x4,RFlat":
                 assert (index.reconstruct(names) == vectors).all()
+
+
+@pytest.mark.parametrize("factory", ["Flat,RFlat", "IDMap,Flat,RFlat", "Flat,Refine(SQ8)"])
+def test_exact_search_behind_vectors_to_refine_with(factory, rng, tmp_path):
+    x, queries = rng.standard_normal((400, 15)).astype(np.float32), rng.standard_normal((9, 15)).astype(np.float32)
+    true = kith.knn(queries, x, k=5)
+    index = kith.Index(factory)
+    if "SQ8" in factory:
+        index.train(x)
+    index.add(x[:1])
+    index.add(x[1:])
+    found = index.search(queries, k=5, refine=80)
+    if "SQ8" not in factory:
+        assert (found.ids == true.ids).all() and (found.distances == true.distances).all()
+    index.save(tmp_path / "index.kith")
+    assert (kith.load(tmp_path / "index.kith").search(queries, k=5, refine=80).ids == found.ids).all()
+    if "SQ8" not in factory:
+        merged = kith.Index(factory)
+        merged.merge(index)
+        assert (merged.search(queries, k=5).ids == found.ids).all()
+
+
+def test_every_call_takes_the_common_settings(rng, tmp_path):
+    x = rng.standard_normal((900, 8)).astype(np.float32)
+    common = {"threads": 1, "memory_limit": 2**28, "device_memory_limit": 2**28, "progress": False}
+    index = kith.Index("IVF4,SQ8", device="cpu")
+    index.train(x, **common)
+    other = index.to("cpu", **common)
+    index.add(x[:500], **common)
+    other.add(x[500:], **common)
+    index.merge(other, shift_ids=True, **common)
+    assert index.remove([3, 4], **common) == 2
+    assert index.reconstruct([7], **common).shape == (1, 8)
+    index.save(tmp_path / "i.kith", **common)
+    assert len(index) == len(kith.load(tmp_path / "i.kith")) == 898
+    with pytest.raises(TypeError, match="to\\(\\)"):
+        index.to("cpu", nprobe=3)

@@ -322,3 +322,9 @@ def test_knn_graph_of_its_own_vectors():
     other.add(x, ids=np.arange(700) + 50)
     with pytest.raises(ValueError, match="not row numbers"):
         other.knn_graph(x, k=3)
+    with pytest.raises(TypeError, match="probes"):
+        lists.knn_graph(x, k=3, nprobe=2)
+    assert "probes" not in graph.report.parameters and few.report.parameters["probes"] == 1
+    named = kith.Index()
+    named.add(x, ids=np.arange(700))
+    assert (named.knn_graph(x, k=3).ids == kith.knn_graph(x, k=3, method="exact").ids).all()

@@ -22,6 +22,15 @@ def same(a, b):
     return a.cluster_centers_.tobytes() == b.cluster_centers_.tobytes() and a.labels_.tobytes() == b.labels_.tobytes()
 
 
+def test_without_a_history_all_else_is_the_same(blobs):
+    with_one = kith.KMeans(10, iterations=10, seed=1).fit(blobs)
+    without = kith.KMeans(10, iterations=10, seed=1, history=False).fit(blobs)
+    assert len(with_one.objective_history_) > 0 and without.objective_history_.shape == (0,)
+    assert same(with_one, without) and with_one.inertia_ == without.inertia_ and with_one.n_iter_ == without.n_iter_
+    with pytest.raises(TypeError, match="history"):
+        kith.KMeans(10, history="no")
+
+
 def test_finds_far_groups(blobs):
     model = kith.KMeans(10, iterations=10, seed=1).fit(blobs)
     assert model.cluster_centers_.shape == (10, 12) and model.cluster_centers_.dtype == np.float32

@@ -290,3 +290,17 @@ def test_threads_change_nothing(vectors):
 def test_refused(arguments, error, says, vectors):
     with pytest.raises(error, match=says):
         kith.knn_graph(vectors(20, 5), **arguments)
+
+
+def test_limits_hold_for_what_is_made_of_a_graph(vectors, tmp_path):
+    pytest.importorskip("scipy")
+    graph = kith.knn_graph(vectors(3000, 6), k=10)
+    files = tmp_path / "i.npy", tmp_path / "d.npy"
+    for make in (graph.to_csr, graph.reversed, graph.symmetric, graph.mutual, graph.components, graph.in_degrees):
+        with pytest.raises(MemoryError):
+            make(memory_limit=1000)
+        make(threads=1, memory_limit=1 << 26)
+    graph.save(*files, threads=1, memory_limit=1 << 24)
+    with pytest.raises(MemoryError):
+        kith.KnnGraph.load(*files, memory_limit=1000)
+    assert (kith.KnnGraph.load(*files, memory_limit=1 << 24).ids == graph.ids).all()

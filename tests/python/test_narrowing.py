@@ -332,3 +332,15 @@ def test_rows_that_are_not_finite_do_not_count(times):
     with pytest.raises(ValueError, match="row 0"):
         kith.knn(times[:1], broken)
     assert kith.knn(times[:1], broken, k=1, check_finite=False).ids.item() == 1
+
+
+@pytest.mark.parametrize("factory", ["Flat", "SQ8"])
+def test_narrow_vectors_are_warned_of_where_the_offset_of_wide_ones_drowns_them(factory, rng):
+    wide = rng.standard_normal((600, 6)) + 1e9
+    near_zero = rng.standard_normal((100, 6)).astype(np.float32)
+    index = kith.Index(factory)
+    if factory != "Flat":
+        index.train(wide)
+    index.add(wide)
+    with pytest.warns(kith.PrecisionWarning, match="cannot tell these values apart"):
+        index.add(near_zero)

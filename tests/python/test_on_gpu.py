@@ -375,8 +375,11 @@ def test_additive_quantizers(kind, rng):
         codes = quantizer.encode(kind.give(x))
         assert (kind.take(codes) == true.encode(x)).all()
         assert (kind.take(quantizer.decode(codes)) == true.decode(true.encode(x))).all()
-    more = local.encode(kind.give(x), rounds=4, from_round=16, start=local.encode(x))
-    assert (kind.take(more) == local.encode(x, rounds=20)).all()
+    for start in (local.encode(x), local.encode(kind.give(x))):
+        more = local.encode(kind.give(x), rounds=4, from_round=16, start=start)
+        assert (kind.take(more) == local.encode(x, rounds=20)).all()
+    with pytest.raises(ValueError, match=r"start has the shape \(1499, 2\); codes of these rows have \(1500, 2\)"):
+        local.encode(kind.give(x), start=local.encode(x)[1:])
 
 
 def test_pairwise_distances(kind, vectors):

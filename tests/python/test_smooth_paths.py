@@ -181,6 +181,9 @@ def test_mutual_reachability(vectors):
         tree = graph.spanning_tree("mutual_reachability", min_samples=samples)
         np.testing.assert_array_equal(np.sort(csgraph.minimum_spanning_tree(weights).data).astype(np.float32), tree.weights)
         np.testing.assert_array_equal(weights[tree.edges[:, 0], tree.edges[:, 1]], tree.weights)
+    few = kith.knn_graph(x[:4], k=15).spanning_tree("mutual_reachability")  # min_samples is no more than others are
+    np.testing.assert_array_equal(few.weights, kith.knn_graph(x[:4], k=3).spanning_tree("mutual_reachability", min_samples=3).weights)
+    assert len(kith.knn_graph(x[:1], k=3).spanning_tree("mutual_reachability")) == 0
     for arguments, says in [
         ({"weights": "distance", "min_samples": 3}, "mutual_reachability"),
         ({"weights": "mutual_reachability", "min_samples": 100}, "1 to k = 99"),

@@ -185,6 +185,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
                 init=centres,
                 seed=int(random.randint(np.iinfo(np.int32).max)),
                 init_points_per_centre=self.init_points_per_centre,
+                history=bool(self.verbose),
                 device=self.device,
                 check_finite=check,
             )

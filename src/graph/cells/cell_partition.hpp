@@ -5,8 +5,11 @@
 // more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096 cells
 // 99.5 % are among the 1,024 nearest to that centre).
 //
-// Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by. Memory:
-// 4 (probes + 2) bytes a row.
+// A row's own cell is found first, and its other probes cell by cell: those whose centres are nearest to the own one come
+// first there, so that nearly all of a row's probes are known early and the rest is ruled out at the rate of products. Only
+// as many probes are ranked as are likely to be made; more when they are asked for.
+//
+// Cost: rows x cells distances, twice. Memory: 4 (probes + 2) bytes a row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -15,6 +18,7 @@
 
 #include "core/host_array.hpp"
 #include "graph/cells/cell_params.hpp"
+#include "graph/cells/cell_space.hpp"
 
 #include <cstdint>
 
@@ -22,20 +26,33 @@ namespace kith {
 
 class CellPartition {
  public:
+  // `x` must outlive it.
   CellPartition(const MatrixView& x, const CellParams& params, const Resources& resources);
   static int64_t bytes_for(int64_t rows, int64_t cols, const CellParams& params);
 
   int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }
+  // Of the probes the first so many are ranked.
+  int64_t ranked() const { return ranked_; }
+  // At least so many; no more than probes().
+  void rank(int64_t count);
   // The cells that a row is compared with, its own first.
-  const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * probes_; }
+  const uint32_t* ranks(int64_t row) const { return ranks_.data() + row * ranked_; }
   // The rows of a cell, ascending.
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
 
  private:
+  void assign(const MatrixView& x);
+  void rank_cell(int64_t cell);
+
   int64_t cells_;
   int64_t probes_;
+  int64_t ranked_ = 1;
+  const Resources resources_;
+  const Resources quiet_;
+  const CellSpace space_;
+  const MatrixBuffer centres_;
   HostArray<uint32_t> ranks_;
   HostArray<int64_t> offsets_;
   HostArray<uint32_t> members_;

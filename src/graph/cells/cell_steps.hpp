@@ -28,7 +28,7 @@ class CellSteps {
 };
 
 // What is given must outlive it.
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists,
+std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists,
                                                const Resources& resources);
 // What the steps take, with waves of so many probes at most.
 int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int64_t list_length, int64_t wave,

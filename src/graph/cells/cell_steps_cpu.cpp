@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -22,6 +22,7 @@ constexpr int64_t kTileRows = 1536;      // of a cell
 constexpr int64_t kQueryBlock = 96;      // compared together
 constexpr int64_t kTaskQueries = 4096;   // for which a tile of a cell is packed once
 constexpr int64_t kMostWaiting = 4096;   // pairs whose keys are not computed yet
+constexpr int64_t kAhead = 12;           // rows on their way while keys are computed
 
 struct Waiting {
   int32_t query;  // places
@@ -76,6 +77,7 @@ class CellWorker final : private PairHits {
 
   void block(const uint32_t* queries, int64_t count) {
     queries_ = queries;
+    for (int64_t q = 0; q < count; ++q) lists_.prefetch_threshold(queries[q]);
     scan_->set_queries(queries, count);
     for (int64_t q = 0; q < count; ++q) {
       const float largest = lists_.largest_key(queries[q]);
@@ -128,9 +130,14 @@ class CellWorker final : private PairHits {
         return a.query != b.query ? a.query < b.query : a.row < b.row;
       });
     }
+    const bool needs_keys = !scan_->exact();
+    Waiting* ahead = first;
     for (Waiting* at = first; at < end;) {
       Waiting* next = at;
       while (next < end && next->query == at->query) ++next;
+      for (; needs_keys && ahead < end && ahead < next + kAhead; ++ahead) {
+        keys_.prefetch(rows_[static_cast<size_t>(ahead->row)]);
+      }
       offer(at, next);
       at = next;
     }
@@ -195,7 +202,7 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists, const Resources& resources)
+  CellStepsCpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists, const Resources& resources)
       : cells_(cells), lists_(lists), resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows, lists, resources));
@@ -203,9 +210,11 @@ class CellStepsCpu final : public CellSteps {
   }
 
   int64_t probes() const override { return cells_.probes(); }
+  void expect(int64_t probes) override { expected_ = probes; }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const bool own = first == 0;
+    if (end > cells_.ranked()) cells_.rank(expected_ >= end ? expected_ + expected_ / 8 : 2 * end);
     if (!own) collect_queries(first, end);
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
@@ -240,18 +249,35 @@ class CellStepsCpu final : public CellSteps {
       queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
       queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
     }
-    offsets_.assign(static_cast<size_t>(cells_.cells()) + 1, 0);
-    for (int64_t row = 0; row < lists_.rows(); ++row) {
-      for (int64_t p = first; p < end; ++p) ++offsets_[cells_.ranks(row)[p] + 1];
+    // Every thread has a share of the rows: it counts, learns where its rows of a cell begin, and puts them there.
+    const auto cells = static_cast<size_t>(cells_.cells());
+    const auto shares = static_cast<size_t>(resources_.threads());
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("probes", lists_.rows(), quiet);
+    std::vector<int64_t> next(shares * cells, 0);
+    const auto each_probe = [&](const auto& body) {
+      parallel_for(static_cast<int64_t>(shares), meter, quiet, [&](int64_t share, int) {
+        const int64_t begin = share * lists_.rows() / static_cast<int64_t>(shares);
+        const int64_t stop = (share + 1) * lists_.rows() / static_cast<int64_t>(shares);
+        int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
+        for (int64_t row = begin; row < stop; ++row) {
+          for (int64_t p = first; p < end; ++p) body(static_cast<uint32_t>(row), mine[cells_.ranks(row)[p]]);
+        }
+      });
+    };
+    each_probe([](uint32_t, int64_t& counted) { ++counted; });
+    offsets_.assign(cells + 1, 0);
+    int64_t at = 0;
+    for (size_t cell = 0; cell < cells; ++cell) {
+      offsets_[cell] = at;
+      for (size_t share = 0; share < shares; ++share) at += std::exchange(next[share * cells + cell], at);
     }
-    std::partial_sum(offsets_.begin(), offsets_.end(), offsets_.begin());
-    std::vector<int64_t> next(offsets_.begin(), offsets_.end() - 1);
-    for (int64_t row = 0; row < lists_.rows(); ++row) {
-      for (int64_t p = first; p < end; ++p) queries_[next[cells_.ranks(row)[p]]++] = static_cast<uint32_t>(row);
-    }
+    offsets_[cells] = at;
+    each_probe([&](uint32_t row, int64_t& place) { queries_[place++] = row; });
   }
 
-  const CellPartition& cells_;
+  CellPartition& cells_;
+  int64_t expected_ = 0;  // probes
   WorkingLists& lists_;
   const Resources resources_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
@@ -261,7 +287,7 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, const CellPartition& cells, WorkingLists& lists,
+std::unique_ptr<CellSteps> make_cell_steps_cpu(const PairRows& rows, CellPartition& cells, WorkingLists& lists,
                                                const Resources& resources) {
   return std::make_unique<CellStepsCpu>(rows, cells, lists, resources);
 }
@@ -271,7 +297,7 @@ int64_t cell_steps_bytes_cpu(int64_t rows, int64_t cols, PanelFormat format, int
   const int64_t worker = pair_scan_bytes(format, cols, kQueryBlock, kTileRows) +
                          kQueryBlock * CandidateList::bytes_for(list_length) + CandidateScratch::bytes_for(list_length) +
                          array_bytes<Waiting>(kMostWaiting);
-  return rows * 4 * wave + 16 * cells + threads * worker;
+  return rows * 4 * wave + (16 + 8 * threads) * cells + threads * worker;
 }
 
 }  // namespace kith

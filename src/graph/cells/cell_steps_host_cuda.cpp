@@ -32,6 +32,7 @@ class CellStepsOnHost final : public CellSteps {
   }
 
   int64_t probes() const override { return cells_->probes(); }
+  void expect(int64_t probes) override { steps_->expect(probes); }
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
     const int64_t bytes = 8 * there_.rows * there_.length;
     context_->copy(lists_.list(0), there_.entries, bytes);

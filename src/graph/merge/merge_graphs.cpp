@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,7 +169,7 @@ KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& 
   WorkingLists lists(rows, k, work.resources());
   std::vector<int64_t> begins{0};
   for (const GraphPart& part : here) begins.push_back(begins.back() + part.x.rows());
-  double least = 1;
+  std::optional<GraphRecall> least;  // of a pair
   for (size_t i = 0; i < here.size(); ++i) {
     if (here.size() == 1) {  // with others, the merged pairs bring a part's own neighbours
       const int64_t alone[2] = {0, 0};
@@ -180,14 +181,14 @@ KnnGraph merge_all(const std::vector<GraphPart>& parts, const GraphMergeParams& 
       const int64_t begin[2] = {begins[i], begins[j]};
       offer_merged(both, begin, here[i].x.rows(), lists);
       const GraphReport& told = both.report();
-      if (told.recall) least = std::min(least, told.recall->recall);
+      if (told.recall && (!least || told.recall->recall < least->recall)) least = told.recall;
       work.report().reached = work.report().reached && told.reached;
       work.report().rounds.insert(work.report().rounds.end(), told.rounds.begin(), told.rounds.end());
     }
   }
   work.report().parameters = {{"recall", params.recall},
-                              {"parts", static_cast<int64_t>(parts.size())},
-                              {"least_recall_of_a_pair", least}};
+                              {"parts", static_cast<int64_t>(parts.size())}};
+  work.report().recall = least;
   Neighbors neighbors(rows, k, work.resources());
   write_lists(lists, metric, neighbors.view(), work.resources());
   return work.finish(std::move(neighbors), metric);
@@ -231,7 +232,10 @@ void GraphMergeParams::validate() const {
                  .iterations = iterations,
                  .delta = delta}
       .validate();
-  if (list_length && *list_length < 1) throw InvalidArgument(fmt::format("list_length = {}; at least k", *list_length));
+  if (list_length && *list_length < 1) {
+    throw InvalidArgument(
+        fmt::format("list_length = {}; a working list holds at least the k neighbours of the graphs", *list_length));
+  }
 }
 
 KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGraph& graph2, const MatrixView& x2,

@@ -55,7 +55,11 @@ void JoinWorker::compare(const std::vector<uint32_t>& queries, const std::vector
     scan_->limit_row(static_cast<int64_t>(i), of_row_[i].upper);
   }
   candidates_.clear();
-  scan_->run(*this);
+  if (rules_.all_pairs) {
+    scan_->run(*this);
+  } else {
+    scan_->run_nearest(*this, !both_sides);
+  }
   settle();
 }
 
@@ -90,7 +94,7 @@ bool JoinWorker::knows(uint32_t row, uint32_t other, float lower, float upper) c
   return false;
 }
 
-// Leaves the candidates that may be the nearest of a sample, but for those that are alone and would be offered in vain.
+// Leaves the candidates that may be the nearest of a sample, where any of them would not be offered in vain.
 void JoinWorker::drop_what_lost() {
   const auto left = [this](Candidate& pair) {
     Nearest& of_query = of_query_[static_cast<size_t>(pair.query)];
@@ -102,16 +106,22 @@ void JoinWorker::drop_what_lost() {
     return pair.for_query || pair.for_row;
   };
   std::erase_if(candidates_, [&](Candidate& pair) { return !left(pair); });
-  const auto unknown = [this](Candidate& pair) {
+  for (Candidate& pair : candidates_) {
     const uint32_t query = queries_[pair.query];
     const uint32_t row = rows_[pair.row];
-    const bool query_alone = rules_.all_pairs || of_query_[static_cast<size_t>(pair.query)].candidates == 1;
-    const bool row_alone = rules_.all_pairs || of_row_[static_cast<size_t>(pair.row)].candidates == 1;
-    if (pair.for_query && query_alone) pair.for_query = !in_vain(query, row, pair.lower, pair.upper);
-    if (pair.for_row && row_alone) pair.for_row = !in_vain(row, query, pair.lower, pair.upper);
-    return pair.for_query || pair.for_row;
-  };
-  std::erase_if(candidates_, [&](Candidate& pair) { return !unknown(pair); });
+    const bool query_in_vain = pair.for_query && in_vain(query, row, pair.lower, pair.upper);
+    const bool row_in_vain = pair.for_row && in_vain(row, query, pair.lower, pair.upper);
+    of_query_[static_cast<size_t>(pair.query)].candidates -= query_in_vain ? 1 : 0;
+    of_row_[static_cast<size_t>(pair.row)].candidates -= row_in_vain ? 1 : 0;
+    if (!rules_.all_pairs) continue;
+    pair.for_query = pair.for_query && !query_in_vain;
+    pair.for_row = pair.for_row && !row_in_vain;
+  }
+  std::erase_if(candidates_, [this](Candidate& pair) {
+    pair.for_query = pair.for_query && of_query_[static_cast<size_t>(pair.query)].candidates > 0;
+    pair.for_row = pair.for_row && of_row_[static_cast<size_t>(pair.row)].candidates > 0;
+    return !pair.for_query && !pair.for_row;
+  });
 }
 
 void JoinWorker::settle() {
@@ -119,8 +129,13 @@ void JoinWorker::settle() {
   std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
     return a.query != b.query ? a.query < b.query : a.row < b.row;
   });
+  constexpr size_t kAhead = 12;  // rows on their way while keys are computed
+  size_t ahead = 0;
   for (size_t first = 0; first < candidates_.size();) {
     size_t end = first;
+    for (; !scan_->exact() && ahead < std::min(first + kAhead, candidates_.size()); ++ahead) {
+      keys_.prefetch(rows_[candidates_[ahead].row]);
+    }
     others_.clear();
     const int32_t place = candidates_[first].query;
     for (; end < candidates_.size() && candidates_[end].query == place; ++end) {

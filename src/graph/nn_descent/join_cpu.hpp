@@ -58,7 +58,7 @@ class JoinWorker final : private PairHits {
   // The nearest so far of one sample in one set.
   struct Nearest {
     float upper;         // no candidate above it can be the nearest
-    int32_t candidates;  // left when all are compared
+    int32_t candidates;  // left when all are compared, that are not in vain
     uint64_t neighbor;   // once keys are known
   };
 

@@ -22,6 +22,13 @@ void PairKeys::of(uint32_t row, const uint32_t* others, int64_t count, float* ke
   canonical_keys_cpu(kind_, query, x_, others, count, keys);
 }
 
+void PairKeys::prefetch(uint32_t row) const {
+  constexpr int64_t kLineBytes = 64;
+  const auto* const from = reinterpret_cast<const char*>(x_.row(row));
+  const int64_t bytes = std::min<int64_t>(x_.cols() * size_of(x_.dtype()), 8 * kLineBytes);
+  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
+}
+
 void PairKeys::by_custom(uint32_t row, const uint32_t* others, int64_t count, float* keys) {
   constexpr int64_t kWidth = custom::kPanelRows;
   const int64_t cols = x_.cols();

@@ -25,6 +25,8 @@ class PairKeys {
 
   // keys[i] = the key of `row` and others[i].
   void of(uint32_t row, const uint32_t* others, int64_t count, float* keys);
+  // Brings a row's values near, ahead of their use.
+  void prefetch(uint32_t row) const;
 
  private:
   void by_custom(uint32_t row, const uint32_t* others, int64_t count, float* keys);

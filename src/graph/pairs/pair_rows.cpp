@@ -77,6 +77,7 @@ void PairRows::prefetch(int64_t row) const {
   const int64_t bytes = std::min<int64_t>(rounds ? rounded_stride() : cols() * size_of(x_.dtype()), 16 * kLineBytes);
   for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
   if (rounds) __builtin_prefetch(&rounded_[row]);
+  if (sums_.size() > 0) __builtin_prefetch(&sums_[row]);
 }
 
 }  // namespace kith

@@ -48,7 +48,14 @@ class PairScan {
   // Whether bounds are keys.
   virtual bool exact() const = 0;
   virtual void run(PairHits& hits) = 0;
+  // The same, but pairs that are not the nearest of their query, or of their row where it has a limit, may be left out for
+  // that side. `same`: the rows are the queries, and a row does not count for itself. For sets of no more than
+  // kMostNearest.
+  virtual void run_nearest(PairHits& hits, bool /*same*/) { run(hits); }
 };
+
+// Of run_nearest: what it keeps grows with the square.
+inline constexpr int64_t kMostNearest = 256;
 
 // With room for so many of each. The collection must outlive it.
 std::unique_ptr<PairScan> make_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
@@ -57,7 +64,8 @@ std::unique_ptr<PairScan> make_byte_pair_scan(const PairRows& rows, int64_t most
                                               const Resources& resources);
 std::unique_ptr<PairScan> make_custom_pair_scan(const PairRows& rows, int64_t most_queries, int64_t most_rows,
                                                 const Resources& resources);
-// What one takes.
+// What one takes, and what it takes more for run_nearest.
 int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, int64_t most_rows);
+int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows);
 
 }  // namespace kith

@@ -13,7 +13,22 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kNoSum = INT64_MIN / 4;
+// Below every sum: in place of a limit, nothing matters.
+constexpr int32_t kNoSum = INT32_MIN;
+// Rows compared under one limit, the largest that any of them has: limits are made for every query again for each group,
+// but rows of a small one have similar limits, and those that fall meanwhile count for the next.
+constexpr int64_t kGroupRows = 128;
+constexpr int64_t kFewestGroups = 4;
+constexpr int64_t kAhead = 12;  // rows on their way while one is copied
+
+// most - offset, or the nearest that a limit may be.
+int32_t limit_of(int32_t most, int32_t offset) {
+  const auto limit = static_cast<int32_t>(static_cast<uint32_t>(most) - static_cast<uint32_t>(offset));
+  // Without branches, so that the compiler takes many at once: where the difference has wrapped around it lies on the wrong
+  // side of `most`.
+  const int32_t not_above = offset < 0 && limit < most ? kLargestLimit : limit;
+  return std::max(offset > 0 && not_above > most ? kSmallestLimit : not_above, kSmallestLimit);
+}
 
 class BytePairScan final : public PairScan, private BytePanelHits {
  public:
@@ -35,9 +50,11 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void set_rows(const uint32_t* rows, int64_t count) override {
     row_count_ = count;
     const int64_t width = shape_.rows_per_panel;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], row_flip_, scratch_.data() + i * bytes_);
         terms_[first + i] = is_bits() ? 0 : byte_row_term(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
       }
@@ -50,11 +67,13 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void set_queries(const uint32_t* rows, int64_t count) override {
     query_count_ = count;
     const int64_t width = shape_.queries_per_panel;
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) all_.prefetch(rows[i]);
     for (int64_t first = 0; first < count; first += width) {
       const int64_t here = std::min(width, count - first);
       std::byte* const to = query_panels_.data() + first * bytes_;
       std::byte* const from = shape_.query_rows ? to : scratch_.data();
       for (int64_t i = 0; i < here; ++i) {
+        if (first + i + kAhead < count) all_.prefetch(rows[first + i + kAhead]);
         copy(rows[first + i], query_flip_, from + i * bytes_);
         offsets_[first + i] =
             is_bits() ? 0 : byte_query_offset(all_.format(), shape_, all_.kind(), all_.sums(rows[first + i]));
@@ -69,7 +88,10 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     std::fill_n(query_sums_.data(), round_up(count, width), kNoSum);
   }
 
-  void limit_query(int64_t query, float key) override { query_sums_[query] = sum_for(key); }
+  void limit_query(int64_t query, float key) override {
+    query_sums_[query] = sum_for(key);
+    limits_[query] = limit_of(std::max(query_sums_[query], group_most_), offsets_[query]);
+  }
   void limit_row(int64_t row, float key) override { row_sums_[row] = sum_for(key); }
   bool exact() const override { return true; }
 
@@ -79,21 +101,22 @@ class BytePairScan final : public PairScan, private BytePanelHits {
                              has_differences(all_.kind()) ? 2 : 1};
     const BytePanelQueries queries{query_panels_.data(), query_count_, limits_.data()};
     const int64_t width = shape_.rows_per_panel;
+    const int64_t panels = divide_up(row_count_, width);
+    const int64_t together = std::max<int64_t>(1, std::min(kGroupRows, row_count_ / kFewestGroups) / width);
     const int64_t padded = round_up(query_count_, shape_.queries_per_panel);
-    for (int64_t panel = 0; panel * width < row_count_; ++panel) {
-      const int64_t most = *std::max_element(row_sums_.data() + panel * width, row_sums_.data() + (panel + 1) * width);
-      for (int64_t q = 0; q < padded; ++q) {
-        const int64_t limit = std::max(query_sums_[q], most) - offsets_[q];
-        limits_[q] = static_cast<int32_t>(std::clamp<int64_t>(limit, kSmallestLimit, kLargestLimit));
-      }
+    for (int64_t panel = 0; panel < panels; panel += together) {
+      const int64_t count = std::min(together, panels - panel);
+      const int32_t* const sums = row_sums_.data() + panel * width;
+      group_most_ = *std::max_element(sums, sums + count * width);
+      for (int64_t q = 0; q < query_count_; ++q) limits_[q] = limit_of(std::max(query_sums_[q], group_most_), offsets_[q]);
       for (int64_t q = query_count_; q < padded; ++q) limits_[q] = kSmallestLimit;
-      scan_byte_panels(queries, base, panel, 1, *this);
+      scan_byte_panels(queries, base, panel, count, *this);
     }
   }
 
  private:
   bool is_bits() const { return all_.format() == PanelFormat::bits; }
-  int64_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
+  int32_t sum_for(float key) const { return std::isnan(key) ? kNoSum : largest_sum(all_.kind(), key); }
 
   void copy(uint32_t row, uint8_t flip, std::byte* to) const {
     const auto* const from = reinterpret_cast<const uint8_t*>(all_.view().row(row));
@@ -124,13 +147,14 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   HostArray<std::byte> scratch_;
   HostArray<std::byte> row_panels_;
   HostArray<int32_t> terms_;
-  HostArray<int64_t> row_sums_;  // the largest that matter
+  HostArray<int32_t> row_sums_;  // the largest that matter
   HostArray<std::byte> query_panels_;
   HostArray<int32_t> offsets_;
-  HostArray<int64_t> query_sums_;
+  HostArray<int32_t> query_sums_;
   HostArray<int32_t> limits_;
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
+  int32_t group_most_ = kNoSum;  // of the rows that are compared
   PairHits* hits_ = nullptr;
 };
 

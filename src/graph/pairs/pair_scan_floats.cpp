@@ -40,16 +40,37 @@ RoundedQueryTerms float_query_terms(KeyKind kind, double squared, int64_t cols) 
   return {0, bound.constant, bound.linear, bound.quadratic, 0};
 }
 
+// Loops that the compiler takes many of at once: no branches, and nothing is written that another may read.
+void lower_each(const float* __restrict values, float bound, float relative, int64_t count, float* __restrict rows,
+                float* __restrict query) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float above = values[i] + bound + relative * values[i];  // a NaN is above nothing
+    rows[i] = above < rows[i] ? above : rows[i];
+    query[i] = above < query[i] ? above : query[i];
+  }
+}
+
+bool any_within(const float* __restrict values, float change, float most, const float* __restrict row_most,
+                int64_t count) {
+  int32_t any = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float limit = row_most[i] > most ? row_most[i] : most;
+    any |= values[i] + change > limit ? 0 : 1;
+  }
+  return any != 0;
+}
+
 class FloatPairScan final : public PairScan, private PanelHits {
  public:
   FloatPairScan(const PairRows& rows, int64_t most_queries, int64_t most_rows, const Resources& resources)
       : all_(rows),
+        resources_(resources),
         rounds_(rows.format() == PanelFormat::rounded),
         shape_(panel_shape(rows.format())),
         words_(rounds_ ? rounded_words(rows.cols()) : rows.cols()),
         query_flip_(rounds_ && shape_.signed_bytes ? 0x80808080u : 0),
         query_scale_(!is_product(rows.kind()) ? 1.0f : has_differences(rows.kind()) ? -2.0f : -1.0f),
-        relative_(is_product(rows.kind()) ? 0.0f : direct_error(rows.cols())),
+        relative_(relative_error(rows.kind(), rows.cols())),
         padded_rows_(round_up(most_rows, shape_.rows_per_panel)),
         padded_queries_(round_up(most_queries, kMostQueriesPerPanel)),  // so that every array is aligned
         scratch_(words_ * std::max(shape_.rows_per_panel, shape_.queries_per_panel), "a set of rows", resources),
@@ -129,6 +150,38 @@ class FloatPairScan final : public PairScan, private PanelHits {
   void limit_row(int64_t row, float key) override { row_most_[row] = most_for(key); }
   bool exact() const override { return false; }
 
+  // All values are computed first: who is nearest shows only then, and few others have to be looked at.
+  void run_nearest(PairHits& hits, bool same) override {
+    if (row_count_ > kMostNearest || query_count_ > kMostNearest) return run(hits);
+    const int64_t width = shape_.rows_per_panel;
+    nearest_rows_ = std::min(padded_rows_, round_up(kMostNearest, width));
+    if (values_.size() == 0) {
+      const int64_t queries = std::min(padded_queries_, kMostNearest);
+      values_ = HostArray<float>(queries * nearest_rows_, "the values of pairs", resources_);
+      bounds_ = HostArray<float>(queries * nearest_rows_ / width, "the values of pairs", resources_);
+      least_ = HostArray<float>(queries * width + nearest_rows_, "the values of pairs", resources_);
+    }
+    hits_ = &hits;
+    same_ = same;
+    const int64_t panels = divide_up(row_count_, width);
+    std::fill(least_.begin(), least_.end(), kInfinity);
+    std::fill_n(limits_, round_up(query_count_, shape_.queries_per_panel), kInfinity);
+    collects_ = true;
+    for (int64_t panel = 0; panel < panels; ++panel) scan(panel);
+    collects_ = false;
+    for (int64_t row = 0; row < row_count_; ++row) row_most_[row] = std::min(row_most_[row], most_with(least_[row]));
+    for (int64_t query = 0; query < query_count_; ++query) {
+      const float* const lanes = query_least(query);
+      query_most_[query] = std::min(query_most_[query], most_with(*std::min_element(lanes, lanes + width)));
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        const float* const values = values_.data() + query * nearest_rows_ + panel * width;
+        const float bound = bounds_[query * panels + panel];
+        if (!any_within(values, -bound, query_most_[query], row_most_ + panel * width, width)) continue;
+        look(query, panel, values, bound, 0);
+      }
+    }
+  }
+
   void run(PairHits& hits) override {
     hits_ = &hits;
     const int64_t width = shape_.rows_per_panel;
@@ -148,6 +201,11 @@ class FloatPairScan final : public PairScan, private PanelHits {
     if (all_.kind() == KeyKind::l2) return square_above(key);
     const float most = relative_ == 0 ? key : key + 2 * relative_ * key;  // which an infinite key stays
     return most == kLowest ? std::nextafter(kLowest, 0.0f) : most;
+  }
+
+  // The largest value whose key, once rounded, may be that of a value up to this one.
+  float most_with(float value) const {
+    return all_.kind() == KeyKind::l2 && value < kInfinity ? square_above(root_above(value)) : value;
   }
 
   // One vector as it is packed; returns its squared norm.
@@ -200,7 +258,27 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   void on_hit(int64_t query, int64_t panel, const float* values) override {
     const float bound = rounded_queries().bound(query, norms_[panel], residuals_[panel]);
+    if (collects_) return keep(query, panel, values, bound);
+    look(query, panel, values, bound, offsets_[query]);
+  }
+
+  // Keeps a query's values with a panel, and lowers what is nearest to it and to the panel's rows.
+  void keep(int64_t query, int64_t panel, const float* values, float bound) {
+    const int64_t width = shape_.rows_per_panel;
+    const int64_t first = panel * width;
+    float* const kept = values_.data() + query * nearest_rows_ + first;
+    bounds_[query * divide_up(row_count_, width) + panel] = bound;
     const float offset = offsets_[query];
+    for (int64_t i = 0; i < width; ++i) kept[i] = values[i] + offset;  // rows that fill up have infinite terms
+    if (same_ && query >= first && query < first + width) kept[query - first] = kInfinity;
+    lower_each(kept, bound, relative_, width, least_.data() + first, query_least(query));
+  }
+
+  // A lane for each place in a panel.
+  float* query_least(int64_t query) const { return least_.data() + nearest_rows_ + query * shape_.rows_per_panel; }
+
+  // Hands out what may matter.
+  void look(int64_t query, int64_t panel, const float* values, float bound, float offset) {
     const int64_t first = panel * shape_.rows_per_panel;
     const int64_t count = std::min(shape_.rows_per_panel, row_count_ - first);
     // Few rows pass, and which cannot be predicted: all are compared at once, without branches.
@@ -235,6 +313,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
   const PairRows& all_;
+  const Resources resources_;
   const bool rounds_;
   const PanelShape shape_;
   const int64_t words_;  // of a packed vector, 4 bytes each
@@ -263,6 +342,13 @@ class FloatPairScan final : public PairScan, private PanelHits {
   float* offsets_ = nullptr;
   float* query_most_ = nullptr;
   float* limits_ = nullptr;
+  // Of run_nearest.
+  HostArray<float> values_;     // by query and row, with the query's offset
+  HostArray<float> bounds_;     // by query and panel
+  HostArray<float> least_;      // of rows, then of queries by lanes: the nearest has no larger value
+  int64_t nearest_rows_ = 0;  // for which there is room
+  bool same_ = false;
+  bool collects_ = false;
   int64_t row_count_ = 0;
   int64_t query_count_ = 0;
   PairHits* hits_ = nullptr;
@@ -282,6 +368,13 @@ int64_t pair_scan_bytes(PanelFormat format, int64_t cols, int64_t most_queries, 
   const int64_t queries = most_queries + kMostQueriesPerPanel;
   const int64_t rows = most_rows + kMostRowsPerPanel;
   return (queries + rows + kMostRowsPerPanel) * vector + array_bytes<float>(8 * queries + 6 * rows);
+}
+
+int64_t nearest_scan_bytes(PanelFormat format, int64_t most_queries, int64_t most_rows) {
+  if (holds_bytes(format)) return 0;
+  const int64_t queries = std::min(most_queries + kMostQueriesPerPanel, kMostNearest);
+  const int64_t rows = std::min(most_rows, kMostNearest) + kMostRowsPerPanel;
+  return array_bytes<float>(queries * rows + queries * rows / 2 + queries * kMostRowsPerPanel + rows);
 }
 
 }  // namespace kith

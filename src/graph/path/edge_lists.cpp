@@ -34,15 +34,11 @@ uint32_t key_at(const KnnGraph& graph, int64_t row, int64_t j, std::span<const f
   return ordered_key(weight_of(graph.distances(row)[j], row, graph.ids(row)[j], core));
 }
 
-// How many neighbours a row names, or -1 where it names something that is no row or no distance.
-int64_t named(const KnnGraph& graph, int64_t row) {
+// How many neighbours a row names, or -1 where it breaks a rule.
+int64_t named(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch) {
+  if (!row_is_sound(graph, row, scratch)) return -1;
   const int64_t* const ids = graph.ids(row);
-  const float* const distances = graph.distances(row);
-  int64_t count = 0;
-  for (; count < graph.k() && ids[count] != -1; ++count) {
-    if (ids[count] < 0 || ids[count] >= graph.rows() || distances[count] != distances[count]) return -1;
-  }
-  return count;
+  return std::find(ids, ids + graph.k(), -1) - ids;
 }
 
 template <typename Body>
@@ -65,8 +61,9 @@ Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, cons
   std::atomic<bool> sound{true};
   for_tasks("count edges", rows, resources, [&](int64_t first, int64_t end) {
     std::vector<int64_t> to(static_cast<size_t>(blocks), 0);
+    std::vector<int64_t> scratch;
     for (int64_t row = first; row < end; ++row) {
-      const int64_t count = named(graph, row);
+      const int64_t count = named(graph, row, scratch);
       if (count < 0) sound.store(false, std::memory_order_relaxed);
       own[row] = static_cast<uint32_t>(std::max<int64_t>(count, 0));
       for (int64_t j = 0; j < count; ++j) ++to[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
@@ -147,8 +144,9 @@ EdgeLists::Bytes EdgeLists::bytes(const KnnGraph& graph, int threads) {
   const int64_t blocks = divide_up(graph.rows(), kRowBlock);
   std::vector<int64_t> arrived(static_cast<size_t>(blocks), 0);
   int64_t edges = 0;
+  std::vector<int64_t> scratch;
   for (int64_t row = 0; row < graph.rows(); ++row) {
-    const int64_t count = std::max<int64_t>(named(graph, row), 0);
+    const int64_t count = std::max<int64_t>(named(graph, row, scratch), 0);
     edges += count;
     for (int64_t j = 0; j < count; ++j) ++arrived[static_cast<size_t>(graph.ids(row)[j] / kRowBlock)];
   }

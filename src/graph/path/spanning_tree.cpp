@@ -34,8 +34,10 @@ constexpr int64_t kUsualSamples = 5;
 
 // Each row's distance to its min_samples-th neighbour; nothing where edges weigh what they are long.
 HostArray<float> core_distances(const KnnGraph& graph, const SpanningTreeParams& params, const Resources& resources) {
-  if (params.weights == EdgeWeights::distance || graph.rows() == 0) return {};
-  const int64_t samples = params.min_samples > 0 ? params.min_samples : std::min(kUsualSamples, graph.k());
+  if (params.weights == EdgeWeights::distance || graph.rows() < 2) return {};
+  // Unless asked for, no more than there are other rows.
+  const int64_t usual = std::min({kUsualSamples, graph.k(), graph.rows() - 1});
+  const int64_t samples = params.min_samples > 0 ? params.min_samples : usual;
   if (samples > graph.k()) {
     throw InvalidArgument(
         fmt::format("min_samples = {}; allowed are 1 to k = {}, the neighbours that the graph has: build it with a "

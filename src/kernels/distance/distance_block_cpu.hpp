@@ -16,21 +16,12 @@
 
 #include <kith/view.hpp>
 
-#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/canonical_block.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace kith {
-
-struct CanonicalBlock {
-  KeyKind kind = KeyKind::squared_l2;
-  const CanonicalQuery* queries = nullptr;
-  int64_t query_count = 0;
-  const MatrixView& rows;
-  float* keys = nullptr;  // of query q and row i at q * stride + i
-  int64_t stride = 0;
-};
 
 inline constexpr int64_t kFewestInBlock = 3;  // queries: for fewer it takes less time to go row by row
 

@@ -7,6 +7,7 @@
 
 namespace kith {
 
+inline constexpr int64_t kMostFewRows = 512;    // more are better packed (kernels/panels)
 inline constexpr int64_t kFewRowsTile = 16;     // of the few, which lie side by side for each column
 inline constexpr int64_t kFewRowsTogether = 8;  // rows that are compared at a time, at most
 

@@ -21,9 +21,6 @@
 
 namespace kith {
 
-// More are better packed (kernels/panels).
-inline constexpr int64_t kMostFewRows = 512;
-
 class FewRows {
  public:
   static int64_t bytes_for(int64_t count, int64_t cols);
@@ -59,10 +56,5 @@ class FewRows {
   HostArray<float> lines_;    // of a handful: the table's values one after the other, padded with zeros
   HostArray<double> wide_;    // the few one after the other, padded with zeros
 };
-
-// Adds the rows to sums: the row's to those of its label, labels x cols, in the order of the rows, times its weight
-// where there are weights; `weight_sums` are added to alike.
-void add_rows_cpu(const MatrixView& rows, const int32_t* labels, const float* weights, double* sums,
-                  double* weight_sums);
 
 }  // namespace kith

@@ -271,23 +271,23 @@ bool nearest_of(const FewRowsTask& task, const MatrixView& rows, int32_t* labels
   return bounded;
 }
 
-// Whether so few are better compared this way: several rows fill a vector of sums.
-constexpr bool is_handful(int64_t count) { return count <= (kFloats >= 8 ? kHandful : 3); }
+// Whether so few are better compared this way: where vectors are short, columns fill them as well.
+constexpr bool is_handful(int64_t count) { return kFloats >= 8 && count <= kHandful; }
 
 // As NearestOfFew.
 HWY_INLINE bool nearest_of_handful(const FewRowsTask& task, const MatrixView& rows, int32_t* labels, float* keys,
                                    float* scratch) {
   if constexpr (kFloats >= 8) {
     switch (task.count) {
+      case 3: return nearest_of<3>(task, rows, labels, keys, scratch);
       case 4: return nearest_of<4>(task, rows, labels, keys, scratch);
       case 5: return nearest_of<5>(task, rows, labels, keys, scratch);
       case 6: return nearest_of<6>(task, rows, labels, keys, scratch);
       case 7: return nearest_of<7>(task, rows, labels, keys, scratch);
-      default: break;
+      default: return nearest_of<2>(task, rows, labels, keys, scratch);
     }
   }
-  return task.count == 3 ? nearest_of<3>(task, rows, labels, keys, scratch)
-                         : nearest_of<2>(task, rows, labels, keys, scratch);
+  return false;
 }
 #endif
 

@@ -24,6 +24,13 @@ void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, flo
 // CpuExtensions::vpopcnt is.
 void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);
 
+// Rows of bytes with a query of bytes, of at least 16 and at most kMostByteColumns columns: l2 and squared_l2 as above;
+// inner_product and cosine with the products times `scale`. Only where the processor has instructions for it.
+inline constexpr int64_t kFewestDotColumns = 16;
+bool has_byte_scan();
+void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
+                        float* facts);
+
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;

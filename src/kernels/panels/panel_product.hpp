@@ -30,6 +30,15 @@ enum class PanelStep : uint8_t {
   chi_square,  // (q - x)^2 / (q + x), or nothing where q + x = 0
 };
 
+// Of a term of chi_square, relative to it: RCPPS is within 1.5 2^-12, AVX-512's VRCP14PS within 2^-14.
+inline constexpr float kReciprocalError = 0x1p-11f;
+
+// What a value of terms that are no products may err by, relative to it; what underflows comes on top (underflow_error).
+inline float relative_error(KeyKind kind, int64_t cols) {
+  if (is_product(kind)) return 0;
+  return direct_error(cols) + (kind == KeyKind::chi_square ? kReciprocalError : 0.0f);
+}
+
 // The packed base that a scan passes over.
 struct PanelBase {
   const void* panels = nullptr;  // PanelFormat f32 or bf16

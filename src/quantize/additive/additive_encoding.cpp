@@ -61,6 +61,7 @@ class Encoder {
         search_(given, resources),
         books_(search_.books()),
         values_(batch_rows * books_.cols, "a batch of rows", resources),
+        contents_(encoding.by_content ? batch_rows : 0, "a batch of rows", resources),
         fits_(static_cast<size_t>(batch_rows)) {
     if (form == SearchForm::tables) {
       tables_.emplace(search_, resources);
@@ -97,17 +98,15 @@ class Encoder {
   }
 
  private:
-  int64_t number_of(int64_t first, int64_t row) const {
-    return encoding_.by_content ? content_number(values_.data() + row * books_.cols, books_.cols) : first + row;
-  }
+  int64_t number_of(int64_t first, int64_t row) const { return encoding_.by_content ? contents_[row] : first + row; }
 
   // A row as the search takes it.
   void bring(const MatrixView& rows, int64_t i) {
     float* const row = values_.data() + i * books_.cols;
     widen_row(rows, i, row);
-    const bool fits = std::all_of(row, row + books_.cols, [this](float v) { return search_.grid().holds(v); });
+    if (encoding_.by_content) contents_[i] = content_number(row, books_.cols);
+    const bool fits = search_.move_row(row);
     fits_[static_cast<size_t>(i)] = fits ? 1 : 0;
-    if (fits) std::transform(row, row + books_.cols, row, [this](float v) { return search_.grid().rounded(v); });
     if (!tables_) return;
     float* const moved = moved_.data() + i * books_.cols;
     for (int64_t c = 0; c < books_.cols; ++c) moved[c] = fits ? row[c] - tables_->origin()[c] : 0.0f;
@@ -181,6 +180,7 @@ class Encoder {
   SearchBooks search_;
   const Codebooks& books_;
   HostArray<float> values_;
+  HostArray<int64_t> contents_;  // hashes of rows
   std::vector<uint8_t> fits_;
   std::optional<PairwiseTables> tables_;
   HostArray<float> moved_;
@@ -202,7 +202,8 @@ AdditiveEncoding codec_encoding(const CodeFormat& format) {
 }
 
 int64_t additive_encoding_bytes(const Codebooks& books, SearchForm form, int64_t batch_rows, int threads) {
-  int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols + batch_rows * books.cols);
+  int64_t bytes = array_bytes<float>(books.size() + books.books * books.cols + batch_rows * books.cols) +
+                  array_bytes<double>(books.cols) + array_bytes<int64_t>(batch_rows);
   bytes += threads * (block_bytes(books) + (form == SearchForm::direct ? 0 : product_icm_bytes(books)));
   if (form == SearchForm::tables) {
     bytes += PairwiseTables::bytes_for(books) + threads * (TableIcm::bytes_for(books) + kProductScratch);

@@ -2,7 +2,7 @@
 // exact in f32. Then residuals do not depend on the order in which codewords come and go, and every device and form of
 // the search works with the same bits.
 //
-// The grid follows from the codebooks alone. Let S be the sum over the books of their largest value, and 2^e the first
+// The grid follows from the codebooks alone, less the mean of each book (search_books.hpp). Let S be the sum over the books of their largest value, and 2^e the first
 // power of two above it. Steps are 2^(e-22): codewords, their sums and rows up to 2^(e+1) stay below 2^24 steps. Rows
 // beyond are searched in float64. Trained codebooks lie on their own grid; others are rounded for the search, by up to
 // half a step, and decoded as they are.
@@ -22,9 +22,9 @@ class CodewordGrid {
   double most() const { return most_; }    // of values that it holds; below 0: none
   double shift() const { return shift_; }  // what rounded() adds and takes off
   // Whether a value of a row is exact there once it was rounded. False for a NaN.
-  bool holds(float value) const { return std::abs(value) <= most_; }
+  bool holds(double value) const { return std::abs(value) <= most_; }
   // To the nearest multiple, ties to even: a large number more and less leaves whole steps.
-  float rounded(float value) const { return static_cast<float>(static_cast<double>(value) + shift_ - shift_); }
+  float rounded(double value) const { return static_cast<float>(value + shift_ - shift_); }
 
  private:
   double step_ = 1;

@@ -4,6 +4,7 @@
 #include "cuda/resolve_device.hpp"
 #include "quantize/additive/additive_encoding_cuda.hpp"
 #include "quantize/additive/packed_codes.hpp"
+#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +30,14 @@ template <typename Find>
 void encode_through(const Codebooks& books, const AdditiveEncoding& encoding, const MutableMatrixView& codes,
                     const Resources& resources, const Find& find) {
   const HostArray<uint8_t> whole(codes.rows() * books.books, "codes", resources);
-  if (encoding.start == CodeStart::given) unpack_codes(codes, books, whole.data());
+  if (encoding.start == CodeStart::given) {
+    CodeFormat format;
+    format.kind = CodeKind::additive;
+    format.parts = books.books;
+    format.bits = books.bits;
+    refuse_unused_bits(codes, format, resources);
+    unpack_codes(codes, books, whole.data());
+  }
   find(whole.data());
   pack_codes(whole.data(), books, codes);
 }

@@ -16,6 +16,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kIterations = 20;
+constexpr int64_t kRotations = 25;  // more of them leave the error of the trained codebooks as it is
 
 std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, int bits, uint64_t seed,
                                          const Resources& resources) {
@@ -24,7 +25,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   const TransformChain none;
   ViewSource source(rows);
   const TrainingRows training(source, none, kFirstCodebookRows, seed, resources);
-  const Dense rotation = optimized_rotation(training, {out, books}, seed, resources);
+  const Dense rotation = optimized_rotation(training, {out, books, kRotations}, seed, resources);
   const int64_t count = training.rows();
   HostArray<float> turned(count * out, "rotated training rows", resources);
   {
@@ -43,7 +44,11 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   format.bits = bits;
   format.parts = books;
   ViewSource turned_source(MatrixView(turned.data(), count, out));
-  const std::vector<float> parts = train_product(format, turned_source, seed, resources);
+  // Of few rows whoever trains has warned.
+  const Resources silent = resources.with_log([&](LogLevel level, std::string_view text) {
+    if (level != LogLevel::warning) resources.log(level, text);
+  });
+  const std::vector<float> parts = train_product(format, turned_source, seed, silent);
   // Back to the rows' own space.
   std::vector<float> found(static_cast<size_t>((books << bits) * cols));
   const int64_t width = format.part_cols();

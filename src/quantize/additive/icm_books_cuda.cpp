@@ -25,6 +25,7 @@ struct Places : WorkspaceLayout {
     plain = take(books.size(), 4);
     columns = take(books.size(), 4);
     means = take(books.books * books.cols, 4);
+    origin = take(books.cols, 8);
     centred = take(words * padded, 4);
     tiles = take(words * padded, 2);
     terms = take(words, 4);
@@ -32,7 +33,7 @@ struct Places : WorkspaceLayout {
     centre = take(padded, 4);
   }
 
-  int64_t plain, columns, means, centred, tiles, terms, windows, centre;
+  int64_t plain, columns, means, origin, centred, tiles, terms, windows, centre;
 };
 
 // Where a column of a codeword lies in its book's tile: chunks of 64 columns, rows of 128 bytes whose 16-byte units are
@@ -149,7 +150,7 @@ void prepare_products(const SearchBooks& search, double scale, const Prepared& t
 bool has_icm_products(const SearchBooks& search) {
   const Codebooks& books = search.books();
   const int exponent = std::ilogb(search.grid().step()) + 22;  // codewords' sums are below 2^exponent, rows below twice that
-  return books.cols <= kProductMostCols && books.books <= kProductMostBooks && search.grid().holds(0.0f) &&
+  return books.cols <= kProductMostCols && books.books <= kProductMostBooks && search.grid().holds(0.0) &&
          exponent > -50 && exponent < 50;
 }
 
@@ -162,6 +163,7 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   const auto floats = [&](int64_t place) { return reinterpret_cast<float*>(host.data() + place); };
   std::copy_n(books.values, books.size(), floats(places.plain));
   std::copy_n(search.mean(0), books.books * books.cols, floats(places.means));
+  std::memcpy(host.data() + places.origin, search.origin(), static_cast<size_t>(books.cols) * sizeof(double));
   for_each_book(books, resources, [&](int64_t k) {
     float* const columns = floats(places.columns) + k * books.words() * books.cols;
     for (int64_t j = 0; j < books.words(); ++j) {
@@ -186,6 +188,7 @@ IcmBooksOnDevice::IcmBooksOnDevice(const SearchBooks& search, bool products,
   books_.words = there(places.plain);
   books_.columns = there(places.columns);
   books_.means = there(places.means);
+  books_.origin = reinterpret_cast<const double*>(buffer_.data() + places.origin);
   if (!products) return;
   books_.centred = there(places.centred);
   books_.tiles = buffer_.data() + places.tiles;

@@ -28,8 +28,16 @@ struct Barriers {
 // What a step does, in turn.
 enum class Stage : int { wait, operand, product, choice, settle, replace, rest, count };
 
+// Books come and go by barriers in shared memory alone: a warp that has read one says so, and the copier overwrites it
+// when all have. racecheck does not follow these, and reports each such pair as a hazard. A Watch with kBlockBarriers
+// lets copier and searchers meet at a barrier of the block after each step, too: then it reports none, and the codes are
+// the same (`lsq_cuda_bench --parts race`).
+inline constexpr int kMeetingBarrier = 1;
+inline constexpr int kMeetingThreads = kSearchers + 32;
+
 // The time since the last call belongs to that stage.
 struct NoWatch {
+  static constexpr bool kBlockBarriers = false;
   __device__ void begin() {}
   __device__ void ends(Stage) {}
   __device__ void finish() {}
@@ -58,11 +66,17 @@ struct Place {
   }
 };
 
-template <int kChunks>
+// By the first thread of a warp; with barriers of the block, by all of it.
+template <int kChunks, bool kBlockBarriers>
 __device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* shared, Barriers* barriers) {
   using L = Layout<kChunks>;
   Place place;
+  int64_t brought = 0;
   const auto bring = [&](int64_t book) {
+    if constexpr (kBlockBarriers) {
+      if (brought++ >= kStages) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
+      if (threadIdx.x % 32 != 0) return;
+    }
     uint64_t* const full = &barriers->full[place.stage];
     ptx::barrier_wait(&barriers->empty[place.stage], place.parity ^ 1);
     ptx::barrier_arrive_and_expect(full, L::kTileBytes + kProductWords * 4);
@@ -81,6 +95,9 @@ __device__ void copy_books(const IcmBooks& books, const IcmRun& run, std::byte* 
   for (int round = 0; round < run.rounds; ++round) {
     const IcmStep* const steps = run.schedule + static_cast<int64_t>(round) * run.schedule_stride;
     for (int i = 0; i < run.steps; ++i) bring(steps[i].book);
+  }
+  if constexpr (kBlockBarriers) {
+    for (int64_t last = 0; last < min(brought, int64_t{kStages}); ++last) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
   }
 }
 

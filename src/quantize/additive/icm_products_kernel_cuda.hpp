@@ -181,6 +181,7 @@ class Searcher {
     __syncwarp();
     watch_.ends(Stage::product);
     if (threadIdx.x % 32 == 0) ptx::barrier_arrive(&barriers_->empty[stage]);
+    if constexpr (Watch::kBlockBarriers) ptx::turn_wait(kMeetingBarrier, kMeetingThreads);
     place_.advance();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -292,7 +293,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   if (threadIdx.x >= kSearchers) {
     ptx::give_registers<kCopierRegisters>();
-    if (threadIdx.x == kSearchers) copy_books<kChunks>(books, run, shared, barriers);
+    const auto copiers = kSearchers + (Watch::kBlockBarriers ? 32 : 1);
+    if (threadIdx.x < copiers) copy_books<kChunks, Watch::kBlockBarriers>(books, run, shared, barriers);
   } else {
     ptx::take_registers<kSearcherRegisters>();
     Searcher<kChunks, Watch>(books, rows, run, shared, watch).run();

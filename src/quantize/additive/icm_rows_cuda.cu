@@ -1,4 +1,4 @@
-// Rows as the searches for codes take them: rounded to the codebooks' grid where they fit there, numbered for their
+// Rows as the searches for codes take them: moved, rounded to the codebooks' grid where they fit there, numbered for their
 // draws, moved and scaled for products. A warp for each row. Cost: what is read and written; where numbers come from
 // the values, a dozen dependent operations a column.
 #include "quantize/additive/icm_task_cuda.hpp"
@@ -23,11 +23,16 @@ __global__ void __launch_bounds__(kThreads) prepare_rows_kernel(IcmBooks books, 
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < rows.count;
        row += static_cast<int64_t>(gridDim.x) * kWarps) {
     float* const values = rows.values + row * cols;
+    if (lane == 0) rows.numbers[row] = grid.by_content ? content_number(values, cols) : grid.first_number + row;
+    __syncwarp();  // before the values are moved
     bool holds = true;
-    for (int64_t c = lane; c < cols; c += 32) holds = holds && fabs(static_cast<double>(values[c])) <= grid.most;
+    for (int64_t c = lane; c < cols; c += 32) {
+      holds = holds && fabs(static_cast<double>(values[c]) - books.origin[c]) <= grid.most;
+    }
     const bool fits = __all_sync(kFullWarp, holds);
-    for (int64_t c = lane; fits && c < cols; c += 32) {
-      values[c] = static_cast<float>(static_cast<double>(values[c]) + grid.shift - grid.shift);
+    for (int64_t c = lane; c < cols; c += 32) {
+      const double moved = static_cast<double>(values[c]) - books.origin[c];
+      values[c] = static_cast<float>(fits ? moved + grid.shift - grid.shift : moved);
     }
     if (rows.centred != nullptr) {
       for (int64_t c = lane; c < padded; c += 32) {
@@ -37,7 +42,6 @@ __global__ void __launch_bounds__(kThreads) prepare_rows_kernel(IcmBooks books, 
     __syncwarp();
     if (lane == 0) {
       rows.fits[row] = fits ? 1 : 0;
-      rows.numbers[row] = grid.by_content ? content_number(values, cols) : grid.first_number + row;
       if (!fits && list.rows != nullptr) list.rows[atomicAdd(list.count, 1u)] = static_cast<uint32_t>(row);
     }
   }

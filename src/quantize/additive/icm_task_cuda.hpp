@@ -46,10 +46,11 @@ struct IcmBooks {
   int64_t books = 0;
   int bits = 8;
   int64_t cols = 0;
-  // As they are, on the grid.
+  // Moved by their means, on the grid (search_books.hpp).
   const float* words = nullptr;    // books x words x cols
   const float* columns = nullptr;  // books x cols x words
   const float* means = nullptr;    // books x cols
+  const double* origin = nullptr;  // cols: what rows are moved by
   // Moved and scaled; null where products are of no use.
   const float* centred = nullptr;          // books x kProductWords x product_cols
   const std::byte* tiles = nullptr;        // the same as halves, chunks of a book one after the other

@@ -3,6 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/additive/least_scores.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@ using I16 = hn::CappedTag<int16_t, 32>;
 using Shorts = hn::Vec<I16>;
 constexpr int64_t kShorts = hn::MaxLanes(I16());
 constexpr int64_t kMostBooks = 256;
+constexpr int64_t kPrefetched = 64;  // of a table, for each cache line
 
 // kVectors vectors of sums from `at` on; lowers `least`.
 template <int kVectors>
@@ -37,6 +39,16 @@ HWY_INLINE void add_up(const int16_t* unary, const int16_t* const* added, int64_
   }
 }
 
+// Tables are larger than the second-level cache, and codes say early which of their rows come next.
+HWY_INLINE void prefetch_row(const ScoreTask& task, int64_t row) {
+  const uint8_t* const chosen = task.codes + row * task.books;
+  for (int64_t k = task.first_book; k < task.end_book; ++k) {
+    if (k == task.skipped_book) continue;
+    const int16_t* const from = task.tables + (k * task.table_words + chosen[k]) * task.width;
+    for (int64_t at = 0; at < task.width; at += kPrefetched) hwy::Prefetch(from + at);
+  }
+}
+
 void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                  uint32_t* doubtful) {
   const I16 d;
@@ -51,6 +63,7 @@ void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uin
       if (k == task.skipped_book) continue;
       added[terms++] = task.tables + (k * task.table_words + chosen[k]) * task.width;
     }
+    if (i + 1 < count) prefetch_row(task, rows[i + 1]);
     const int16_t* const unary = task.unary + row * task.unary_stride;
     Shorts lows = hn::Set(d, int16_t{32767});
     int64_t at = 0;

@@ -10,6 +10,8 @@
 #include "quantize/additive/packed_codes.hpp"
 #include "quantize/codec.hpp"
 #include "quantize/finite_rows.hpp"
+#include "quantize/lookup_table.hpp"
+#include "quantize/unused_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -42,8 +44,8 @@ void LocalSearchParams::validate() const {
     throw InvalidArgument(fmt::format("perturbed = {} of {} codes; perturb at most as many as there are codebooks",
                                       perturbed, codebooks));
   }
-  if (!(lambda > 0) || !(lambda < 1e300)) {
-    throw InvalidArgument(fmt::format("lambda = {}; it must be above 0 (1e-4 is usual)", lambda));
+  if (!(regularization > 0) || !(regularization < 1e300)) {
+    throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (1e-4 is usual)", regularization));
   }
 }
 
@@ -181,7 +183,17 @@ void LocalSearchQuantizer::decode(const MatrixView& codes, const MutableMatrixVi
                                   const Resources& resources) const {
   const auto trained = state_->get();
   check_additive_codes(codes, codes.rows(), state_->books(*trained));
+  refuse_unused_bits(codes, trained->codec->format(), resources);
   trained->codec->decode(codes, out, resources);
+}
+
+void LocalSearchQuantizer::lookup_table(const MatrixView& queries, Metric metric, const MutableMatrixView& out,
+                                        const Resources& resources) const {
+  const DefaultFloatMode mode;
+  const auto trained = state_->get();
+  ViewSource source(queries);
+  if (params().check_finite) refuse_not_finite_rows(source, resources);
+  fill_lookup_table(*trained->codec, queries, metric, out, resources);
 }
 
 }  // namespace kith

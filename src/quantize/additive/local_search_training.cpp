@@ -93,6 +93,43 @@ std::vector<float> coarse_first(const Codebooks& books) {
   return ordered;
 }
 
+// Takes the mean off the rows and returns it. Else it would be in every codeword, and lambda would pull at it.
+std::vector<double> centre(float* rows, int64_t count, int64_t cols, const Resources& resources) {
+  constexpr int64_t kParts = 64;  // of the rows, whatever the threads
+  std::vector<double> sums(static_cast<size_t>(kParts * cols));
+  ProgressMeter meter("mean", 2 * kParts, resources);
+  parallel_for(kParts, meter, resources, [&](int64_t part, int) {
+    double* const sum = sums.data() + part * cols;
+    for (int64_t i = count * part / kParts; i < count * (part + 1) / kParts; ++i) {
+      for (int64_t c = 0; c < cols; ++c) sum[c] += static_cast<double>(rows[i * cols + c]);
+    }
+  });
+  std::vector<double> mean(static_cast<size_t>(cols));
+  for (int64_t part = 0; part < kParts; ++part) {
+    for (int64_t c = 0; c < cols; ++c) mean[static_cast<size_t>(c)] += sums[static_cast<size_t>(part * cols + c)];
+  }
+  for (double& value : mean) value = static_cast<double>(static_cast<float>(value / static_cast<double>(count)));
+  parallel_for(kParts, meter, resources, [&](int64_t part, int) {
+    for (int64_t i = count * part / kParts; i < count * (part + 1) / kParts; ++i) {
+      for (int64_t c = 0; c < cols; ++c) {
+        float& value = rows[i * cols + c];
+        value = static_cast<float>(static_cast<double>(value) - mean[static_cast<size_t>(c)]);
+      }
+    }
+  });
+  return mean;
+}
+
+// Codebooks of centred rows for rows as they are: the first book, the farthest from its mean, takes the rows' mean.
+std::vector<float> uncentred(std::vector<float> codebooks, const Codebooks& shape, const std::vector<double>& mean) {
+  for (int64_t i = 0; i < shape.words() * shape.cols; ++i) {
+    float& value = codebooks[static_cast<size_t>(i)];
+    value = static_cast<float>(static_cast<double>(value) + mean[static_cast<size_t>(i % shape.cols)]);
+  }
+  round_to_grid(codebooks.data(), shape.books, shape.bits, shape.cols);
+  return codebooks;
+}
+
 double squares_of(const std::vector<float>& codebooks) {
   double squares = 0;
   for (const float value : codebooks) squares += static_cast<double>(value) * static_cast<double>(value);
@@ -146,6 +183,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   const int64_t count = values.size() / cols;
   const MatrixView rows(values.data(), count, cols);
   const Resources quiet = resources.with_progress({});
+  const std::vector<double> mean = centre(values.data(), count, cols, quiet);
   const TrainingShape shape{rows, params.codebooks, params.bits};
   const std::unique_ptr<LocalSearchSteps> steps = dispatch(
       device, [&] { return make_local_search_steps_cpu(shape, quiet); },
@@ -165,7 +203,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
   encoding.start = CodeStart::given;
   ProgressMeter meter("LSQ", params.rounds, resources);
   for (int64_t round = 0; round < params.rounds; ++round) {
-    steps->update(params.lambda, codebooks.data());
+    steps->update(params.regularization, codebooks.data());
     const Codebooks books{codebooks.data(), params.codebooks, params.bits, cols};
     if (params.anneal) {
       const double left = 1.0 - static_cast<double>(round + 1) / static_cast<double>(params.rounds);
@@ -175,7 +213,7 @@ void train_local_search(const LocalSearchParams& params, RowSource& source, cons
     round_to_grid(codebooks.data(), params.codebooks, params.bits, cols);
     encoding.search.from_round = round * params.train_search_rounds;
     steps->encode(books, encoding);
-    TrainingRound done{coarse_first(books), steps->cost() + params.lambda * squares_of(codebooks)};
+    TrainingRound done{uncentred(coarse_first(books), books, mean), steps->cost() + params.regularization * squares_of(codebooks)};
     resources.log(LogLevel::info, fmt::format("LSQ round {} of {}: objective {:.9g}, {:.9g} a row", round + 1,
                                               params.rounds, done.objective,
                                               done.objective / static_cast<double>(count)));

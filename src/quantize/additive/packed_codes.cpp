@@ -46,14 +46,8 @@ void pack_codes(const uint8_t* whole, const Codebooks& books, const MutableMatri
 }
 
 void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whole) {
-  const int64_t used = books.books * books.bits % 8;
   for (int64_t i = 0; i < codes.rows(); ++i) {
-    const auto* const code = reinterpret_cast<const uint8_t*>(codes.row(i));
-    if (used != 0 && code[codes.cols() - 1] >> used != 0) {
-      throw InvalidArgument(fmt::format("code {} is no code of {} books of {} bits: bits behind the last are set", i,
-                                        books.books, books.bits));
-    }
-    unpack_sub_codes(code, books.books, books.bits, whole + i * books.books);
+    unpack_sub_codes(reinterpret_cast<const uint8_t*>(codes.row(i)), books.books, books.bits, whole + i * books.books);
   }
 }
 

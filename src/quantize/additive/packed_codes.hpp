@@ -22,7 +22,6 @@ int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const flo
 
 // A byte for each book and row, one after the other.
 void pack_codes(const uint8_t* whole, const Codebooks& books, const MutableMatrixView& codes);
-// InvalidArgument, naming the row, for bits behind the last book that are not zero.
 void unpack_codes(const MatrixView& codes, const Codebooks& books, uint8_t* whole);
 
 }  // namespace kith

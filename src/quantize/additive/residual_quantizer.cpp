@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <memory>
 
 namespace kith {
 namespace {
@@ -22,15 +22,12 @@ CodeSpec spec_of(const ResidualQuantizerParams& params) {
   return spec;
 }
 
+std::unique_ptr<TrainedCodec> codec_of(const ResidualQuantizerParams& params) {
+  params.validate();
+  return std::make_unique<TrainedCodec>(spec_of(params), params.seed, params.check_finite);
+}
+
 }  // namespace
-
-struct ResidualQuantizer::State {
-  explicit State(const ResidualQuantizerParams& given)
-      : params(given), codec(spec_of(given), given.seed, given.check_finite) {}
-
-  const ResidualQuantizerParams params;
-  TrainedCodec codec;
-};
 
 void ResidualQuantizerParams::validate() const {
   if (beam < 1 || beam > kMostBeam) {
@@ -39,43 +36,11 @@ void ResidualQuantizerParams::validate() const {
   spec_of(*this).validate();
 }
 
-ResidualQuantizer::ResidualQuantizer(ResidualQuantizerParams params) {
-  params.validate();
-  state_ = std::make_unique<State>(params);
-}
-ResidualQuantizer::~ResidualQuantizer() = default;
-ResidualQuantizer::ResidualQuantizer(ResidualQuantizer&&) noexcept = default;
-ResidualQuantizer& ResidualQuantizer::operator=(ResidualQuantizer&&) noexcept = default;
-
-void ResidualQuantizer::train(const MatrixView& rows, const Resources& resources) {
-  state_->codec.train(rows, resources);
-}
-void ResidualQuantizer::train(const VectorFile& rows, const Resources& resources) {
-  state_->codec.train(rows, resources);
-}
+ResidualQuantizer::ResidualQuantizer(ResidualQuantizerParams params)
+    : VectorQuantizer(codec_of(params)), params_(params) {}
 
 void ResidualQuantizer::set_values(const VectorView<const float>& codebooks) {
-  state_->codec.set_values(columns_of_codebooks(params().codebooks, params().bits, codebooks), codebooks);
-}
-
-std::vector<float> ResidualQuantizer::values() const { return state_->codec.get()->values(); }
-const ResidualQuantizerParams& ResidualQuantizer::params() const { return state_->params; }
-bool ResidualQuantizer::trained() const { return state_->codec.find() != nullptr; }
-int64_t ResidualQuantizer::cols() const {
-  const std::shared_ptr<const Codec> codec = state_->codec.find();
-  return codec == nullptr ? 0 : codec->format().cols;
-}
-int64_t ResidualQuantizer::code_bytes() const {
-  return trained() ? additive_code_bytes(params().codebooks, params().bits) : 0;
-}
-
-void ResidualQuantizer::encode(const MatrixView& rows, const MutableMatrixView& codes,
-                               const Resources& resources) const {
-  state_->codec.encode(rows, codes, resources);
-}
-void ResidualQuantizer::decode(const MatrixView& codes, const MutableMatrixView& out,
-                               const Resources& resources) const {
-  state_->codec.decode(codes, out, resources);
+  VectorQuantizer::set_values(columns_of_codebooks(params_.codebooks, params_.bits, codebooks), codebooks);
 }
 
 }  // namespace kith

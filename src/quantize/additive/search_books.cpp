@@ -4,28 +4,69 @@
 
 namespace kith {
 
+namespace {
+
+// The mean of a book's codewords.
+void average(const Codebooks& books, int64_t k, std::vector<double>& mean) {
+  std::fill(mean.begin(), mean.end(), 0.0);
+  for (int64_t j = 0; j < books.words(); ++j) {
+    const float* const word = books.word(k, j);
+    for (size_t c = 0; c < mean.size(); ++c) mean[c] += static_cast<double>(word[c]);
+  }
+  for (double& value : mean) value /= static_cast<double>(books.words());
+}
+
+// Moves codewords by their books' means, rounded to the grid that they have there: those that lie on it stay on it.
+// Nothing where sums of codewords leave f32's range.
+CodewordGrid move_codewords(const Codebooks& given, float* values, double* origin) {
+  std::copy(given.values, given.values + given.size(), values);
+  std::fill_n(origin, given.cols, 0.0);
+  const CodewordGrid before(given);
+  std::vector<double> mean(static_cast<size_t>(given.cols));
+  for (int64_t k = 0; before.most() > 0 && k < given.books; ++k) {
+    average(given, k, mean);
+    for (int64_t c = 0; c < given.cols; ++c) {
+      const auto move = static_cast<double>(before.rounded(mean[static_cast<size_t>(c)]));
+      origin[c] += move;
+      for (int64_t j = 0; j < given.words(); ++j) {
+        float& value = values[(k * given.words() + j) * given.cols + c];
+        value = static_cast<float>(static_cast<double>(value) - move);
+      }
+    }
+  }
+  Codebooks moved = given;
+  moved.values = values;
+  return CodewordGrid(moved);
+}
+
+}  // namespace
+
 SearchBooks::SearchBooks(const Codebooks& given, const Resources& resources)
-    : grid_(given),
-      values_(given.size(), "codebooks on their grid", resources),
+    : values_(given.size(), "codebooks on their grid", resources),
+      origin_(given.cols, "codebooks on their grid", resources),
       means_(given.books * given.cols, "codebooks on their grid", resources),
       rounded_(given),
+      grid_(move_codewords(given, values_.data(), origin_.data())),
       nearest_(static_cast<size_t>(given.books)),
       made_(static_cast<size_t>(given.books)) {
   rounded_.values = values_.data();
-  std::transform(given.values, given.values + given.size(), values_.begin(),
-                 [this](float value) { return grid_.rounded(value); });
-  std::vector<double> sums(static_cast<size_t>(given.cols));
+  for (float& value : values_) value = grid_.rounded(static_cast<double>(value));
+  std::vector<double> mean(static_cast<size_t>(given.cols));
   for (int64_t k = 0; k < given.books; ++k) {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t j = 0; j < given.words(); ++j) {
-      const float* const word = rounded_.word(k, j);
-      for (int64_t c = 0; c < given.cols; ++c) sums[static_cast<size_t>(c)] += static_cast<double>(word[c]);
-    }
-    for (int64_t c = 0; c < given.cols; ++c) {
-      const double mean = sums[static_cast<size_t>(c)] / static_cast<double>(given.words());
-      means_[k * given.cols + c] = grid_.rounded(static_cast<float>(mean));
-    }
+    average(rounded_, k, mean);
+    for (int64_t c = 0; c < given.cols; ++c) means_[k * given.cols + c] = grid_.rounded(mean[static_cast<size_t>(c)]);
   }
+}
+
+bool SearchBooks::move_row(float* row) const {
+  const int64_t cols = rounded_.cols;
+  bool fits = true;
+  for (int64_t c = 0; c < cols; ++c) fits = fits && grid_.holds(static_cast<double>(row[c]) - origin_[c]);
+  for (int64_t c = 0; c < cols; ++c) {
+    const double moved = static_cast<double>(row[c]) - origin_[c];
+    row[c] = fits ? grid_.rounded(moved) : static_cast<float>(moved);
+  }
+  return fits;
 }
 
 const NearestCodeword& SearchBooks::nearest(int64_t k) const {

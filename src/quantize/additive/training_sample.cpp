@@ -4,10 +4,13 @@
 
 #include "cluster/row_sample.hpp"
 #include "quantize/product_training.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -42,6 +45,15 @@ HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed,
     std::iota(drawn.begin(), drawn.end(), 0u);
   }
   gather_as_floats(source, drawn, values.data(), resources);
+  refuse_untrainable(MatrixView(values.data(), count, source.info().cols), {0, drawn.data()}, resources.with_progress({}));
+  // Residuals of such values would be infinite.
+  constexpr float kMost = std::numeric_limits<float>::max() / 4;
+  const auto far = std::find_if(values.begin(), values.end(), [](float value) { return std::abs(value) > kMost; });
+  if (far != values.end()) {
+    throw InvalidArgument(fmt::format("training row {} holds {}: what codewords leave of it is more than f32 holds; scale "
+                                      "the vectors down",
+                                      drawn[static_cast<size_t>((far - values.begin()) / source.info().cols)], *far));
+  }
   return values;
 }
 

@@ -1,4 +1,5 @@
 #include <kith/smooth_paths.hpp>
+#include <kith/spanning_tree.hpp>
 
 #include <kith/error.hpp>
 
@@ -195,6 +196,23 @@ TEST(SmoothPaths, Refusals) {
   ids[1] = 0;
   distances[0] = std::nanf("");
   EXPECT_THROW(SmoothPaths(graph, on_cpu()), InvalidArgument);
+
+  const std::vector<int64_t> sound{1, 2, /**/ 0, 2, /**/ 0, 1};
+  std::vector<float> steps{1, 2, /**/ 1, 2, /**/ 2, 2};
+  for (const std::vector<int64_t>& wrong : {std::vector<int64_t>{1, 0, /**/ 0, 2, /**/ 0, 1},  // itself
+                                            std::vector<int64_t>{1, 2, /**/ 2, 2, /**/ 0, 1},  // twice
+                                            std::vector<int64_t>{1, 2, /**/ 0, 2, /**/ -1, 1}}) {
+    ids = sound;
+    const KnnGraph three({ids.data(), steps.data(), 3, 2, {}}, nullptr, Metric::l2, on_cpu());
+    std::copy(wrong.begin(), wrong.end(), ids.begin());
+    EXPECT_THROW(SmoothPaths(three, on_cpu()), InvalidArgument);
+    EXPECT_THROW(spanning_tree(three, {}, on_cpu()), InvalidArgument);
+    std::copy(sound.begin(), sound.end(), ids.begin());
+    steps[0] = 3;  // behind it comes 2
+    EXPECT_THROW(SmoothPaths(three, on_cpu()), InvalidArgument);
+    steps[0] = 1;
+    EXPECT_NO_THROW(SmoothPaths(three, on_cpu()));
+  }
 }
 
 TEST(SmoothPaths, ThreadsChangeNothing) {

@@ -5,8 +5,9 @@
 
 #include "kernels/forced_target.hpp"
 #include "quantize/additive/codeword_grid.hpp"
+#include "quantize/additive/search_books.hpp"
 #include "reference/additive.hpp"
-#include "reference/data.hpp"
+#include "reference/additive_cases.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,33 +16,21 @@
 namespace kith {
 namespace {
 
-using reference::make_floats;
 using reference::Matrix;
 using reference::Shape;
 
-struct Case {
-  Matrix<float> words;
-  Codebooks books;
-  Matrix<float> rows;
-};
+using Case = reference::AdditiveCase;
 
-// Codewords like the rows, scaled down so that sums of them come near rows.
+// On the grid, as trained codebooks are.
 Case make_case(Shape shape, int64_t books, int bits, int64_t cols, int64_t rows) {
-  Case made{make_floats(shape, books << bits, cols, 1), {}, make_floats(shape, rows, cols, 2)};
-  for (float& value : made.words.values) value /= static_cast<float>(books);
+  Case made = reference::make_additive_case(shape, books, bits, cols, rows);
   round_to_grid(made.words.row(0), books, bits, cols);
-  made.books = {made.words.row(0), books, bits, cols};
+  made.books.values = made.words.row(0);
   return made;
 }
 
 AdditiveEncoding encoding_of(SearchForm form, CodeStart start, int64_t rounds) {
-  AdditiveEncoding encoding;
-  encoding.form = form;
-  encoding.start = start;
-  encoding.search.rounds = rounds;
-  encoding.search.perturbed = 2;
-  encoding.search.seed = 7;
-  return encoding;
+  return reference::additive_encoding(start, rounds, form);
 }
 
 struct Encoded {
@@ -58,18 +47,16 @@ Encoded encode(const Case& given, const AdditiveEncoding& encoding, const Resour
   return out;
 }
 
-// From drawn codes, on rows as the grid has them.
+// From drawn codes, on codebooks and rows as the grid has them.
 Encoded expected(const Case& given, const LocalSearchPlan& plan) {
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   Encoded out;
   for (int64_t i = 0; i < given.rows.rows; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + given.rows.cols);
-    bool fits = true;
-    for (const float value : row) fits = fits && grid.holds(value);
-    for (float& value : row) value = fits ? grid.rounded(value) : value;
+    search.move_row(row.data());
     std::vector<uint8_t> codes(static_cast<size_t>(given.books.books));
     draw_codes(plan.seed, i, given.books.books, given.books.bits, codes.data());
-    out.costs.push_back(reference::local_search(given.books, row.data(), i, plan, codes.data()));
+    out.costs.push_back(reference::local_search(search.books(), row.data(), i, plan, codes.data()));
     out.codes.insert(out.codes.end(), codes.begin(), codes.end());
   }
   return out;
@@ -142,6 +129,23 @@ TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
   }
 }
 
+TEST(AdditiveEncoding, FormsAgreeOnHardCases) {
+  for (const auto& [name, given] : reference::hard_additive_cases()) {
+    SCOPED_TRACE(name);
+    for (const CodeStart start : {CodeStart::greedy, CodeStart::random}) {
+      const Encoded direct = encode(given, encoding_of(SearchForm::direct, start, 1));
+      for (const SearchForm form : {SearchForm::tables, SearchForm::products}) {
+        const Encoded found = encode(given, encoding_of(form, start, 1));
+        EXPECT_EQ(found.codes, direct.codes);
+        for (size_t i = 0; i < direct.costs.size(); ++i) {
+          if (direct.costs[i] != direct.costs[i]) continue;
+          EXPECT_EQ(found.costs[i], direct.costs[i]) << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(AdditiveEncoding, TheSameBytesForAnyThreadsBatchAndLimit) {
   const Case given = make_case(Shape::gaussian, 5, 8, 20, 1500);
   const AdditiveEncoding encoding = encoding_of(SearchForm::automatic, CodeStart::greedy, 4);
@@ -199,26 +203,26 @@ TEST(AdditiveEncoding, RoundsContinueAndNeverRaiseACost) {
 TEST(AdditiveEncoding, OneBookGivesTheNearestCodeword) {
   const Case given = make_case(Shape::near_duplicates, 1, 8, 12, 90);
   const Encoded found = encode(given, encoding_of(SearchForm::tables, CodeStart::greedy, 0));
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   for (int64_t i = 0; i < 90; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + 12);
-    for (float& value : row) value = grid.rounded(value);
-    EXPECT_EQ(found.codes[static_cast<size_t>(i)], reference::best_code(given.books, row.data(), nullptr, 0));
+    search.move_row(row.data());
+    EXPECT_EQ(found.codes[static_cast<size_t>(i)], reference::best_code(search.books(), row.data(), nullptr, 0));
   }
 }
 
 TEST(AdditiveEncoding, TwoBooksComeNearTheBestOfAllPairs) {
   const Case given = make_case(Shape::gaussian, 2, 8, 6, 12);
   const Encoded found = encode(given, encoding_of(SearchForm::tables, CodeStart::greedy, 64));
-  const CodewordGrid grid(given.books);
+  const SearchBooks search(given.books, Resources());
   int best_found = 0;
   for (int64_t i = 0; i < 12; ++i) {
     std::vector<float> row(given.rows.row(i), given.rows.row(i) + 6);
-    for (float& value : row) value = grid.rounded(value);
+    search.move_row(row.data());
     float least = INFINITY;
     for (int pair = 0; pair < 65536; ++pair) {
       const uint8_t codes[] = {static_cast<uint8_t>(pair / 256), static_cast<uint8_t>(pair % 256)};
-      least = std::min(least, reference::cost(given.books, row.data(), codes));
+      least = std::min(least, reference::cost(search.books(), row.data(), codes));
     }
     EXPECT_GE(found.costs[static_cast<size_t>(i)], least);
     best_found += found.costs[static_cast<size_t>(i)] == least;

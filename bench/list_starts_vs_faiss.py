@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""How centres of inverted lists are started: recall, rows scanned and imbalance beside FAISS's centres.
+
+    list_starts_vs_faiss.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--lists 256]
+                            [--train 20000] [--queries 10000] [--seeds 4]
+
+Codes play no part: a query finds its nearest row where that row's list is among the probed ones. Sets are those of
+index_recall.py. For FAISS's k-means (10 iterations from random rows) and Kith's from random rows and by k-means++: recall at
+each number of probes, its difference from FAISS's, the same at equal rows scanned (on the line through FAISS's points over
+the logarithm of rows), rows scanned, imbalance of the lists and the mean of the objective, over so many seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import index_recall
+import numpy as np
+
+import kith
+
+PROBES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def measure(centres: np.ndarray, base: np.ndarray, queries: np.ndarray, truth: np.ndarray, spherical: bool) -> dict:
+    index = (faiss.IndexFlatIP if spherical else faiss.IndexFlatL2)(centres.shape[1])
+    index.add(np.ascontiguousarray(centres))
+    distances, own = index.search(base, 1)
+    _, ranked = index.search(queries, max(PROBES))
+    sizes = np.bincount(own[:, 0], minlength=len(centres)).astype(float)
+    hits = ranked == own[truth]
+    place = np.where(hits.any(axis=1), hits.argmax(axis=1), len(centres))
+    scanned = np.cumsum(sizes[ranked], axis=1).mean(axis=0)
+    return {
+        "recall": [100 * np.mean(place < probes) for probes in PROBES],
+        "rows": [scanned[probes - 1] for probes in PROBES],
+        "imbalance": len(centres) * np.sum(sizes**2) / len(base) ** 2,
+        "objective": distances.mean(),
+    }
+
+
+def starts(learn: np.ndarray, lists: int, spherical: bool) -> dict[str, Callable[[int], np.ndarray]]:
+    def of_faiss(seed: int) -> np.ndarray:
+        kmeans = faiss.Kmeans(learn.shape[1], lists, niter=10, seed=seed + 1, spherical=spherical)
+        kmeans.train(learn)
+        return kmeans.centroids
+
+    def of_kith(init: str, iterations: int) -> Callable[[int], np.ndarray]:
+        def train(seed: int) -> np.ndarray:
+            drawn = learn
+            if len(learn) > 256 * lists:
+                drawn = learn[np.random.default_rng(seed).permutation(len(learn))[: 256 * lists]]
+            kmeans = kith.KMeans(lists, init=init, iterations=iterations, seed=seed, spherical=spherical)
+            return np.asarray(kmeans.fit(drawn).cluster_centers_)
+
+        return train
+
+    ways = {f"kith, {init}, {n}": of_kith(init, n) for init in ("random", "kmeans++") for n in (10, 20)}
+    return {"faiss, random, 10": of_faiss} | ways
+
+
+def row(values: np.ndarray, form: str) -> str:
+    return " ".join(format(value, form) for value in values)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", default="sift1m,glove100,manifold,mixture")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--lists", type=int, default=256)
+    parser.add_argument("--train", type=int, default=20_000)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--seeds", type=int, default=4)
+    options = parser.parse_args()
+    index_recall.TRAINED_ON = options.train
+    for name in options.sets.split(","):
+        base, learn, queries, metric = index_recall.load(options.data, name, options.rows, options.queries)
+        truth = np.asarray(kith.knn(queries, base, 1, metric, device="cpu").ids)[:, 0]
+        spherical = metric == "inner_product"
+        print(f"{name}: {len(base)} rows in {options.lists} lists trained on {len(learn)}, {len(queries)} queries")
+        print(f"  probes {PROBES}")
+        theirs: dict[str, np.ndarray] = {}
+        for way, train in starts(learn, options.lists, spherical).items():
+            runs = [measure(train(seed), base, queries, truth, spherical) for seed in range(options.seeds)]
+            mean = {key: np.mean([run[key] for run in runs], axis=0) for key in runs[0]}
+            spread = np.std([run["recall"] for run in runs], axis=0).mean()
+            theirs = theirs or mean
+            at_rows = np.interp(np.log(mean["rows"]), np.log(theirs["rows"]), theirs["recall"])
+            print(
+                f"  {way:18} recall {row(mean['recall'], '6.2f')}  less FAISS's {row(mean['recall'] - theirs['recall'], '+.2f')}"
+                f"  at equal rows {row(mean['recall'] - at_rows, '+.2f')}  rows {row(mean['rows'], '.0f')}"
+                f"  imbalance {mean['imbalance']:.3f}  objective {mean['objective']:.5g}  (seeds {spread:.2f})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

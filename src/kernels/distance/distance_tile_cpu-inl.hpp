@@ -1,0 +1,215 @@
+// A tile of canonical sums on the CPU: some queries and some vectors of rows in registers, for distance_block_cpu.cpp.
+// Included once for each instruction set.
+//
+// sum_tile() goes lane after lane and joins them as the tree says; prove_tile() computes an interval around the sum
+// instead. What for short vectors is done is in short_tile_cpu-inl.hpp.
+#if defined(KITH_KERNELS_DISTANCE_DISTANCE_TILE_CPU_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KITH_KERNELS_DISTANCE_DISTANCE_TILE_CPU_INL
+#undef KITH_KERNELS_DISTANCE_DISTANCE_TILE_CPU_INL
+#else
+#define KITH_KERNELS_DISTANCE_DISTANCE_TILE_CPU_INL
+#endif
+
+#include "core/divide.hpp"
+#include "kernels/distance/canonical_step_cpu-inl.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/lane_order.hpp"
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace kith {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The tile fills the registers: sums, a vector for each group of rows, and a query's value.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kTileQueries = 6;
+constexpr int kTileVectors = 4;
+#else
+constexpr int kTileQueries = 4;
+constexpr int kTileVectors = 3;
+#endif
+constexpr int64_t kTileRows = kTileVectors * kDoubles;
+constexpr int64_t kQueryWidth = round_up(kTileQueries, kDoubles);  // of a panel of queries, whole registers
+
+using Tile = Doubles[kTileQueries][kTileVectors];
+
+template <typename Use>
+HWY_INLINE void for_tile(const Use& use) {
+#pragma GCC unroll 8
+  for (int q = 0; q < kTileQueries; ++q) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) use(q, v);
+  }
+}
+
+HWY_INLINE void store_tile(const Tile& tile, double* to) {
+  for_tile([&](int q, int v) HWY_ATTR { hn::Store(tile[q][v], F64(), to + (q * kTileVectors + v) * kDoubles); });
+}
+
+HWY_INLINE void load_tile(const double* from, Tile& tile) {
+  for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Load(F64(), from + (q * kTileVectors + v) * kDoubles); });
+}
+
+// Which of the slabs that make up the columns.
+struct Slab {
+  bool first;
+  bool last;
+};
+
+// `count` columns, packed one after the other.
+template <KeyKind kKind>
+HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t count, Tile& tile) {
+  for (int64_t c = 0; c < count; ++c) {
+    Doubles x[kTileVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kTileVectors; ++v) x[v] = hn::Load(F64(), rows + v * kDoubles);
+#pragma GCC unroll 8
+    for (int q = 0; q < kTileQueries; ++q) {
+      const Doubles value = hn::Set(F64(), queries[q]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kTileVectors; ++v) tile[q][v] = step_lanes<kKind>(tile[q][v], value, x[v]);
+#if HWY_ARCH_ARM_A64
+      __asm__ volatile("" ::: "memory");  // or else all values are loaded first, and sums have no register left
+#endif
+    }
+    queries += kQueryWidth;
+    rows += kTileRows;
+  }
+}
+
+// One panel of queries and one of rows, and where their keys go.
+struct TilePlace {
+  const double* queries;
+  const double* rows;
+  const CanonicalQuery* canonical;  // the queries
+  const double* row_inverses;
+  float* keys;
+  int64_t stride;
+  int query_count;
+  int64_t row_count;
+};
+
+using Floats = hn::Vec<hn::Rebind<float, F64>>;
+
+HWY_INLINE void put_keys(const TilePlace& place, int q, int v, Floats keys) {
+  const hn::Rebind<float, F64> d;
+  if (q >= place.query_count) return;
+  float* const to = place.keys + q * place.stride + v * kDoubles;
+  const int64_t count = std::min(kDoubles, place.row_count - v * kDoubles);
+  if (HWY_LIKELY(count == kDoubles)) return hn::StoreU(keys, d, to);
+  HWY_ALIGN float some[kDoubles];
+  hn::Store(keys, d, some);
+  for (int64_t i = 0; i < count; ++i) to[i] = some[i];
+}
+
+// canonical_key.
+template <KeyKind kKind>
+HWY_INLINE Floats key_of(Doubles sum, Doubles inverse_x, double inverse_q) {
+  const hn::Rebind<float, F64> d;
+  if constexpr (kKind == KeyKind::inner_product) return hn::DemoteTo(d, hn::Neg(sum));
+  if constexpr (kKind == KeyKind::l2) return hn::DemoteTo(d, hn::Sqrt(sum));
+  if constexpr (kKind == KeyKind::cosine) {
+    const Doubles one = hn::Set(F64(), 1.0);
+    if (inverse_q == 0.0) return hn::DemoteTo(d, one);
+    const Doubles half = hn::Mul(hn::Set(F64(), 0.5), sum);
+    return hn::DemoteTo(d, hn::IfThenElse(hn::Eq(inverse_x, hn::Zero(F64())), one, half));
+  }
+  return hn::DemoteTo(d, sum);
+}
+
+template <KeyKind kKind>
+HWY_INLINE Floats key_at(const TilePlace& place, int q, int v, Doubles sum) {
+  Doubles inverse_x = hn::Zero(F64());
+  double inverse_q = 0;
+  if constexpr (kKind == KeyKind::cosine) {
+    inverse_x = hn::Load(F64(), place.row_inverses + v * kDoubles);
+    inverse_q = place.canonical[std::min(q, place.query_count - 1)].inverse_norm;
+  }
+  return key_of<kKind>(sum, inverse_x, inverse_q);
+}
+
+// Lane after lane. `lanes` holds them between slabs; after the last one they are joined.
+template <KeyKind kKind>
+HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const LaneWalk& walk, const Slab& slab,
+                           double* lanes) {
+  HWY_ALIGN double waiting[5][kTileQueries * kTileRows];
+  int depth = 0;
+  for (int i = 0; i < walk.count; ++i) {
+    const auto [lane, joins] = walk.steps[i];
+    const int64_t at = order.first[lane];
+    Tile tile;
+    if (slab.first) {
+      for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
+    } else {
+      load_tile(lanes + lane * kTileQueries * kTileRows, tile);
+    }
+    add_columns<kKind>(place.queries + at * kQueryWidth, place.rows + at * kTileRows, order.first[lane + 1] - at, tile);
+    if (!slab.last) {
+      store_tile(tile, lanes + lane * kTileQueries * kTileRows);
+      continue;
+    }
+    for (int j = 0; j < joins; ++j) {
+      const double* const before = waiting[--depth];
+      for_tile([&](int q, int v) HWY_ATTR {
+        const Doubles other = hn::Load(F64(), before + (q * kTileVectors + v) * kDoubles);
+        tile[q][v] = join_lanes<kKind>(F64(), other, tile[q][v]);
+      });
+    }
+    if (i + 1 < walk.count) {
+      store_tile(tile, waiting[depth++]);
+    } else {
+      for_tile([&](int q, int v) HWY_ATTR { put_keys(place, q, v, key_at<kKind>(place, q, v, tile[q][v])); });
+    }
+  }
+}
+
+// |q|^2 + |x|^2 - 2 q x within an interval: true where each interval rounds to one key, which is put. All that is added
+// up, here and in the canonical sum, is at most (|q| + |x|)^2 <= 2 (|q|^2 + |x|^2), with a rounding for each column and
+// a few more.
+template <KeyKind kKind>
+HWY_INLINE bool prove_sums(const TilePlace& place, const Tile& tile, int64_t cols, const double* query_norms,
+                           const double* row_norms) {
+  const Doubles share = hn::Set(F64(), 2.2 * static_cast<double>(cols + 32) * 0x1p-53);
+  const Doubles least = hn::Set(F64(), 0x1p-960);  // what underflows
+  const Doubles two = hn::Set(F64(), 2.0);
+  const hn::Rebind<float, F64> d;
+  auto proven = hn::Eq(hn::Zero(d), hn::Zero(d));
+  for_tile([&](int q, int v) HWY_ATTR {
+    const Doubles norms = hn::Add(hn::Set(F64(), query_norms[q]), hn::Load(F64(), row_norms + v * kDoubles));
+    const Doubles middle = hn::Sub(norms, hn::Mul(two, tile[q][v]));
+    const Doubles error = hn::Add(hn::Mul(norms, share), least);
+    const Floats low = key_at<kKind>(place, q, v, hn::Sub(middle, error));
+    const Floats high = key_at<kKind>(place, q, v, hn::Add(middle, error));
+    if (q < place.query_count) proven = hn::And(proven, hn::Eq(low, high));  // a NaN is none
+    put_keys(place, q, v, high);
+  });
+  return hn::AllTrue(d, proven);
+}
+
+// Adds up the products of a slab of `width` columns; after the last one, returns what prove_sums() says. `sums` holds
+// them between slabs.
+template <KeyKind kKind>
+HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t width, int64_t cols, const Slab& slab, double* sums,
+                             const double* query_norms, const double* row_norms) {
+  Tile tile;
+  if (slab.first) {
+    for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Zero(F64()); });
+  } else {
+    load_tile(sums, tile);
+  }
+  add_columns<KeyKind::inner_product>(place.queries, place.rows, width, tile);
+  if (slab.last) return prove_sums<kKind>(place, tile, cols, query_norms, row_norms);
+  store_tile(tile, sums);
+  return false;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kith
+HWY_AFTER_NAMESPACE();
+
+#endif

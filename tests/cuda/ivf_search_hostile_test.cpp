@@ -1,0 +1,183 @@
+// The search of inverted lists on the GPU where bounds are hard put: equal vectors, all magnitudes, lists far apart.
+#include "cuda/searched_lists.hpp"
+
+#include "ivf/repeated_codes_cuda.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using namespace searched_lists;
+
+TEST_F(CudaIvfSearchSmall, EqualVectors) {
+  for (const KeyKind kind : kKinds) {
+    Lists lists = make_lists(product(32, 4, 8), kind, false, {2000, 2500, 900}, 18);
+    std::fill(lists.codes.begin(), lists.codes.end(), uint8_t{3});
+    expect_same(lists, make_queries(lists, 12, 3, 19), 25);
+    lists = make_lists(additive(32, 4, 8, CodeNorm::cqint8), kind, true, {2000, 2500, 900}, 18);
+    std::fill(lists.codes.begin(), lists.codes.end(), uint8_t{3});
+    expect_same(lists, make_queries(lists, 12, 3, 19), 25);
+    // Norms so small that many keys are 0.
+    lists = make_lists(additive(32, 4, 8, CodeNorm::cqint8), kind, true, {2000, 2500, 900}, 18);
+    for (size_t i = 0; i < lists.levels.size(); i += 3) lists.levels[i] = -1000;
+    expect_same(lists, make_queries(lists, 12, 3, 19), 25);
+    lists = make_lists(stored(20, DType::u8), kind, false, {1200, 900}, 20);
+    for (uint8_t& code : lists.codes) code = code % 2;  // few distinct distances
+    expect_same(lists, make_queries(lists, 12, 2, 21), 25);
+  }
+}
+
+TEST_F(CudaIvfSearchSmall, ValuesOfAllMagnitudes) {
+  for (const float scale : {1e-42f, 1e-30f, 1e-12f, 1e10f, 1e17f, 1e25f}) {
+    for (const KeyKind kind : kKinds) {
+      for (const float spread : {0.1f, 1000.0f}) {
+        SCOPED_TRACE(testing::Message() << scale << ", kind " << static_cast<int>(kind) << ", spread " << spread);
+        const Lists lists = make_lists(product(24, 6, 8), kind, true, kLengths, 22, scale, spread);
+        expect_same(lists, make_queries(lists, 8, 6, 23, scale), 12);
+        const Lists sums = make_lists(additive(24, 3, 8, CodeNorm::cqint8), kind, true, kLengths, 22, scale, spread);
+        expect_same(sums, make_queries(sums, 8, 6, 23, scale), 12);
+        const Lists plain = make_lists(stored(24, DType::f32), kind, false, kLengths, 24, scale, spread);
+        expect_same(plain, make_queries(plain, 8, 6, 25, scale), 12);
+      }
+    }
+  }
+}
+
+// What is not finite has keys too: NaN comes last.
+TEST_F(CudaIvfSearchSmall, ValuesThatAreNotFinite) {
+  for (const KeyKind kind : kKinds) {
+    Lists lists = make_lists(stored(16, DType::f32), kind, false, kLengths, 26);
+    for (size_t i = 0; i < lists.codes.size(); i += 4 * 16 * 37) {
+      const float value = i % 2 == 0 ? INFINITY : NAN;
+      std::memcpy(&lists.codes[i], &value, 4);
+    }
+    Queries queries = make_queries(lists, 8, 6, 27);
+    expect_same(lists, queries, 300);
+    queries.values[5] = NAN;
+    queries.values[16 + 3] = INFINITY;
+    std::fill_n(queries.values.begin() + 32, 16, 0.0f);
+    expect_same(lists, queries, 12);
+    Lists sums = make_lists(additive(16, 3, 8, CodeNorm::float32), kind, false, kLengths, 26);
+    for (int64_t i = 0; i < sums.count(); i += 41) {
+      set_norm_bits(sums.format, i % 2 == 0 ? 0x7F800000u : 0x7FC00000u,
+                    &sums.codes[static_cast<size_t>(i * sums.format.bytes())]);
+    }
+    expect_same(sums, queries, 300);
+  }
+}
+
+// Centres so far apart that a query's reach ends before other lists begin.
+TEST_F(CudaIvfSearchSmall, ListsFarApart) {
+  for (const CodeFormat& format :
+       {product(128, 8, 8), product(128, 32, 8), stored(64, DType::f32), stored(128, DType::f16)}) {
+    for (const bool residual : {false, true}) {
+      for (const float spread : {30.0f, 300.0f, 3000.0f}) {
+        SCOPED_TRACE(testing::Message() << name_of(format) << ", residual " << residual << ", spread " << spread);
+        const Lists lists =
+            make_lists(format, KeyKind::l2, residual, std::vector<int64_t>(30, 400), 44, 1, spread);
+        expect_same(lists, make_queries(lists, 40, 25, 45), 30);
+      }
+    }
+  }
+}
+
+// Data whose mean is far larger than its spread: lookups with terms beside the lists rule out as others do.
+TEST_F(CudaIvfSearchSmall, DataFarFromZero) {
+  for (const CodeFormat& format : {product(128, 32, 8), product(128, 8, 8), product(80, 20, 8)}) {
+    Lists lists = make_lists(format, KeyKind::squared_l2, true, std::vector<int64_t>(30, 700), 53);
+    for (float& value : lists.centres) value += 1000;
+    const Queries queries = make_queries(lists, 60, 12, 54);
+    SCOPED_TRACE(name_of(format));
+    EXPECT_EQ(expect_same(lists, queries, 30), 0u);
+    for (const ScanTerm term : {ScanTerm::of_list, ScanTerm::of_vector}) {
+      const Way way{ProductEngine::automatic, 0, 1, true, 40, false, term};
+      EXPECT_EQ(search_on_gpu(lists, queries, 30, {}, int64_t{1} << 30, way).directly, 0u);
+    }
+  }
+}
+
+// So many equal codes that candidates have no room, in lists of which the others are out of reach.
+TEST_F(CudaIvfSearchSmall, MoreEqualVectorsThanCandidates) {
+  for (const float spread : {4.0f, 300.0f}) {
+    Lists lists = make_lists(product(32, 8, 8), KeyKind::squared_l2, true, {9000, 300, 8000, 400, 500, 50}, 46, 1, spread);
+    for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i % 24];
+    const Queries queries = make_queries(lists, 30, 6, 47);
+    EXPECT_GT(expect_same(lists, queries, 20), 0u);
+  }
+}
+
+// In the order of rows, as an index has them, only the first equal ones are candidates, whichever way they are found.
+TEST_F(CudaIvfSearchSmall, RepeatedCodesInTheOrderOfRowsLeaveRoom) {
+  for (const CodeFormat& format : {product(32, 8, 8), product(128, 32, 8), stored(20, DType::u8), scalar(24, 8)}) {
+    Lists lists = make_lists(format, KeyKind::squared_l2, true, {9000, 300, 8000, 400, 500, 50, 70000}, 50, 1, 30);
+    std::iota(lists.rows.begin(), lists.rows.end(), 0u);
+    const auto bytes = static_cast<size_t>(format.bytes());
+    for (size_t i = 0; i < lists.codes.size(); ++i) lists.codes[i] = lists.codes[i / bytes % 3 * bytes + i % bytes];
+    const Queries queries = make_queries(lists, 15, 6, 51);
+    for (const int64_t k : {1, 20, 700}) {
+      SCOPED_TRACE(testing::Message() << name_of(format) << ", k " << k);
+      expect_same(lists, queries, k);
+    }
+    const Way ranked{ProductEngine::automatic, 0, -1, true, 40, true};
+    const Way plain;
+    const Found with = search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, ranked);
+    EXPECT_LT(with.directly, search_on_gpu(lists, queries, 20, {}, int64_t{1} << 30, plain).directly);
+  }
+}
+
+TEST_F(CudaIvfSearchSmall, RepeatedCodesAreRankedByRow) {
+  Lists lists = make_lists(product(16, 4, 8), KeyKind::l2, true, {1000, 0, 200, 3000, 600}, 52);
+  std::iota(lists.rows.begin(), lists.rows.end(), 0u);
+  for (size_t i = 0; i < lists.codes.size(); ++i) {
+    const size_t vector = i / 4;
+    if (vector % 3 != 0) lists.codes[i] = static_cast<uint8_t>(vector % 3);  // two codes with a third of the list each
+  }
+  std::swap(lists.rows[4300], lists.rows[4301]);  // the last list is not in order
+  const DeviceArray offsets = on_device(lists.offsets);
+  const DeviceArray codes = on_device(lists.codes);
+  const DeviceArray rows = on_device(lists.rows);
+  const DeviceArray most(4);
+  KITH_CUDA_CHECK(cudaMemset(most.data(), 0, 4));
+  DeviceListsView view;
+  view.codec.format = lists.format;
+  view.lists = lists.lists();
+  view.offsets = static_cast<const int64_t*>(offsets.data());
+  view.codes = static_cast<const uint8_t*>(codes.data());
+  view.rows = static_cast<const uint32_t*>(rows.data());
+  view.count = lists.count();
+  const DeviceArray ranks(static_cast<size_t>(lists.count()) * 2);
+  launch_count_repeats(view, static_cast<uint32_t*>(most.data()), nullptr);
+  launch_rank_repeats(view, static_cast<uint16_t*>(ranks.data()), nullptr);
+  uint32_t frequent = 0;
+  most.read(&frequent);
+  EXPECT_GE(frequent, 1000u);
+  std::vector<uint16_t> found(static_cast<size_t>(lists.count()));
+  ranks.read(found.data());
+  for (int64_t list = 0; list < lists.lists(); ++list) {
+    std::map<std::vector<uint8_t>, uint16_t> seen;
+    for (int64_t i = lists.offsets[static_cast<size_t>(list)]; i < lists.offsets[static_cast<size_t>(list) + 1]; ++i) {
+      const auto from = lists.codes.begin() + 4 * i;
+      const uint16_t before = seen[{from, from + 4}]++;
+      const bool known = i % 3 != 0 && (list == 0 || list == 3);
+      EXPECT_EQ(found[static_cast<size_t>(i)], known ? before : 0) << list << ", " << i;
+    }
+  }
+}
+
+TEST_F(CudaIvfSearchSmall, MostRowsInOneListUnderAFilter) {
+  std::vector<int64_t> lengths(50, 40);
+  lengths[11] = 18000;
+  const Lists lists = make_lists(product(128, 32, 8), KeyKind::l2, true, lengths, 48);
+  std::vector<uint64_t> kept(static_cast<size_t>(lists.count() / 64 + 1), 0x5555555555555555u);
+  for (const int64_t slots : {1, 8, 50}) expect_same(lists, make_queries(lists, 150, slots, 49), 100, kept);
+}
+
+}  // namespace
+}  // namespace kith

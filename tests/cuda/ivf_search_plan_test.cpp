@@ -1,0 +1,93 @@
+// What the plan of the search of lists on a GPU chooses; no GPU is asked.
+#include "cuda/searched_lists.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace kith {
+namespace {
+
+using namespace searched_lists;
+
+IvfSearchPlan planned(const CodeFormat& format, int64_t queries, int64_t slots, int64_t lists, int64_t vectors,
+                      ScanTerm term = ScanTerm::of_vector) {
+  IvfSearchShape shape;
+  shape.format = format;
+  shape.queries = queries;
+  shape.slots = slots;
+  shape.k = 100;
+  shape.lists = lists;
+  shape.vectors = vectors;
+  shape.multiprocessors = 132;
+  shape.term = term;
+  return plan_ivf_search(shape, int64_t{8} << 30);
+}
+
+// Lookups where hardly any queries share a list and pairs are many, products elsewhere: what was measured to be quicker.
+TEST(IvfSearchPlan, TablesForListsThatAreNotShared) {
+  EXPECT_TRUE(planned(product(80, 20, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_TRUE(planned(product(128, 8, 8), 10000, 16, 262144, 1'000'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 1, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 10000, 2, 32768, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 100, 32, 4096, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 1, 32, 4096, 10'000'000).tables);
+  EXPECT_TRUE(planned(product(80, 20, 8), 10000, 16, 65536, 100'000'000).tables);
+  EXPECT_TRUE(planned(product(128, 8, 8), 10000, 16, 32768, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 32, 8), 10000, 16, 32768, 10'000'000).tables);
+  EXPECT_FALSE(planned(product(128, 8, 8), 10000, 16, 32768, 10'000'000, ScanTerm::none).tables);
+  EXPECT_FALSE(planned(product(128, 32, 4), 10000, 16, 262144, 1'000'000'000).tables);  // has no such tables
+  EXPECT_FALSE(planned(stored(128, DType::f32), 10000, 16, 262144, 1'000'000'000).tables);
+}
+
+// Lookups find beside the lists what there is room for, and pay more often with it; products of other metrics have none.
+TEST(IvfSearchPlan, TermsOfLookups) {
+  const CodeFormat format = product(128, 8, 8);
+  const int64_t lists = 262144;
+  const int64_t vectors = 1'000'000'000;
+  EXPECT_EQ(scan_term_within(4 * vectors, format, lists, vectors), ScanTerm::of_vector);
+  EXPECT_EQ(scan_term_within(4 * vectors - 1, format, lists, vectors), ScanTerm::of_list);
+  EXPECT_EQ(scan_term_within(lists * 8 * 1024 - 1, format, lists, vectors), ScanTerm::none);
+  IvfSearchShape shape;
+  shape.format = format;
+  shape.queries = 10000;
+  shape.slots = 16;
+  shape.k = 100;
+  shape.lists = lists;
+  shape.vectors = vectors;
+  shape.multiprocessors = 132;
+  for (const ScanTerm term : {ScanTerm::none, ScanTerm::of_list, ScanTerm::of_vector}) {
+    shape.term = term;
+    EXPECT_EQ(plan_ivf_search(shape, int64_t{8} << 30).term, term);
+  }
+  shape.kind = KeyKind::inner_product;
+  EXPECT_FALSE(plan_ivf_search(shape, int64_t{8} << 30).tables);
+  shape.kind = KeyKind::squared_l2;
+  shape.tables = 0;
+  EXPECT_EQ(plan_ivf_search(shape, int64_t{8} << 30).term, ScanTerm::none);
+}
+
+// One long list: a sample of all of it, and room for what its k-th value lets pass.
+TEST(IvfSearchPlan, ALongListIsSampledThroughout) {
+  for (const int64_t rows : {300'000, 1'000'000, 5'000'000}) {
+    const IvfSearchPlan plan = planned(additive(128, 7, 8), 10000, 1, 1, rows);
+    EXPECT_GE(plan.cut.sample_every * plan.cut.kept_rows, rows) << rows;
+    EXPECT_LE(plan.values, kMostFirstValues) << rows;
+    EXPECT_GE(plan.candidates, 100 * rows / plan.values * 5 / 4) << rows;
+    EXPECT_FALSE(plan.direct);
+  }
+  EXPECT_EQ(planned(additive(128, 7, 8), 10000, 1, 1, 100'000).cut.sample_every, 1);
+}
+
+// A sample where reading lists twice would take longer, or where first pairs are few of all.
+TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
+  EXPECT_EQ(planned(product(128, 8, 8), 10000, 128, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 32, 4096, 10'000'000).cut.sample_every, 4);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
+  EXPECT_EQ(planned(stored(128, DType::f32), 10000, 1, 4096, 10'000'000).cut.sample_every, 1);
+}
+
+}  // namespace
+}  // namespace kith
