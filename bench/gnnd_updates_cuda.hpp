@@ -35,7 +35,7 @@ constexpr int kSegments = 2;
 constexpr int kSegment = kLength / kSegments;
 constexpr int kMostSamples = 32;
 constexpr int kRows = 2 * kMostSamples;                          // NEW
-constexpr int kColumns = 4 * kMostSamples + kSampleGroup;        // all places
+constexpr int kColumns = 4 * kMostSamples;                       // all
 constexpr int kStage = 32;                                       // columns of the vectors at a time
 constexpr int kMostOffers = 128;
 
@@ -158,11 +158,11 @@ __device__ inline void compute_distances(const Task& task, Memory& memory, const
   float sums[kRows / kSide][kMine] = {};
   for (int64_t first = 0; first < task.cols; first += kStage) {
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < counts.end() * kStage; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < counts.all() * kStage; i += kThreads) {
       const uint32_t id = memory.ids[i / kStage];
       const int64_t column = first + i % kStage;
       memory.values[i % kStage][i / kStage] =
-          id != kNobody && column < task.cols ? task.x[static_cast<int64_t>(id) * task.cols + column] : 0.0f;
+          column < task.cols ? task.x[static_cast<int64_t>(id) * task.cols + column] : 0.0f;
     }
     __syncthreads();
     for (int c = 0; c < kStage; ++c) {
@@ -194,25 +194,24 @@ __global__ void __launch_bounds__(kThreads) join_kernel(const __grid_constant__ 
   if (!counts.meet(false)) return;
   compute_distances(task, memory, counts);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  for (int sample = warp; sample < counts.end(); sample += kWarps) {
-    if (!counts.is_sample(sample)) continue;
+  for (int sample = warp; sample < counts.all(); sample += kWarps) {
     const bool old = sample >= counts.fresh;
     const uint32_t row = memory.ids[sample];
     const auto neighbor = [&](int other) -> uint64_t {
-      if (other == sample || !counts.is_sample(other)) return kPadding;
+      if (other == sample) return kPadding;
       const float distance = old ? memory.distances[other][sample] : memory.distances[sample][other];
       return pack_neighbor(ordered_key(distance), memory.ids[other]);
     };
     if (task.update != Update::all_pairs) {
       offer_one(task, memory, row, nearest_of(neighbor, 0, counts.fresh));
-      if (!old) offer_one(task, memory, row, nearest_of(neighbor, counts.first_old(), counts.end()));
+      if (!old) offer_one(task, memory, row, nearest_of(neighbor, counts.fresh, counts.all()));
       continue;
     }
     uint64_t* const offers = memory.offers[warp];
     int count = 0;
-    for (int first = 0; first < (old ? counts.fresh : counts.end()); first += 32) {
+    for (int first = 0; first < (old ? counts.fresh : counts.all()); first += 32) {
       const int other = first + lane_index();
-      const uint64_t mine = other < (old ? counts.fresh : counts.end()) ? neighbor(other) : kPadding;
+      const uint64_t mine = other < (old ? counts.fresh : counts.all()) ? neighbor(other) : kPadding;
       const unsigned lanes = __ballot_sync(kAllLanes, mine != kPadding);
       if (mine != kPadding) offers[count + __popc(lanes & ((1u << lane_index()) - 1))] = mine;
       count += __popc(lanes);

@@ -49,20 +49,18 @@ __global__ void __launch_bounds__(kCollectThreads)
   const int64_t place = task.first + blockIdx.x;
   const int64_t row = task.order == nullptr ? place : task.order[place];
   const JoinCounts counts = collect_samples<kCollectThreads>(task.samples, row, task.boundary,
-                                                             memory + sample_places(static_cast<int>(task.samples.samples)),
-                                                             memory);
+                                                             memory + 4 * task.samples.samples, memory);
   uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
-  for (int i = static_cast<int>(threadIdx.x); i < counts.end(); i += kCollectThreads) {
-    if (!counts.is_sample(i)) continue;
-    const bool fresh = i < counts.fresh;
-    int rank = fresh ? 0 : counts.fresh;  // no places between the kinds here
-    const int end = fresh ? counts.fresh : counts.end();
-    for (int j = fresh ? 0 : counts.first_old(); j < end; ++j) rank += memory[j] < memory[i] ? 1 : 0;
+  for (int i = static_cast<int>(threadIdx.x); i < counts.all(); i += kCollectThreads) {
+    const int first = i < counts.fresh ? 0 : counts.fresh;
+    const int end = i < counts.fresh ? counts.fresh : counts.all();
+    int rank = first;
+    for (int j = first; j < end; ++j) rank += memory[j] < memory[i] ? 1 : 0;
     numbers[rank] = memory[i];
   }
   if (threadIdx.x != 0) return;
   const bool meet = counts.meet(false);
-  sets.counts[blockIdx.x] = meet ? custom::SetCounts{counts.fresh, counts.fresh + counts.old} : custom::SetCounts{0, 0};
+  sets.counts[blockIdx.x] = meet ? custom::SetCounts{counts.fresh, counts.all()} : custom::SetCounts{0, 0};
   if (meet) atomicAdd(task.pairs + blockIdx.x % kCounters, static_cast<unsigned long long>(counts.pairs(false)));
 }
 
@@ -75,7 +73,6 @@ __global__ void __launch_bounds__(kThreads)
   const JoinSlots slots{static_cast<int>(task.samples.samples), {found.queries, found.rows - found.queries}};
   const uint32_t* const numbers = sets.numbers + blockIdx.x * sets.most_rows;
   const float* const distances = sets.distances + blockIdx.x * sets.most_queries * sets.most_rows;
-  const int gap = slots.counts.first_old() - found.queries;  // which the samples of a set do not have
   const auto offer = [&](int sample, uint64_t neighbor) {
     const uint32_t row = numbers[sample];
     offer_to_list(task, row, task.lists.ends[row], neighbor);
@@ -93,15 +90,12 @@ __global__ void __launch_bounds__(kThreads)
     const float distance = distances[query * sets.most_rows + row];
     if (isnan(distance)) continue;
     const uint32_t key = ordered_key(distance);
-    const bool old = row >= found.queries;
-    take(slots.new_slot(query, old), query, pack_neighbor(key, numbers[row]));
-    take(old ? slots.old_slot(row + gap) : row, row, pack_neighbor(key, numbers[query]));
+    take(slots.new_slot(query, row), query, pack_neighbor(key, numbers[row]));
+    take(slots.slot_for_new(row), row, pack_neighbor(key, numbers[query]));
   }
   __syncthreads();
   for (int slot = static_cast<int>(threadIdx.x); slot < slots.count(); slot += kThreads) {
-    if (nearest[slot] == kPadding) continue;
-    const int sample = slots.sample_of(slot);
-    offer(sample < found.queries ? sample : sample - gap, nearest[slot]);
+    if (nearest[slot] != kPadding) offer(slots.sample_of(slot), nearest[slot]);
   }
 }
 
@@ -125,8 +119,7 @@ void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStrea
   if (task.count == 0) return;
   const auto kernel = join_sets_kernel;
   allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
-  const int64_t bytes = 4 * sample_places(static_cast<int>(task.samples.samples)) +
-                        (int64_t{4} << sample_table_bits(task.samples.samples));
+  const int64_t bytes = 16 * task.samples.samples + (int64_t{4} << sample_table_bits(task.samples.samples));
   kernel<<<static_cast<unsigned>(task.count), kCollectThreads, static_cast<size_t>(bytes), stream>>>(task, sets);
   KITH_CUDA_CHECK_LAUNCH("join_sets_kernel");
 }

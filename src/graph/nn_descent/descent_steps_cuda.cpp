@@ -14,6 +14,8 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
+
 static_assert(kCounterBytes == kCounters * static_cast<int64_t>(sizeof(unsigned long long)));
 
 class DescentStepsCuda final : public DescentSteps {
@@ -23,7 +25,7 @@ class DescentStepsCuda final : public DescentSteps {
       : rules_(rules),
         context_(std::move(context)),
         operands_(rows, context_, resources),
-        layout_(rows.rows.count, list_length, rules, operands_.get().halves != nullptr),
+        layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
         lists_{{lists, rows.rows.count, list_length}, at<uint64_t>(layout_.ends)} {
     task_.rows = rows;
@@ -37,8 +39,6 @@ class DescentStepsCuda final : public DescentSteps {
     task_.all_pairs = rules.all_pairs;
     task_.order = rules.order;
     task_.pairs = at<unsigned long long>(layout_.counters);
-    task_.offered = at<OfferedPair>(layout_.offered);
-    task_.offered_counts = at<uint32_t>(layout_.offered_counts);
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
     }
@@ -56,8 +56,8 @@ class DescentStepsCuda final : public DescentSteps {
   int64_t join(int64_t round, ProgressMeter& meter) override {
     KITH_CUDA_CHECK(cudaMemsetAsync(task_.pairs, 0, kCounterBytes, stream()));
     task_.salt = round_salt(rules_.seed, round);
-    for (task_.first = 0; task_.first < lists_.rows; task_.first += kJoinRowsPerLaunch) {
-      task_.count = std::min(kJoinRowsPerLaunch, lists_.rows - task_.first);
+    for (task_.first = 0; task_.first < lists_.rows; task_.first += kRowsPerLaunch) {
+      task_.count = std::min(kRowsPerLaunch, lists_.rows - task_.first);
       if (sets_) {
         join_by_sets(meter);
       } else {

@@ -24,7 +24,7 @@ int64_t longest_gpu_list(int64_t shared_bytes) {
 }
 
 int64_t most_gpu_samples(int64_t shared_bytes) {
-  constexpr int64_t kOperands = 48 << 10;  // join_cuda.cu: of a tile with its rows apart, and pairs that are needed
+  constexpr int64_t kOperands = 48 << 10;  // join_cuda.cu: of a tile with its rows apart, and pairs that are left
   constexpr int64_t kPairs = 4 << 10;
   constexpr int64_t kBytesPerSample = 248;
   return std::min<int64_t>(512, (shared_bytes - kOperands - kPairs) / kBytesPerSample);
@@ -56,14 +56,13 @@ int64_t enough_for_descent(const MatrixView& x, Metric metric, int64_t k, int64_
   const int64_t copied = x.space().host_readable() ? rows * x.cols() * size_of(x.dtype()) : 0;
   const int64_t norms = metric == Metric::cosine ? 8 * rows : 0;
   int64_t operands = 0;
-  const bool products = joins_are_products(key_kind(metric), x.cols());
-  if (products) {
+  if (joins_are_products(key_kind(metric), x.cols())) {
     operands = operand_bytes(rows, operand_chunks(x.cols(), 2)) + 16 * rows +
                std::min(rows, kFactRows) * static_cast<int64_t>(sizeof(QueryFacts)) + 4 * x.cols();
   }
   const int64_t lists = 8 * rows * list_length;
   const int64_t start = 8 * rows + std::min(kStartBytes, 12 * rows * list_length);
-  const int64_t rounds = operands + DescentLayout(rows, list_length, rules, products).bytes;
+  const int64_t rounds = operands + DescentLayout(rows, list_length, rules).bytes;
   const int64_t control = kControlRows * 8 * std::max(k, list_length);
   return copied + norms + lists + std::max(start, rounds) + kSearches + kSmall + control + 12 * k * std::min(rows, kFactRows);
 }

@@ -2,8 +2,7 @@
 // can say what another needs.
 //
 // Bytes a row: 16 p for samples, 8 for each slot of its inbox, 8 for its list's end, 8 to 16 for each place of the list
-// (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128, and 16; then also 1,028 for each of
-// kJoinRowsPerLaunch rows.
+// (known_rows_cuda.hpp), and for metrics that are products 2 a value, rounded up to 128, and 16.
 #pragma once
 
 #include <kith/device.hpp>
@@ -14,7 +13,6 @@
 #include "graph/nn_descent/descent_steps.hpp"
 #include "kernels/distance/canonical.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -30,24 +28,16 @@ constexpr int known_bits(int64_t list_length) {
   return bits;
 }
 
-// Rows whose joins are launched together: some tens of milliseconds at most, where keys are slow.
-inline constexpr int64_t kJoinRowsPerLaunch = int64_t{1} << 16;
-// Pairs of a join by products that are found to be offered, before their keys are computed; more are computed at once.
-inline constexpr int64_t kOfferedPerJoin = 128;
-
 struct DescentLayout : WorkspaceLayout {
-  // `products`: joins are products of halves.
-  DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules, bool products)
+  DescentLayout(int64_t rows, int64_t list_length, const DescentRules& rules)
       : forward(take(rows, 8 * rules.samples)),
         reverse(take(rows, 8 * rules.samples)),
         inbox(take(rows, 8 * rules.inbox_slots)),
         ends(take(rows, 8)),
         known(take(rows, int64_t{4 * kBucketRows} << known_bits(list_length))),
-        counters(take(2, kCounterBytes)),
-        offered(take(products ? std::min(rows, kJoinRowsPerLaunch) : 0, 8 * kOfferedPerJoin)),
-        offered_counts(take(products ? std::min(rows, kJoinRowsPerLaunch) : 0, 4)) {}
+        counters(take(2, kCounterBytes)) {}
 
-  int64_t forward, reverse, inbox, ends, known, counters, offered, offered_counts;
+  int64_t forward, reverse, inbox, ends, known, counters;
 };
 
 // Whether joins are products of halves.

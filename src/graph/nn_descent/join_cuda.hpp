@@ -2,10 +2,10 @@
 // wait.
 //
 // A block joins the samples of one row: it gathers their operands into shared memory, multiplies NEW with NEW and OLD on
-// the matrix units, and leaves for each sample the pairs that the product's error does not rule out, mostly one. Where it
-// is one, it is written down to be offered, unless the list knows it or a nearer one waits in its place; a kernel after the
-// joins computes the canonical keys of these, and offers them. Among several the block computes keys to decide. Where there
-// is no product, or too many pairs are left, all keys of the join are computed.
+// the matrix units, and leaves for each sample the pairs that the product's error does not rule out, mostly one.
+// Canonical keys decide among them and are what is offered; an offer of a row that the list knows, or that waits behind a
+// nearer one, is dropped before its key is computed. Where there is no product, or too many pairs are left, all keys of
+// the join are computed.
 //
 // Bound by the gathers: up to 4 p operands for each row, and the rows of the pairs that are left.
 #pragma once

@@ -1,5 +1,5 @@
-// From values of products to offers: the limit of a slot, whether a pair needs a canonical key, the keys, and what is
-// offered.
+// From values of products to offers: limits of the slots, which of the pairs left need a canonical key, the keys, and what
+// is offered.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -11,42 +11,45 @@
 
 namespace kith {
 
+inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
+static_assert(kLeftRoom <= kOffered);
+
+// Values up to which a pair may enter the list of a slot's sample; once the least are known, and be its nearest.
+template <int kThreads>
+__device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others, bool nearest) {
+#pragma unroll 1
+  for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
+    const int sample = join.slots.sample_of(slot);
+    if (sample == join.counts().all()) continue;
+    const JoinFacts facts = join.memory.facts()[sample];
+    const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, facts, others);
+    float limit = HUGE_VALF;
+    if (facts.scale > 0 && !nearest) limit = key_limit(window, key_of_ordered(ordered_of(join.memory.ends()[sample])));
+    if (facts.scale > 0 && nearest) {
+      limit = join.memory.limits()[slot];
+      const uint32_t least = join.memory.least()[slot];
+      if (least != kNanKey) limit = fminf(limit, nearest_limit(window, key_of_ordered(least)));
+    }
+    join.memory.limits()[slot] = limit;
+  }
+}
+
 enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or one that is offered as it is
 
-// A pair whose key is needed, as it waits: the slot, the place of the other sample, and whether it is offered as it is.
-inline constexpr uint32_t kOffered = 0x80000000u;
-__device__ inline uint32_t needed_pair(int slot, int other, Need need) {
-  return static_cast<uint32_t>(slot) << 16 | static_cast<uint32_t>(other) | (need == Need::offer ? kOffered : 0);
-}
-__device__ inline int slot_of_needed(uint32_t pair) { return static_cast<int>(pair >> 16 & 0x7FFF); }
-__device__ inline int other_of_needed(uint32_t pair) { return static_cast<int>(pair & 0xFFFF); }
-
-// The value up to which a pair may enter the list of a slot's sample and, but where all pairs are offered, be its nearest,
-// given the least one. Where there is no operand it is above every value.
-__device__ inline float slot_limit(const JoinBlock& join, int sample, float least, const OperandFacts& others) {
-  const JoinFacts facts = join.memory.facts()[sample];
-  if (!(facts.scale > 0)) return HUGE_VALF;
-  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, facts, others);
-  const float limit = key_limit(window, key_of_ordered(ordered_of(join.memory.ends()[sample])));
-  // Past the list's end there is nothing to look for.
-  if (join.task.all_pairs || !(least <= limit)) return limit;
-  return fminf(limit, nearest_limit(window, least));
-}
-
-// What becomes of a pair that is alone in its slot, before its key is known: none where an offer would change nothing.
-__device__ inline Need need_of(const JoinBlock& join, int sample, int other, float limit, float least,
-                               const OperandFacts& others) {
-  const JoinMemory& memory = join.memory;
-  const uint32_t row = memory.ids()[sample];
-  const uint32_t neighbor = memory.ids()[other];
+// What becomes of a pair that is left, alone in its slot, before its key is known: none where an offer would change
+// nothing. It is the one with the least value then, unless it has none: its other has no operand.
+__device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandFacts& others) {
+  const int sample = join.slots.sample_of(pair.slot);
+  const uint32_t row = join.memory.ids()[sample];
+  const uint32_t neighbor = join.memory.ids()[pair.other];
   const uint32_t waiting = ordered_of(__ldcg(inbox_place(join.task, row, neighbor)));
   const Known known = is_known(join.task.known, row, neighbor);
   if (known == Known::yes) return Need::none;
   const Need need = known == Known::no ? Need::offer : Need::key;
-  const bool sure = limit < HUGE_VALF && memory.facts()[other].scale > 0;
+  const bool sure = join.memory.limits()[pair.slot] < HUGE_VALF && join.memory.facts()[pair.other].scale > 0;
   if (join.task.all_pairs || !sure) return need;
-  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, memory.facts()[sample], others);
-  return ordered_key(key_below(window, least)) > waiting ? Need::none : need;
+  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, join.memory.facts()[sample], others);
+  return ordered_key(key_below(window, key_of_ordered(join.memory.least()[pair.slot]))) > waiting ? Need::none : need;
 }
 
 __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbor) {
@@ -54,51 +57,64 @@ __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbo
 }
 
 // A key has been computed: what the sample is offered, or may be.
-__device__ inline void take_key(const JoinBlock& join, int slot, int sample, float key, int other) {
+__device__ inline void take(const JoinBlock& join, int slot, int sample, float key, int other) {
   const uint64_t neighbor = pack_neighbor(ordered_key(key), join.memory.ids()[other]);
   if (join.task.all_pairs) return offer(join, sample, neighbor);
   atomicMin(reinterpret_cast<unsigned long long*>(join.memory.nearest() + slot),
             static_cast<unsigned long long>(neighbor));
 }
 
-// Called, not inlined: there are few, and what they take of registers and instructions the rest of a join would miss.
-__device__ inline float key_of_samples(const JoinBlock& join, int a, int b) {
-  return pair_key(join.task.rows, join.memory.ids()[a], join.memory.ids()[b]);
-}
-
-// Keys of the pairs that are needed, four threads to a pair.
+// Of the pairs left those whose keys are needed; all where a sample has several.
 template <int kThreads>
-__device__ inline void compute_needed(const JoinBlock& join, int count) {
+__device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
-    const uint32_t pair = join.memory.needed()[i];
-    const int sample = join.slots.sample_of(slot_of_needed(pair));
-    const int other = other_of_needed(pair);
-    const float key = key_of_samples(join, sample, other);
-    if (threadIdx.x % kRowThreads != 0) continue;
-    if ((pair & kOffered) != 0) {
-      offer_unknown(join.task, join.memory.ids()[sample], join.memory.ends()[sample],
-                    pack_neighbor(ordered_key(key), join.memory.ids()[other]));
-    } else {
-      take_key(join, slot_of_needed(pair), sample, key, other);
-    }
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    const LeftPair pair = join.memory.left()[i];
+    const bool alone = join.task.all_pairs || join.memory.hits()[pair.slot] == 1;
+    const Need need = alone ? need_of(join, pair, others) : Need::key;
+    if (need == Need::none) continue;
+    join.memory.needed()[atomicAdd(needed, 1)] = static_cast<uint16_t>(i | (need == Need::offer ? kOffered : 0));
   }
 }
 
-// Keys of all pairs of the join, where there is no product or it leaves too many.
+// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair.
 template <int kThreads>
-__device__ inline void compute_all(const JoinBlock& join) {
-  const JoinCounts& counts = join.counts();
-  const int width = counts.end() - join.first_column;
+__device__ inline void compute_keys(const JoinBlock& join, int count, bool all) {
+  const int width = join.counts().all() - join.first_column;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < counts.fresh * width; i += kThreads / kRowThreads) {
-    const int row = i / width;
-    const int column = join.first_column + i % width;
-    if (!counts.is_sample(column) || (column < counts.fresh && column <= row)) continue;
-    const float key = key_of_samples(join, row, column);
+  for (int i = static_cast<int>(threadIdx.x) / kRowThreads; i < count; i += kThreads / kRowThreads) {
+    int row = 0;
+    int column = 0;
+    int slot = 0;
+    bool offered = false;
+    if (all) {
+      row = i / width;
+      column = join.first_column + i % width;
+      if (column < join.counts().fresh && column <= row) continue;
+      slot = join.slots.new_slot(row, column);
+    } else {
+      const int needed = join.memory.needed()[i];
+      const LeftPair pair = join.memory.left()[needed & ~kOffered];
+      offered = (needed & kOffered) != 0;
+      slot = pair.slot;
+      row = join.slots.sample_of(pair.slot);
+      column = pair.other;
+    }
+    const float key = pair_key(join.task.rows, join.memory.ids()[row], join.memory.ids()[column]);
     if (threadIdx.x % kRowThreads != 0) continue;
-    take_key(join, join.slots.new_slot(row, column >= counts.fresh), row, key, column);
-    take_key(join, join.slots.slot_for_new(column), column, key, row);
+    if (offered) {
+      offer_unknown(join.task, join.memory.ids()[row], join.memory.ends()[row],
+                    pack_neighbor(ordered_key(key), join.memory.ids()[column]));
+      continue;
+    }
+#pragma unroll 1
+    for (int side = 0; side < (all ? 2 : 1); ++side) {
+      take(join, slot, row, key, column);
+      slot = join.slots.slot_for_new(column);
+      const int first = row;
+      row = column;
+      column = first;
+    }
   }
 }
 

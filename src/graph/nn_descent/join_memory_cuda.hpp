@@ -9,51 +9,48 @@
 
 namespace kith {
 
-// join_value() as one operation, product * times + plus.
-struct Weighed {
-  float times;
-  float plus;
+inline constexpr int kLeftRoom = 512;  // pairs that products may leave; more, and all keys are computed
 
-  __device__ float value(float product) const { return fmaf(product, times, plus); }
+// A pair that may be the nearest of the sample whose slot it is.
+struct LeftPair {
+  uint16_t slot;
+  uint16_t other;
 };
 
-inline constexpr int kNeededRoom = 512;  // pairs whose keys are needed; more, and all keys are computed
+extern __shared__ __align__(128) std::byte join_shared[];  // operands, then the rest
 
-extern __shared__ __align__(128) std::byte join_shared[];  // operands, then their products; behind these the rest
+struct JoinMemory {
+  int base;  // behind the operands
+  int p;
 
-class JoinMemory {
- public:
-  __device__ JoinMemory(int base, int p) : base_(base), p_(p) {}
+  __device__ JoinFacts* facts() const { return at<JoinFacts>(0); }  // of the samples, 4 p, as all up to the weights
+  __device__ uint64_t* ends() const { return at<uint64_t>(64); }    // of their lists
+  __device__ uint32_t* ids() const { return at<uint32_t>(96); }
+  __device__ float* weights() const { return at<float>(112); }
+  __device__ uint64_t* nearest() const { return at<uint64_t>(128); }  // of the slots, 6 p, as all up to the hits
+  __device__ uint32_t* least() const { return at<uint32_t>(176); }    // ordered values
+  __device__ float* limits() const { return at<float>(200); }
+  __device__ uint32_t* hits() const { return at<uint32_t>(224); }  // pairs left
+  __device__ LeftPair* left() const { return at<LeftPair>(kBytesPerSample); }
+  __device__ uint16_t* needed() const { return reinterpret_cast<uint16_t*>(left() + kLeftRoom); }  // of the pairs left
 
-  // Of the samples.
-  __device__ JoinFacts* facts() const { return at<JoinFacts>(0); }
-  __device__ uint64_t* ends() const { return at<uint64_t>(16 * sample_places(p_)); }  // of their lists
-  __device__ Weighed* weights() const { return at<Weighed>(24 * sample_places(p_)); }
-  __device__ uint32_t* ids() const { return at<uint32_t>(32 * sample_places(p_)); }
-  // Of the slots.
-  __device__ uint64_t* nearest() const { return at<uint64_t>(slots_at()); }
-  __device__ float* least() const { return at<float>(slots_at() + 48 * p_); }  // values, of more tiles than one
-  // Pairs whose keys are needed: slot << 16 | the other sample's place, kOffered beside.
-  __device__ uint32_t* needed() const { return at<uint32_t>(slots_at() + 72 * p_); }
-
-  static constexpr int64_t bytes(int64_t p) { return 36 * sample_places(static_cast<int>(p)) + 72 * p + 4 * kNeededRoom; }
-
- private:
-  static_assert(sizeof(JoinFacts) == 16 && sizeof(Weighed) == 8 && sample_places(1) % 2 == 0);
-  __device__ int slots_at() const { return 36 * sample_places(p_); }
-  // From the array itself, so that the compiler knows which memory it is.
-  template <typename T>
-  __device__ T* at(int bytes) const {
-    return reinterpret_cast<T*>(join_shared + base_ + bytes);
+  static constexpr int kBytesPerSample = 248;  // for each of p
+  static constexpr int64_t bytes(int64_t p) {
+    return kBytesPerSample * p + kLeftRoom * static_cast<int64_t>(sizeof(LeftPair) + sizeof(uint16_t));
   }
 
-  int base_;  // behind the operands and products
-  int p_;
+ private:
+  static_assert(sizeof(JoinFacts) == 16 && sizeof(LeftPair) == 4);
+  // From the array itself, so that the compiler knows which memory it is.
+  template <typename T>
+  __device__ T* at(int bytes_per_sample) const {
+    return reinterpret_cast<T*>(join_shared + base + bytes_per_sample * p);
+  }
 };
 
 struct JoinBlock {
   const JoinTask& task;
-  JoinMemory memory;
+  const JoinMemory memory;
   JoinSlots slots;
   int first_column;  // of the samples that NEW ones meet: all, or in a merge OLD ones
 

@@ -1,12 +1,8 @@
-// What a tile of products says of a join's samples: which pairs may be the nearest of a slot.
-//
-// Products go to shared memory, in the operands' place. Then a thread has a slot: every column looks for its nearest NEW
-// sample among the rows, and two threads of each row for its nearest OLD one among the columns. A slot's thread knows its
-// least value and so its limit, and hands on what is not above it: no exchange between threads, and little code, which
-// has to fit the instruction cache. Values past the samples are anything and count for nothing.
+// What a tile of products says of a join's samples: the least value of each slot, and then the pairs that may be its
+// nearest. The code is kept small: what does not fit the instruction cache takes longer than what it does.
 #pragma once
 
-#include "graph/nn_descent/join_keys_cuda.hpp"
+#include "core/ordered_key.hpp"
 #include "graph/nn_descent/join_memory_cuda.hpp"
 #include "graph/nn_descent/join_product_cuda.hpp"
 
@@ -14,150 +10,172 @@
 
 namespace kith {
 
-// Of a row of products. Columns are read by neighbouring threads, rows by every second: 10 banks more for each row keep
-// both apart.
-inline constexpr int kProductPitch = kJoinColumns + 10;
-inline constexpr int kProductBytes = kJoinRows * kProductPitch * 4;
-
-__device__ inline float* product_values() { return reinterpret_cast<float*>(join_shared); }
-
-// Products of rows and columns past the tile's are left out, by groups.
-__device__ inline void store_products(const JoinTile& tile, const JoinProducts& products) {
-  float* const values = product_values() + lane_of_thread() / 4 * kProductPitch + lane_of_thread() % 4 * 2;
+// The least of values that four neighbouring lanes have, eight each: a lane gets those of its part, two of them.
+__device__ inline void least_of_four_lanes(float (&values)[2 * kRowGroups], float (&mine)[2]) {
+  static_assert(kRowGroups == 4);
+  const bool odd = threadIdx.x % 2 != 0;
+  const bool upper = threadIdx.x % 4 >= 2;
+  float half[4];
   KITH_UNROLL
-  for (int n = 0; n < kColumnGroups; ++n) {
-    if (group_column(n) >= tile.column_count) break;
+  for (int i = 0; i < 4; ++i) {
+    const float kept = odd ? values[2 * i + 1] : values[2 * i];
+    const float given = odd ? values[2 * i] : values[2 * i + 1];
+    half[i] = fminf(kept, __shfl_xor_sync(0xFFFFFFFFu, given, 1));
+  }
+  KITH_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const float kept = upper ? half[2 * i + 1] : half[2 * i];
+    const float given = upper ? half[2 * i] : half[2 * i + 1];
+    mine[i] = fminf(kept, __shfl_xor_sync(0xFFFFFFFFu, given, 2));
+  }
+}
+
+// join_value() as one operation, product * times + plus; of what does not take part, the largest.
+struct Weighed {
+  float times;
+  float plus;
+
+  __device__ float value(float product) const { return fmaf(product, times, plus); }
+};
+
+__device__ inline Weighed weighed(const JoinBlock& join, int sample, bool takes_part) {
+  if (!takes_part) return {0.0f, HUGE_VALF};
+  const float weight = join.memory.weights()[sample];
+  return join.task.rows.kind == KeyKind::inner_product ? Weighed{-weight, 0.0f} : Weighed{-1.0f, weight};
+}
+// Columns of a tile that a warp has some of, of one kind.
+__device__ inline bool has_columns(const JoinBlock& join, int first_col, bool old) {
+  const int first = first_col + static_cast<int>(threadIdx.x) / 32 * 16;
+  return first < join.counts().all() && (old ? first + 16 > join.counts().fresh && join.counts().fresh < join.counts().all() : first < join.counts().fresh);
+}
+__device__ inline bool is_column(const JoinBlock& join, int column, bool old) {
+  return column < join.counts().all() && (column >= join.counts().fresh) == old;
+}
+
+// A sample is not compared with itself: its product becomes that of what is farthest.
+__device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row, int first_col) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = static_cast<int>(threadIdx.x) / 32 + (first_col - first_row) / 16;  // whose rows are my columns
+  KITH_UNROLL
+  for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
-    for (int m = 0; m < kRowGroups; ++m) {
-      if (m * 16 >= tile.row_count) break;
+    for (int n = 0; n < 2; ++n) {
       KITH_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        auto* const to = reinterpret_cast<float2*>(values + (m * 16 + half * 8) * kProductPitch + group_column(n));
-        *to = {products[m][n][2 * half], products[m][n][2 * half + 1]};
+      for (int side = 0; side < 2; ++side) {
+        if (m == group && lane / 4 == lane % 4 * 2 + side) products[m][n][2 * n + side] = -HUGE_VALF;
       }
     }
   }
 }
 
-// Values that a slot has in a tile: products `step` floats apart, with as many others, whose weights are so far apart.
-struct SlotValues {
-  const float* products = nullptr;
-  const Weighed* others = nullptr;
-  int count = 0;
-};
-
-template <int kStep, int kOthersStep>
-__device__ __forceinline__ float least_value(const SlotValues& values) {
-  float least = HUGE_VALF;
-#pragma unroll 4
-  for (int i = 0; i < values.count; ++i) {
-    least = fminf(least, values.others[i * kOthersStep].value(values.products[i * kStep]));
-  }
-  return least;
-}
-
-// Which of up to 32 values from `first` on are not above the limit, or no number.
-template <int kStep, int kOthersStep>
-__device__ __forceinline__ uint32_t near_values(const SlotValues& values, int first, float limit) {
-  const int count = min(values.count - first, 32);
-  const float* const products = values.products + first * kStep;
-  const Weighed* const others = values.others + first * kOthersStep;
-  uint32_t mask = 0;
-#pragma unroll 4
-  for (int i = 0; i < count; ++i) {
-    if (!(others[i * kOthersStep].value(products[i * kStep]) > limit)) mask |= 1u << i;
-  }
-  return mask;
-}
-
-// How many pairs a join has handed on: to be offered once their keys are known, and to have keys computed in the join.
-struct HandedPairs {
-  int offered;
-  int needed;
-};
-
-enum class TilePass : uint8_t { least, near, both };  // of several tiles one after the other; of one at once
-
-// All threads of the block call it, after the products are stored. `others`: the largest facts of the join. `unsure`: some
-// sample has no operand, and no value.
-template <int kThreads>
-__device__ __forceinline__ void look_at_tile(const JoinBlock& join, const JoinTile& tile, int first_row, int first_col,
-                                             TilePass pass, const OperandFacts& others, bool unsure,
-                                             HandedPairs& handed) {
-  static_assert(kThreads == 2 * kJoinColumns && kJoinColumns == 2 * kJoinRows);
-  const JoinMemory& memory = join.memory;
-  const JoinCounts& counts = join.counts();
-  const bool of_rows = threadIdx.x >= kJoinColumns;  // else of columns
-  const int thread = static_cast<int>(threadIdx.x) % kJoinColumns;
-  const int first_old = max(counts.first_old() - first_col, 0);  // of the tile's columns
-  if (of_rows && first_old >= tile.column_count) return;
-  const int side = thread % 2;
-  const int place = of_rows ? first_row + thread / 2 : first_col + thread;  // of the sample
-  const bool there = of_rows ? thread / 2 < tile.row_count : thread < tile.column_count && counts.is_sample(place);
-  const int first_other = of_rows ? first_col + first_old + side : first_row;
-  const int slot = of_rows ? join.slots.new_slot(place, true) : join.slots.slot_for_new(place);
-  SlotValues values;
-  if (there) {
-    values.products = product_values() + (of_rows ? thread / 2 * kProductPitch + first_old + side : thread);
-    values.others = memory.weights() + first_other;
-    values.count = of_rows ? (tile.column_count - first_old - side + 1) / 2 : tile.row_count;
-    const int self = place - first_row;  // a sample is not compared with itself: it is the farthest
-    if (!of_rows && self >= 0 && self < tile.row_count) product_values()[self * kProductPitch + thread] = -HUGE_VALF;
-  }
-  float least = HUGE_VALF;
-  if (pass != TilePass::near) {
-    least = of_rows ? least_value<2, 2>(values) : least_value<kProductPitch, 1>(values);
-    if (of_rows) least = fminf(least, __shfl_xor_sync(0xFFFFFFFFu, least, 1));
-    if (pass == TilePass::least) {
-      if (there && (!of_rows || side == 0)) memory.least()[slot] = fminf(memory.least()[slot], least);
-      return;
-    }
-  } else if (there) {
-    least = memory.least()[slot];
-  }
-  float limit = -HUGE_VALF;
-  if (there) limit = slot_limit(join, place, least, others);
-  if (!(least <= limit) && !unsure) values.count = 0;
-  const bool each = join.task.all_pairs;  // every pair stands for itself
-  const bool knows_all = pass == TilePass::both;
-  int found = 0;
-  int first_found = 0;
-  const auto hand_on = [&](int other, Need need) {
-    if (need == Need::offer) {
-      const int at = atomicAdd(&handed.offered, 1);
-      if (at < kOfferedPerJoin) {
-        join.task.offered[blockIdx.x * kOfferedPerJoin + at] = {memory.ids()[place], memory.ids()[other]};
-        return;
-      }
-    }
-    const int at = atomicAdd(&handed.needed, 1);
-    if (at < kNeededRoom) memory.needed()[at] = needed_pair(slot, other, need);
-  };
-#pragma unroll 1
-  for (int first = 0; first < values.count; first += 32) {
-    uint32_t mask = of_rows ? near_values<2, 2>(values, first, limit) : near_values<kProductPitch, 1>(values, first, limit);
-#pragma unroll 1
-    for (; mask != 0; mask &= mask - 1) {
-      const int i = first + __ffs(static_cast<int>(mask)) - 1;
-      const int other = first_other + (of_rows ? 2 * i : i);
-      if (other == place || !counts.is_sample(other)) continue;
-      ++found;
-      if (each) {
-        const Need need = need_of(join, place, other, limit, least, others);
-        if (need != Need::none) hand_on(other, need);
-      } else if (found == 1 && knows_all) {
-        first_found = other;  // more may come
-      } else {
-        if (found == 2 && knows_all) hand_on(first_found, Need::key);
-        hand_on(other, Need::key);
+// The least values of a tile's rows among its columns of one kind, and of its OLD columns.
+__device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old) {
+  float of_rows[2 * kRowGroups];
+  KITH_UNROLL
+  for (int i = 0; i < 2 * kRowGroups; ++i) of_rows[i] = HUGE_VALF;
+  KITH_UNROLL
+  for (int n = 0; n < 2; ++n) {
+    KITH_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      const int column = first_col + product_column(n, side);
+      const Weighed mine = weighed(join, column, is_column(join, column, old));
+      KITH_UNROLL
+      for (int m = 0; m < kRowGroups; ++m) {
+        if (first_row + m * 16 >= join.counts().fresh) break;
+        KITH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          of_rows[2 * m + half] = fminf(of_rows[2 * m + half], mine.value(products[m][n][2 * half + side]));
+        }
       }
     }
   }
-  const int of_other_half = of_rows ? __shfl_xor_sync(0xFFFFFFFFu, found, 1) : 0;
-  if (each || !knows_all || found != 1) return;
-  // Alone, it is the one with the least value, unless it has none.
-  const Need need = of_other_half > 0 ? Need::key : need_of(join, place, first_found, limit, least, others);
-  if (need != Need::none) hand_on(first_found, need);
+  float least[2];
+  least_of_four_lanes(of_rows, least);
+  const int part = static_cast<int>(threadIdx.x) % 4;  // values part, part + 4 of the eight
+  KITH_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int row = first_row + product_row(part / 2 + 2 * i, part % 2);
+    if (row < join.counts().fresh && least[i] < HUGE_VALF) {
+      atomicMin(join.memory.least() + (old ? 2 * join.slots.p : 0) + row, ordered_key(least[i]));
+    }
+  }
+  if (!old) return;
+  float of_columns[4] = {HUGE_VALF, HUGE_VALF, HUGE_VALF, HUGE_VALF};
+  KITH_UNROLL
+  for (int i = 0; i < 2 * kRowGroups; ++i) {
+    if (first_row + i / 2 * 16 >= join.counts().fresh) break;
+    const int row = first_row + product_row(i / 2, i % 2);
+    const Weighed mine = weighed(join, row, row < join.counts().fresh);
+    KITH_UNROLL
+    for (int c = 0; c < 4; ++c) {
+      of_columns[c] = fminf(of_columns[c], mine.value(products[i / 2][c / 2][2 * (i % 2) + c % 2]));
+    }
+  }
+  KITH_UNROLL
+  for (int c = 0; c < 4; ++c) {
+    KITH_UNROLL
+    for (int apart = 4; apart < 32; apart *= 2) {
+      of_columns[c] = fminf(of_columns[c], __shfl_xor_sync(0xFFFFFFFFu, of_columns[c], apart));
+    }
+    const int column = first_col + product_column(c / 2, c % 2);
+    if (threadIdx.x % 32 < 4 && is_column(join, column, true) && of_columns[c] < HUGE_VALF) {
+      atomicMin(join.memory.least() + join.slots.old_slot(column), ordered_key(of_columns[c]));
+    }
+  }
+}
+
+// The pairs of `mask`, a bit for each of a thread's values.
+__device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int first_row, int first_col, bool for_old, int* count) {
+  while (mask != 0) {
+    const int bit = __ffs(static_cast<int>(mask)) - 1;
+    mask &= mask - 1;
+    const int row = first_row + product_row(bit / 8, bit / 4 % 2);
+    const int column = first_col + product_column(bit / 2 % 2, bit % 2);
+    if (row >= join.counts().fresh || row == column) continue;
+    const int slot = for_old ? join.slots.old_slot(column) : join.slots.new_slot(row, column);
+    const int place = atomicAdd(count, 1);
+    if (place >= kLeftRoom) continue;
+    join.memory.left()[place] = {static_cast<uint16_t>(slot), static_cast<uint16_t>(for_old ? row : column)};
+    atomicAdd(join.memory.hits() + slot, 1u);
+  }
+}
+
+// What is not above the limits, among columns of one kind. A value that is no number stays.
+__device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old, int* count) {
+  uint32_t for_rows = 0;
+  uint32_t for_columns = 0;
+  Weighed of_columns[4];
+  float column_limits[4];
+  uint32_t there = 0;
+  KITH_UNROLL
+  for (int c = 0; c < 4; ++c) {
+    const int column = first_col + product_column(c / 2, c % 2);
+    const bool mine = is_column(join, column, old);
+    of_columns[c] = weighed(join, column, mine);
+    column_limits[c] = old && mine ? join.memory.limits()[join.slots.old_slot(column)] : -HUGE_VALF;
+    there |= mine ? 0x11111111u << c : 0;
+  }
+  KITH_UNROLL
+  for (int i = 0; i < 2 * kRowGroups; ++i) {
+    if (first_row + i / 2 * 16 >= join.counts().fresh) break;
+    const int row = first_row + product_row(i / 2, i % 2);
+    const bool mine = row < join.counts().fresh;
+    const float limit = mine ? join.memory.limits()[(old ? 2 * join.slots.p : 0) + row] : -HUGE_VALF;
+    KITH_UNROLL
+    for (int c = 0; c < 4; ++c) {
+      const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
+      if (!(of_columns[c].value(product) > limit)) for_rows |= 1u << (4 * i + c);
+    }
+    if (!old) continue;
+    const Weighed of_row = weighed(join, row, mine);
+    KITH_UNROLL
+    for (int c = 0; c < 4; ++c) {
+      const float product = products[i / 2][c / 2][2 * (i % 2) + c % 2];
+      if (!(of_row.value(product) > column_limits[c])) for_columns |= 1u << (4 * i + c);
+    }
+  }
+  leave_pairs(join, for_rows & there, first_row, first_col, false, count);
+  if (old) leave_pairs(join, for_columns & there, first_row, first_col, true, count);
 }
 
 }  // namespace kith

@@ -27,8 +27,8 @@ __device__ inline bool enter_table(uint32_t* table, int bits, uint32_t number) {
   }
 }
 
-// Every thread of the block calls it. `table` has 1 << sample_table_bits(p) places; `ids`, room for sample_places(p)
-// numbers, is filled, with kNobody between the kinds. Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
+// Every thread of the block calls it. `table` has 1 << sample_table_bits(p) places; `ids`, room for 4 p numbers, is
+// filled. Whoever is NEW is not OLD; in a merge OLD ones are of the row's own set.
 template <int kThreads>
 __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64_t row, int64_t boundary, uint32_t* table,
                                              uint32_t* ids) {
@@ -59,8 +59,8 @@ __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64
     if (stays && !fresh) stays = enter_table(table, bits, mine);
     const unsigned lanes = __ballot_sync(0xFFFFFFFFu, stays);
     if (lane == 0) warp_counts[warp] = __popc(lanes);
-    counts.fresh += __syncthreads_count(stays && fresh);  // all of them are known before the first OLD one is placed
-    int place = all + __popc(lanes & ((1u << lane) - 1)) + (fresh ? 0 : counts.first_old() - counts.fresh);
+    counts.fresh += __syncthreads_count(stays && fresh);
+    int place = all + __popc(lanes & ((1u << lane) - 1));
     KITH_UNROLL
     for (int w = 0; w < kThreads / 32; ++w) {
       const int count = warp_counts[w];
@@ -70,9 +70,6 @@ __device__ inline JoinCounts collect_samples(const DeviceSamples& samples, int64
     if (stays) ids[place] = mine;
   }
   counts.old = all - counts.fresh;
-  if (threadIdx.x < kSampleGroup && counts.fresh + static_cast<int>(threadIdx.x) < counts.first_old()) {
-    ids[counts.fresh + static_cast<int>(threadIdx.x)] = kNobody;
-  }
   __syncthreads();
   return counts;
 }

@@ -25,12 +25,6 @@ struct JoinOperands {
   int64_t chunks = 0;
 };
 
-// Pairs that joins by products leave to be offered to the first of their rows, kOfferedPerJoin places for each join.
-struct OfferedPair {
-  uint32_t row;
-  uint32_t other;
-};
-
 struct JoinTask {
   PairKeyRows rows;
   JoinOperands operands;
@@ -46,8 +40,6 @@ struct JoinTask {
   int64_t first = 0;                // of this launch, in that order
   int64_t count = 0;
   unsigned long long* pairs = nullptr;  // kCounters counters of what is compared
-  OfferedPair* offered = nullptr;        // of the joins of this launch, where these are products
-  uint32_t* offered_counts = nullptr;
 };
 
 }  // namespace kith
