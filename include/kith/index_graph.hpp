@@ -24,8 +24,7 @@ struct IndexGraphParams {
 };
 
 // `x`: the vectors of the index, row i that with id i, on the host or a CUDA device. InvalidArgument where their number is
-// not that of the index, or ids are not row numbers: an index with ids of the caller's own, or one that rows were removed
-// from. The graph is on the host. Memory: 12 bytes per row and neighbour, and what a search takes.
+// not that of the index, or some row's id is not its number. The graph is on the host. Memory: 12 bytes per row and neighbour, and what a search takes.
 KITH_EXPORT KnnGraph knn_graph(const Index& index, const MatrixView& x, const IndexGraphParams& params = {},
                                const Resources& resources = Resources());
 

@@ -23,7 +23,7 @@ constexpr int64_t kMostScannedBytes = 4096;  // columns of a query that is turne
 bool to_bytes(const float* values, int64_t cols, uint8_t* out) {
   bool whole = true;
   for (int64_t c = 0; c < cols; ++c) {
-    const float value = std::min(std::max(values[c], 0.0f), 255.0f);  // a NaN becomes zero
+    const float value = std::min(std::max(0.0f, values[c]), 255.0f);  // a NaN becomes zero
     out[c] = static_cast<uint8_t>(value);
     whole &= static_cast<float>(out[c]) == values[c];
   }

@@ -177,9 +177,8 @@ class RefinedKind final : public IndexKind {
   std::shared_ptr<const IndexState> added(const IndexState* before, const MatrixView& rows, Ownership,
                                           const Resources& resources) const override {
     if (before == nullptr) {  // nothing was trained, since nothing needs it: Flat behind vectors kept as they are
-      const CodeStore none(Codec::from_parts({.cols = rows.cols(), .dtype = rows.dtype()}, {}, resources));
       return std::make_shared<RefinedState>(inner_->added(nullptr, rows, Ownership::copy, resources),
-                                            none.added(rows, resources), params_, 0);
+                                            no_vectors(RowsInfo(rows), resources).added(rows, resources), params_, 0);
     }
     const RefinedState& state = refined(*before);
     return std::make_shared<RefinedState>(inner_->added(state.inner().get(), rows, Ownership::copy, resources),
@@ -187,6 +186,9 @@ class RefinedKind final : public IndexKind {
   }
 
   int64_t added_bytes(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
+    if (before == nullptr) {
+      return inner_->added_bytes(nullptr, rows, resources) + no_vectors(rows, resources).added_bytes(rows, resources);
+    }
     const RefinedState& state = refined(*before);
     return inner_->added_bytes(state.inner().get(), rows, resources) + state.vectors().added_bytes(rows, resources);
   }
@@ -225,8 +227,11 @@ class RefinedKind final : public IndexKind {
 
  private:
   std::shared_ptr<const IndexState> empty_inner(const RowsInfo& info, const Resources& resources) const {
-    const MatrixView none(nullptr, info.dtype, {0, info.cols, info.cols}, MemorySpace::host());
+    const MatrixView none(nullptr, info.dtype, {0, info.cols, info.cols}, info.space);
     return inner_->added(nullptr, none, Ownership::copy, resources);
+  }
+  static CodeStore no_vectors(const RowsInfo& info, const Resources& resources) {
+    return CodeStore(Codec::from_parts({.cols = info.cols, .dtype = info.dtype}, {}, resources));
   }
 
   std::shared_ptr<const Codec> train_code(RowSource& rows, const Resources& resources) const {

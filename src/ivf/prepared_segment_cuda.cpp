@@ -1,5 +1,7 @@
 #include "ivf/prepared_segment_cuda.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
 #include "cuda/device_guard.hpp"
@@ -96,7 +98,11 @@ ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
   const DeviceContext work(segment_->device());
   const ScanTermsLayout layout(view_, term);
   auto made = std::make_shared<KeptTerms>();
-  made->memory = DeviceBuffer(layout.bytes, "what lookups keep beside the lists", memory, resources);
+  try {
+    made->memory = DeviceBuffer(layout.bytes, "what lookups keep beside the lists", memory, resources);
+  } catch (const OutOfMemory&) {  // others have taken the room meanwhile; a search does without
+    return {};
+  }
   memory->synchronize();
   made->terms = layout.in(made->memory.data());
   launch_scan_terms(view_, prepared_, made->terms, work.stream());

@@ -169,7 +169,7 @@ TEST(IndexLimit, TooSmallALimitForTheOthersIsNamed) {
   constexpr int64_t kMost = 24 << 20;
   for (const char* const factory :
        {"Flat", "IVF40,Flat", "IVF40,SQ8", "IVF40,PQ8x6", "PQ8", "OPQ8,IVF40,PQ8", "PCA16,IVF40,SQ8,RFlat",
-        "IVF16,RQ2x5_Nqint8"}) {
+        "IVF16,RQ2x5_Nqint8", "Flat,RFlat"}) {
     SCOPED_TRACE(factory);
     Index index(factory, {.metric = Metric::l2, .prepare = false});
     index.train(rows.view(), on_cpu());

@@ -81,6 +81,7 @@ int64_t CellPartitionCuda::probes_for(const ControlRows& control, double recall)
   if (rows == 0 || recall <= 0 || cells_ > kMostCellsRanked) return 0;
   const int64_t all = static_cast<int64_t>(control.neighbors().size()) / rows;
   const int64_t per_row = std::min(all, kHintNeighbors);
+  if (per_row == 0) return 0;
   const int64_t count = rows * (1 + per_row);
   const int64_t ranked = std::min(cells_, kHintCells);
   const int64_t bytes = count * (4 * space_.cols() + 16 + 12 * ranked);

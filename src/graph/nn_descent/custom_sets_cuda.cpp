@@ -1,6 +1,7 @@
 #include "graph/nn_descent/custom_sets_cuda.hpp"
 
 #include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
 #include "graph/pairs/symmetric_pairs.hpp"
 
 #include <algorithm>
@@ -14,7 +15,9 @@ CustomSetsCuda::CustomSetsCuda(const custom::GraphMetric& metric, const PairKeyR
     : metric_(metric),
       rows_(rows),
       context_(std::move(context)),
-      room_(std::clamp<int64_t>(kSetBytes / bytes_of_set(most_queries, most_rows), 1, std::max<int64_t>(sets, 1))),
+      room_(std::clamp<int64_t>(std::min(kSetBytes, resources.device_memory()->available() / 4) /
+                                    bytes_of_set(most_queries, most_rows),
+                                1, std::max<int64_t>(sets, 1))),
       memory_(room_ * bytes_of_set(most_queries, most_rows), "sets of rows", context_, resources) {
   std::byte* const first = memory_.data();
   std::byte* const numbers = first + room_ * static_cast<int64_t>(sizeof(custom::SetCounts));

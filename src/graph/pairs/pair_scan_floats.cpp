@@ -205,7 +205,9 @@ class FloatPairScan final : public PairScan, private PanelHits {
 
   // The largest value whose key, once rounded, may be that of a value up to this one.
   float most_with(float value) const {
-    return all_.kind() == KeyKind::l2 && value < kInfinity ? square_above(root_above(value)) : value;
+    if (!(value < kInfinity)) return value;
+    if (all_.kind() == KeyKind::l2) return square_above(root_above(value));
+    return relative_ == 0 ? value : value + 2 * relative_ * value;  // the other's error, which is its share too
   }
 
   // One vector as it is packed; returns its squared norm.
