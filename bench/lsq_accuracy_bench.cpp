@@ -4,7 +4,7 @@
 //   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
 //                      [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
 //                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 1]
-//                      [--lambda 1e-4] [--encode 16,32] [--curves FILE]
+//                      [--lambda 10] [--encode 16,32] [--curves FILE]
 //
 // --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors. Seconds and microseconds are those of the clock.
 // "LSQm + norm" has one codebook less, and a byte for the norm from 256 trained levels. "Error, trained" is that of the
@@ -100,7 +100,7 @@ class Accuracy {
     params_.train_search_rounds = options.number("--search-rounds", 8);
     params_.train_start = start_named(options.text("--start", "opq"));
     params_.anneal = options.number("--anneal", 1) != 0;
-    params_.regularization = std::stod(options.text("--lambda", "1e-4"));
+    params_.regularization = std::stod(options.text("--lambda", "10"));
     if (const std::string path = options.text("--curves"); !path.empty()) {
       curves_.open(path, std::ios::app);
       if (!curves_) throw IoError("cannot write " + path, path, errno);

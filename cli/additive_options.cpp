@@ -56,7 +56,7 @@ void offer_additive(OfferedCommand& command, AdditiveOptions& options) {
   command.number("--search-rounds", options.search_rounds, "Of LSQ: rounds of local search in each of them; default 8");
   command.word("--start", options.start, parse_start, "", "Of LSQ: where training begins: opq (default), residual or random");
   command.real("--regularization", options.regularization,
-               "Of LSQ: keeps codewords that few vectors use small; above 0; default 1e-4");
+               "Of LSQ: keeps codewords that few vectors use near the mean; above 0; default 10");
   command.no_flag("--no-anneal", options.anneal, "Of LSQ: do not move codewords at random while training");
   command.number("--sweeps", options.sweeps, "Of LSQ: sweeps over the codebooks in a round of local search; default 4");
   command.number("--perturbed", options.perturbed,

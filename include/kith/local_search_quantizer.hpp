@@ -41,7 +41,9 @@ struct LocalSearchParams {
   int64_t rounds = 25;              // of training: codebooks for codes, codes for codebooks
   int64_t train_search_rounds = 8;  // of local search in each of these
   AdditiveStart train_start = AdditiveStart::opq;
-  double regularization = 1e-4;  // lambda of the objective: what keeps codewords that few rows use small; above 0
+  // Lambda of the objective, added to how often a codeword is used: keeps codewords that few rows use near the mean, so that
+  // other rows than those of training are coded better; above 0.
+  double regularization = 10;
   bool anneal = true;    // moves codewords at random while training, by less and less
 
   int64_t sweeps = 4;     // over the codebooks in a round of local search

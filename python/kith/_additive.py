@@ -68,8 +68,8 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         Rounds of local search in each of these.
     train_start : {"opq", "residual", "random"}, default "opq"
         Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
-    regularization : float, default 1e-4
-        Keeps codewords that few vectors use small; above 0.
+    regularization : float, default 10
+        Added to how often a codeword is used: keeps codewords that few vectors use near the mean; above 0.
     anneal : bool, default True
         Move codewords at random while training, by less and less: a lower error at the end.
     sweeps : int, default 4
@@ -116,7 +116,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         rounds: SupportsIndex = 25,
         train_search_rounds: SupportsIndex = 8,
         train_start: TrainStart = "opq",
-        regularization: SupportsFloat = 1e-4,
+        regularization: SupportsFloat = 10.0,
         anneal: bool = True,
         sweeps: SupportsIndex = 4,
         perturbed: SupportsIndex = 0,

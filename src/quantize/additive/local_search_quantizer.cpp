@@ -45,7 +45,7 @@ void LocalSearchParams::validate() const {
                                       perturbed, codebooks));
   }
   if (!(regularization > 0) || !(regularization < 1e300)) {
-    throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (1e-4 is usual)", regularization));
+    throw InvalidArgument(fmt::format("regularization = {}; it must be above 0 (10 is usual)", regularization));
   }
 }
 
