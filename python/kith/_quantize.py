@@ -208,12 +208,12 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
     @property
     def parts(self) -> int:
         """Sub-vectors."""
-        return self._parameters[0]
+        return int(self._parameters[0])
 
     @property
     def bits(self) -> int:
         """Of a sub-vector's code."""
-        return self._parameters[1]
+        return int(self._parameters[1])
 
     @property
     def codewords(self) -> Floats:
@@ -302,7 +302,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
     @property
     def bits(self) -> int:
         """Of a value's code."""
-        return self._parameters[0]
+        return int(self._parameters[0])
 
     @property
     def least(self) -> Floats:
