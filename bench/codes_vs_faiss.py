@@ -20,9 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def read(path: Path) -> Floats:
-    raw = np.fromfile(path, np.uint8)
-    rows, columns = raw[:8].view(np.uint32)
-    return raw[8:].reshape(rows, columns).astype(np.float32)
+    return np.asarray(kith.read_vectors(path), dtype=np.float32)
 
 
 def of_faiss(learn: Floats, parts: int, seed: int, rotated: bool) -> tuple[Floats, Floats | None]:

@@ -447,9 +447,7 @@ class Index:
         from kith._knn_graph import KnnGraph
 
         refuse_unknown("knn_graph()", unknown)
-        number, draw = whole_number(k, "k"), whole_number(seed, "seed")
-        if draw < 0:
-            raise ValueError(f"seed = {draw}; it must not be negative")
+        number, draw = whole_number(k, "k"), seed_number(seed)
         lists, times = _count(probes, "probes"), _count(refine, "refine")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             while True:

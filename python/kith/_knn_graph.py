@@ -14,7 +14,7 @@ from kith._files import PathLike, path_bytes
 from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
-from kith._options import calling, flag, real_number, text, whole_number
+from kith._options import calling, flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._spanning_tree import SpanningTree
@@ -195,9 +195,7 @@ class KnnGraph:
         device, threads, memory_limit
             As in `knn`, for the search.
         """
-        count, draw = whole_number(rows, "rows"), whole_number(seed, "seed")
-        if draw < 0:
-            raise ValueError(f"seed = {draw}; it must not be negative")
+        count, draw = whole_number(rows, "rows"), seed_number(seed)
         with calling(device, threads, memory_limit) as options:
             vectors, _, _ = as_base(library_of(x).to_host(x) if on_device(x) else x, "x", self._metric, 0)
             return GraphRecall(*self._given().measure_recall(vectors, count, draw, options))
@@ -543,10 +541,10 @@ def given_wish(**values: Any) -> dict[str, Any]:
             wish[name] = real_number(value, name)
         elif name in ("start", "update"):
             wish[name] = text(value, name)
+        elif name == "seed":
+            wish[name] = seed_number(value)
         else:
             wish[name] = whole_number(value, name)
-    if wish.get("seed", 0) < 0:
-        raise ValueError(f"seed = {wish['seed']}; it must not be negative")
     return wish
 
 
