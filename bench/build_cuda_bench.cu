@@ -19,9 +19,9 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_context.hpp"
-#include "ivf/code_rows_cuda.hpp"
-#include "ivf/gpu_model_cuda.hpp"
-#include "ivf/list_labels_cuda.hpp"
+#include "ivf/model/gpu_model_cuda.hpp"
+#include "ivf/segment/code_rows_cuda.hpp"
+#include "ivf/segment/list_labels_cuda.hpp"
 
 #include <algorithm>
 #include <chrono>

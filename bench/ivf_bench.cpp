@@ -11,7 +11,7 @@
 #include <kith/kith.hpp>
 
 #include "core/ordered_key.hpp"
-#include "ivf/ivf_search.hpp"
+#include "ivf/search/ivf_search.hpp"
 #include "options.hpp"
 #include "rows/stored_row.hpp"
 

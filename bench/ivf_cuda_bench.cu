@@ -24,9 +24,9 @@
 #include "table.hpp"
 #include "table_ablation_cuda.hpp"
 
-#include "ivf/ivf_search_cuda.hpp"
-#include "ivf/repeated_codes_cuda.hpp"
-#include "ivf/scan_terms_cuda.hpp"
+#include "ivf/scan/repeated_codes_cuda.hpp"
+#include "ivf/scan/scan_terms_cuda.hpp"
+#include "ivf/search/ivf_search_cuda.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>

@@ -8,7 +8,7 @@
 
 #include "core/host_array.hpp"
 #include "index/refine_gpu.hpp"
-#include "ivf/device_cache.hpp"
+#include "ivf/model/device_cache.hpp"
 #include "quantize/codec.hpp"
 #include "rows/kept_rows.hpp"
 

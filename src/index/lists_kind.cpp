@@ -6,8 +6,8 @@
 
 #include "index/block_merge.hpp"
 #include "index/lists_state.hpp"
-#include "ivf/norm_training.hpp"
-#include "ivf/renumbered_segment.hpp"
+#include "ivf/model/norm_training.hpp"
+#include "ivf/segment/renumbered_segment.hpp"
 
 #include <algorithm>
 #include <cstring>

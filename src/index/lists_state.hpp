@@ -3,10 +3,10 @@
 #pragma once
 
 #include "index/index_state.hpp"
-#include "ivf/gpu_lists.hpp"
-#include "ivf/ivf_model.hpp"
-#include "ivf/ivf_search.hpp"
-#include "ivf/segment_copies.hpp"
+#include "ivf/model/ivf_model.hpp"
+#include "ivf/search/gpu_lists.hpp"
+#include "ivf/search/ivf_search.hpp"
+#include "ivf/segment/segment_copies.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -10,7 +10,7 @@
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
 #include "cuda/shared_memory.hpp"
-#include "ivf/stored_key_cuda.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
 #include "kernels/select/write_neighbors_cuda.hpp"
 #include "quantize/device_codec_cuda.hpp"

@@ -5,7 +5,7 @@
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
 #include "index/refine_gpu.hpp"
-#include "ivf/streamed_training.hpp"
+#include "ivf/model/streamed_training.hpp"
 #include "kernels/lists/decode_rows_cpu.hpp"
 #include "rows/finite_check.hpp"
 

@@ -8,7 +8,7 @@
 #include "interop/faiss_sink.hpp"
 #include "interop/faiss_tags.hpp"
 #include "interop/faiss_transforms.hpp"
-#include "ivf/ivf_model.hpp"
+#include "ivf/model/ivf_model.hpp"
 
 #include <fmt/format.h>
 

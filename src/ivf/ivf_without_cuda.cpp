@@ -1,8 +1,8 @@
 // Stands in for what codes and searches lists on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
-#include "ivf/code_rows_cuda.hpp"
-#include "ivf/device_segment.hpp"
-#include "ivf/gpu_lists.hpp"
+#include "ivf/search/gpu_lists.hpp"
+#include "ivf/segment/code_rows_cuda.hpp"
+#include "ivf/segment/device_segment.hpp"
 
 namespace kith {
 

@@ -34,7 +34,7 @@ class Codec {
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeSpec& spec, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
-  // Norms are not trained here: they are of vectors with their centres (ivf/norm_training.hpp). InvalidArgument for a
+  // Norms are not trained here: they are of vectors with their centres (ivf/model/norm_training.hpp). InvalidArgument for a
   // spec that wants levels of them.
   // What that takes on the host at least, for an error that names the limit.
   static int64_t training_bytes(const CodeSpec& spec, const RowsInfo& rows, int threads);

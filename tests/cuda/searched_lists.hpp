@@ -5,7 +5,7 @@
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
 
-#include "ivf/ivf_search_cuda.hpp"
+#include "ivf/search/ivf_search_cuda.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "exact/exact_check.hpp"
-#include "ivf/ivf_model.hpp"
-#include "ivf/ivf_search.hpp"
-#include "ivf/list_segment.hpp"
+#include "ivf/model/ivf_model.hpp"
+#include "ivf/search/ivf_search.hpp"
+#include "ivf/segment/list_segment.hpp"
 #include "reference/ivf.hpp"
 
 #include <gtest/gtest.h>

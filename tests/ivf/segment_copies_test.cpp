@@ -1,4 +1,4 @@
-#include "ivf/segment_copies.hpp"
+#include "ivf/segment/segment_copies.hpp"
 
 #include "ivf/ivf_check.hpp"
 

@@ -1,4 +1,4 @@
-#include "ivf/training_sample.hpp"
+#include "ivf/model/training_sample.hpp"
 
 #include "cluster/row_sample.hpp"
 #include "ivf/ivf_check.hpp"

@@ -2,7 +2,7 @@
 // sorting.
 #pragma once
 
-#include "ivf/ivf_model.hpp"
+#include "ivf/model/ivf_model.hpp"
 #include "reference/brute_force.hpp"
 
 #include <cstdint>

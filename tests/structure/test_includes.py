@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
 ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph index interop distributed".split()
+INNER_ORDER = {"ivf": "model segment scan search".split()}
+"""The folders within a folder, where they have an order too; what lies beside them may include all of them."""
 ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
 
@@ -37,6 +39,24 @@ def against_the_order(includes: Includes) -> list[str]:
             if other not in includes:
                 found.append(f"{file} includes {other}, which is not a path from src/")
             elif folder not in ORDER or ORDER.index(folder) > ORDER.index(file.split("/")[0]):
+                found.append(f"{file} includes the later {other}")
+    return found
+
+
+def against_the_inner_order(includes: Includes) -> list[str]:
+    """Every include of a later folder within the same folder of src/."""
+
+    def place(file: str) -> tuple[str, int] | None:
+        parts = file.split("/")
+        inner = INNER_ORDER.get(parts[0], [])
+        return (parts[0], inner.index(parts[1])) if len(parts) > 2 and parts[1] in inner else None
+
+    found = []
+    for file, included in includes.items():
+        here = place(file)
+        for other in included:
+            there = place(other)
+            if here and there and here[0] == there[0] and there[1] > here[1]:
                 found.append(f"{file} includes the later {other}")
     return found
 
@@ -88,6 +108,13 @@ def test_no_folder_includes_a_later_one() -> None:
     assert not found, "\n".join(found)
 
 
+def test_no_folder_within_a_folder_includes_a_later_one() -> None:
+    for folder, inner in INNER_ORDER.items():
+        assert {path.name for path in (SOURCE / folder).iterdir() if path.is_dir()} == set(inner)
+    found = against_the_inner_order(includes_under(SOURCE))
+    assert not found, "\n".join(found)
+
+
 def test_no_components_include_each_other_in_a_circle() -> None:
     found = circles(includes_under(SOURCE))
     assert not found, "\n".join(found)
@@ -106,6 +133,8 @@ def test_what_is_wrong_is_found() -> None:
         "core/a.hpp includes the later io/b.hpp"
     ]
     assert against_the_order({"core/a.hpp": ["b.hpp"]}) == ["core/a.hpp includes b.hpp, which is not a path from src/"]
+    inner = {"ivf/scan/a.cpp": ["ivf/model/b.hpp", "ivf/search/c.hpp"], "ivf/a.cpp": ["ivf/search/c.hpp"]}
+    assert against_the_inner_order(inner) == ["ivf/scan/a.cpp includes the later ivf/search/c.hpp"]
     chain = {"io/a.cpp": ["io/a.hpp", "io/b.hpp"], "io/a.hpp": [], "io/b.hpp": ["io/c.hpp"], "io/c.hpp": []}
     assert circles(chain) == []
     assert circles({**chain, "io/c.hpp": ["io/a.hpp"]}) == ["io/a -> io/b; io/b -> io/c; io/c -> io/a"]

@@ -1,0 +1,76 @@
+#include "ivf/model/norm_training.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/additive/norm_levels.hpp"
+#include "quantize/codec_cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kPieceRows = 1 << 12;
+
+}  // namespace
+
+void check_norm_metric(CodeNorm norm, Metric metric) {
+  if (norm != CodeNorm::none || metric == Metric::inner_product) return;
+  throw InvalidArgument(fmt::format(
+      "codes without norms (_Nnone) by {}; they serve inner_product alone: take another suffix (_Ncqint8, _Nqint8, "
+      "_Nfloat), or none, which goes by the decoded vectors",
+      name_of(metric)));
+}
+
+int64_t norm_training_bytes(const CodeSpec& code, const RowsInfo& rows, int threads) {
+  CodeSpec without = code;
+  without.norm = CodeNorm::decoded;
+  const CodeFormat format = without.format_for(rows.cols);
+  const int64_t piece = std::min(rows.rows, kPieceRows);
+  return 2 * CodecTables::bytes_for(code.format_for(rows.cols)) + array_bytes<float>(rows.rows) +
+         piece * (format.bytes() + array_bytes<float>(rows.cols)) + encode_cpu_bytes(format, piece, DType::f32, threads);
+}
+
+std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
+                                        const int32_t* lists, const MatrixView& centres, const Resources& resources) {
+  CodeFormat format = codec->format();
+  format.norm = norm;
+  std::vector<float> values = codec->values();
+  if (format.has_levels()) {
+    constexpr int64_t kTaskRows = 256;
+    const Resources quiet = resources.with_progress({});
+    const int64_t count = rows.rows();
+    const int64_t piece = std::min(count, kPieceRows);
+    const int64_t bytes = codec->format().bytes();
+    const HostArray<float> norms(count, "norms", resources);
+    const HostArray<uint8_t> codes(piece * bytes, "codes", resources);
+    rows.open(piece, quiet);
+    ProgressMeter meter("norms", count, resources);
+    for (int64_t first = 0; first < count; first += piece) {
+      const MatrixView some = rows.fetch(first, std::min(piece, count - first));
+      codec->encode(some, codes.data(), quiet);
+      parallel_for(divide_up(some.rows(), kTaskRows), meter, quiet, [&](int64_t task, int) {
+        for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, some.rows()); ++i) {
+          const float* const centre =
+              lists == nullptr ? nullptr : reinterpret_cast<const float*>(centres.row(lists[first + i]));
+          decoded_norms(codec->view(), codes.data() + i * bytes, 1, centre, norms.data() + first + i);
+        }
+      });
+      meter.add(some.rows());
+      meter.poll();
+    }
+    meter.finish();
+    const std::vector<float> trained = train_norm_values(norm, {norms.begin(), norms.end()});
+    values.insert(values.end(), trained.begin(), trained.end());
+  }
+  return Codec::from_parts(format, std::move(values), resources);
+}
+
+}  // namespace kith

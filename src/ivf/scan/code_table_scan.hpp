@@ -1,0 +1,67 @@
+// A piece of a list by lookup tables, whatever they are of: sums of a table's entries, after a screen of tables rounded
+// to bytes where the processor has one (kernels/lists/code_screen.hpp). Who derives from it fills the tables.
+#pragma once
+
+#include "ivf/scan/list_product.hpp"
+#include "kernels/lists/code_tables.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class CodeTableScan : public ListProduct {
+ public:
+  // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries.
+  CodeTableScan(const CodeFormat& format, const ListProductShape& shape, const Resources& resources);
+  static int64_t bytes_for(const CodeFormat& format, const ListProductShape& shape);
+
+  void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
+  void load_rows(const uint8_t* codes, int64_t count) final {
+    codes_ = codes;
+    rows_ = count;
+  }
+  float offset(int64_t query) const final { return loaded_[first_ + query].offset; }
+  float error(int64_t query) const final { return loaded_[first_ + query].error; }
+  void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) final;
+
+ protected:
+  // A query in a list.
+  struct Loaded {
+    float offset = 0;
+    float error = 0;
+    int64_t table = 0;
+  };
+
+  const CodeFormat& format() const { return format_; }
+  int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
+  float* table(int64_t i) const { return sums_.data() + i * entries(); }
+  // Once a table is filled.
+  void round_table(int64_t i);
+  // The lists of a call begin; and each with so many queries.
+  void start_lists();
+  Loaded& loaded(int64_t i) const { return loaded_[i]; }
+  int64_t loaded_count() const { return firsts_.back(); }
+  void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
+
+ private:
+  double most_steps(int64_t query, float limit, const ListHits& hits);
+  void add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits) const;
+  const uint8_t* bytes(int64_t query) const { return bytes_.data() + loaded_[query].table * table_bytes_; }
+
+  const CodeFormat format_;
+  const int64_t table_bytes_;
+  const bool screens_;
+  HostArray<float> sums_;
+  HostArray<uint8_t> bytes_;
+  HostArray<ByteTables> rounded_;
+  HostArray<Loaded> loaded_;
+  HostArray<uint16_t> steps_;
+  HostArray<float> values_;            // the same
+  std::vector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
+  int64_t first_ = 0;                  // of the list in use
+  const uint8_t* codes_ = nullptr;
+  int64_t rows_ = 0;
+};
+
+}  // namespace kith

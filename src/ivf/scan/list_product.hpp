@@ -1,0 +1,121 @@
+// Products of queries with a piece of a list: which vectors of it may be near a query, as values within a bound.
+//
+//   key(query, vector), or its square for l2, = value + offset(query), within error(query)
+//
+// A piece is decoded once for all queries that were loaded. One thread's; each has its own.
+//
+//   panels  f32 (kernels/panels), on every processor
+//   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
+//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded (kernels/lists/code_tables.hpp);
+//           additive codes that hold norms, or by inner product, too (sum_list_product.cpp)
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/cpu_extensions.hpp"
+#include "core/host_array.hpp"
+#include "ivf/model/code_words.hpp"
+#include "ivf/model/ivf_model.hpp"
+#include "kernels/distance/canonical.hpp"
+#include "kernels/lists/list_hits.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+enum class ListEngine : uint8_t { panels, tiles, tables };
+
+struct ListProductShape {
+  ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
+  int64_t few_queries = 0;                 // up to so many take tables
+  int64_t table_queries = 0;               // tables filled together, of one list or several
+  int64_t query_block = 0;                 // queries loaded at a time
+  int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
+  int64_t piece_rows = 0;                  // vectors loaded at a time
+
+  // For up to so many queries.
+  static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu);
+
+  // What a search of up to so many queries wants of the codewords.
+  CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
+
+  ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? ListEngine::tables : engine; }
+};
+
+// What all threads share: the model, and its codewords in the forms that engines want.
+class ListTables {
+ public:
+  // `origin`: a vector near those of a list without a centre; zeros will do.
+  ListTables(const IvfModel& model, std::vector<float> origin, const CodeWords::Wanted& wanted,
+             const Resources& resources);
+
+  const IvfModel& model() const { return model_; }
+  KeyKind kind() const { return kind_; }
+  // What is taken off the vectors of a list where the key is made of differences.
+  const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
+
+  // Of product codes, in the forms that were wanted; else null.
+  const CodeWords::Forms* words() const { return words_; }
+  // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
+  static bool rounds_words(const IvfModel& model);
+
+ private:
+  const IvfModel& model_;
+  const KeyKind kind_;
+  std::vector<float> origin_;
+  const CodeWords::Forms* const words_;
+};
+
+// Queries of a batch that probe one list.
+struct ListQueries {
+  const uint32_t* numbers = nullptr;
+  int64_t count = 0;
+  int64_t list = 0;
+
+  bool operator==(const ListQueries&) const = default;
+};
+
+class ListProduct {
+ public:
+  virtual ~ListProduct() = default;
+
+  // The queries of a list; tables take those of several lists together, as many as ListProductShape::table_queries.
+  virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
+                            int64_t count) = 0;
+  // The list whose queries are meant from now on, of those that were given.
+  virtual void use_list(int64_t) {}
+  // Vectors of the same list.
+  virtual void load_rows(const uint8_t* codes, int64_t count) = 0;
+  virtual float offset(int64_t query) const = 0;
+  // For the vectors loaded; infinite where nothing is certain.
+  virtual float error(int64_t query) const = 0;
+  // Values up to limits[i] + error(first + i) of up to kHitQueries queries from `first`, a multiple of it, on.
+  virtual void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) = 0;
+};
+
+std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTables& tables,
+                                               const ListProductShape& shape, const Resources& resources);
+// Of all engines that the shape may use.
+int64_t list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
+
+// The parts of make_list_product.
+std::unique_ptr<ListProduct> make_panel_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                     const Resources& resources);
+std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                    const Resources& resources);
+std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                     const Resources& resources);
+std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                   const Resources& resources);
+int64_t panel_list_product_bytes(const ListProductShape& shape, int64_t cols);
+int64_t tile_list_product_bytes(const ListProductShape& shape, int64_t cols);
+int64_t table_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
+int64_t sum_list_product_bytes(const ListProductShape& shape, const CodeFormat& format);
+
+// Whether additive codes are searched by tables for such a key; and their parts, as tables see them.
+bool has_sum_tables(const CodeFormat& format, KeyKind kind);
+CodeFormat sum_table_format(const CodeFormat& format);
+
+}  // namespace kith

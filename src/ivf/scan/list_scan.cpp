@@ -1,0 +1,216 @@
+#include "ivf/scan/list_scan.hpp"
+
+#include "kernels/codes/code_norm.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+#include "kernels/lists/code_tables.hpp"
+#include "kernels/lists/decode_rows_cpu.hpp"
+#include "kernels/lists/rank_value.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kScored = 64;        // vectors at a time
+constexpr int64_t kMostTogether = 64;  // tasks
+
+}  // namespace
+
+ListedVectors::ListedVectors(const IvfModel& model, const std::vector<Segment>& segments)
+    : model_(model), segments_(segments), bases_{0} {
+  for (const Segment& segment : segments) bases_.push_back(bases_.back() + segment->size());
+}
+
+ListedVectors::Found ListedVectors::find(int64_t place) const {
+  size_t segment = 0;
+  while (place >= bases_[segment + 1]) ++segment;
+  return {*segments_[segment], place - bases_[segment]};
+}
+
+uint32_t ListedVectors::row_of(int64_t place) const {
+  const Found found = find(place);
+  return found.segment.rows()[found.place];
+}
+
+void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
+  const CodecView codec = model_.codec->view();
+  for (int64_t i = 0; i < count; ++i) {  // codes lie anywhere: all are on their way before the first is needed
+    const auto [segment, place] = find(places[i]);
+    __builtin_prefetch(segment.code(place));
+    __builtin_prefetch(segment.rows() + place);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const auto [segment, place] = find(places[i]);
+    const float* const centre = model_.residual ? model_.centre(segment.list_of(place)) : nullptr;
+    decode_rows_cpu(codec, segment.code(place), 1, centre, out + i * codec.format.cols);
+    if (norms != nullptr) norms[i] = code_norm(codec, segment.code(place));
+    places[i] = segment.rows()[place];
+  }
+}
+
+ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources)
+    : context_(context),
+      shape_(shape),
+      slot_(slot),
+      cols_(context.vectors.model().cols()),
+      root_(context.tables.kind() == KeyKind::l2),
+      by_norm_(has_norm_keys(context.vectors.model().codec->format(), context.tables.kind())),
+      resources_(resources),
+      hit_values_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      hit_rows_(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
+      scored_(kScored * cols_, "vectors to score", resources) {
+  hits_.values = hit_values_.data();
+  hits_.rows = hit_rows_.data();
+  hits_.stride = ListHits::stride_for(shape.piece_rows);
+  hits_.enough = context.kept == nullptr ? context.k : 0;  // rows that a filter leaves out precede nothing
+}
+
+int64_t ListScan::bytes_for(const ListProductShape& shape, const CodeFormat& format) {
+  return list_product_bytes(shape, format) + array_bytes<float>(kScored * format.cols) +
+         2 * array_bytes<float>(shape.query_group * ListHits::stride_for(shape.piece_rows));
+}
+
+ListProduct& ListScan::product_for(const ListTask& task) {
+  const ListEngine engine = shape_.engine_for(task.queries.count);
+  std::unique_ptr<ListProduct>& product = engine == ListEngine::tables ? few_ : many_;
+  if (product == nullptr) product = make_list_product(engine, context_.tables, shape_, resources_);
+  return *product;
+}
+
+int64_t ListScan::together(const ListProductShape& shape, const ListTask* tasks, int64_t count) {
+  if (shape.engine_for(tasks[0].queries.count) != ListEngine::tables) return 1;
+  int64_t queries = 0;
+  int64_t end = 0;
+  for (; end < std::min(count, kMostTogether); ++end) {
+    if (shape.engine_for(tasks[end].queries.count) != ListEngine::tables) break;
+    if (end > 0 && tasks[end].queries == tasks[end - 1].queries) continue;  // another part of the same list
+    if (end > 0 && queries + tasks[end].queries.count > kTablesTogether) break;
+    queries += tasks[end].queries.count;
+  }
+  return end;
+}
+
+void ListScan::run(const ListTask* tasks, int64_t count) {
+  ListQueries lists[kMostTogether];
+  int64_t list_count = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == 0 || tasks[i].queries != tasks[i - 1].queries) lists[list_count++] = tasks[i].queries;
+  }
+  product_ = &product_for(tasks[0]);
+  product_->load_queries(context_.queries, context_.inverse_norms, lists, list_count);
+  int64_t list = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (tasks[i].queries != lists[list]) product_->use_list(++list);
+    scan(tasks[i]);
+  }
+}
+
+void ListScan::scan(const ListTask& task) {
+  const ListSegment& segment = *context_.vectors.segments()[task.segment];
+  task_ = task;
+  const auto [numbers, query_count, list] = task.queries;
+  float limits[kHitQueries];
+  for (int64_t first = task.first; first < task.end; first += shape_.piece_rows) {
+    product_->load_rows(segment.code(first), std::min(shape_.piece_rows, task.end - first));
+    for (int64_t group = 0; group < query_count; group += kHitQueries) {
+      const int64_t count = std::min(kHitQueries, query_count - group);
+      for (int64_t i = 0; i < count; ++i) {
+        hits_.counts[i] = 0;
+        limits[i] = limit_of(group + i, context_.thresholds[numbers[group + i]].load(std::memory_order_relaxed));
+      }
+      product_->scan(group, count, limits, hits_);
+      for (int64_t i = 0; i < count; ++i) {
+        if (hits_.counts[i] > 0) take_hits(group + i, i, context_.vectors.base(task.segment) + first);
+      }
+    }
+    context_.meter.checkpoint();
+  }
+}
+
+float ListScan::limit_of(int64_t query, float threshold) const {
+  return (root_ ? square_above(threshold) : threshold) - product_->offset(query);
+}
+
+int64_t ListScan::keep_hits(float* values, uint32_t* rows, int64_t count, int64_t first_place) const {
+  int64_t stay = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    values[stay] = values[i];
+    rows[stay] = rows[i];
+    stay += keeps(context_.kept, context_.vectors.row_of(first_place + rows[i]));
+  }
+  return stay;
+}
+
+void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_place) {
+  float* const values = hits_.values + place_in_group * hits_.stride;
+  uint32_t* const rows = hits_.rows + place_in_group * hits_.stride;
+  int64_t count = hits_.counts[place_in_group];
+  if (context_.kept != nullptr) count = keep_hits(values, rows, count, first_place);
+  const float offset = product_->offset(query);
+  const float error = product_->error(query);
+  float shown = std::numeric_limits<float>::infinity();  // a key that k of these vectors do not exceed
+  if (context_.k > 0 && count >= context_.k && error < shown) {
+    const float upper = rank_value(values, count, context_.k) + offset + error;
+    shown = root_ ? root_above(upper) : not_below_zero(upper);
+  }
+
+  const int64_t of_batch = task_.queries.numbers[query];
+  CandidateList& candidates = context_.lists[of_batch];
+  const std::lock_guard hold(context_.locks[of_batch]);
+  candidates.share_threshold(shown);
+  float limit = limit_of(query, candidates.limit()) + error;
+  if (shown < std::numeric_limits<float>::infinity()) count = keep_up_to(limit, values, rows, count);
+  for (int64_t i = 0; i < count; ++i) {
+    if (values[i] > limit) continue;  // a NaN stays
+    if (!candidates.has_room()) {
+      context_.user.make_room(&candidates, of_batch, 0, slot_, scorer(of_batch));
+      limit = limit_of(query, candidates.limit()) + error;
+      if (values[i] > limit) continue;
+    }
+    const float key = values[i] + offset;
+    const float lower = key - error;
+    const float upper = key + error;
+    candidates.push(root_ ? root_below(lower) : lower, root_ ? root_above(upper) : not_below_zero(upper),
+                    static_cast<uint32_t>(first_place + rows[i]));
+  }
+  context_.thresholds[of_batch].store(candidates.limit(), std::memory_order_relaxed);
+}
+
+// No key made from a norm is.
+float ListScan::not_below_zero(float upper) const { return by_norm_ && upper < 0 ? 0.0f : upper; }
+
+void ListScan::score_by_norm(int64_t query, uint32_t* places, int64_t count, float* keys) {
+  float norms[kScored];
+  double products[kScored];
+  const float* const values = context_.queries + query * cols_;
+  context_.vectors.decode(places, count, scored_.data(), norms);
+  canonical_products_cpu(values, scored_.data(), count, cols_, products);
+  const double squared = canonical_squared_norm_cpu(values, cols_);
+  for (int64_t i = 0; i < count; ++i) keys[i] = norm_key(context_.tables.kind(), squared, products[i], norms[i]);
+}
+
+RowScorer ListScan::scorer(int64_t query) {
+  return [this, query](uint32_t* places, int64_t count, float* keys) {
+    uint32_t numbers[kScored];
+    std::iota(numbers, numbers + kScored, 0u);
+    const CanonicalQuery canonical{context_.queries + query * cols_, context_.inverse_norms[query]};
+    for (int64_t first = 0; first < count; first += kScored) {
+      const int64_t here = std::min(kScored, count - first);
+      if (by_norm_) {
+        score_by_norm(query, places + first, here, keys + first);
+        continue;
+      }
+      context_.vectors.decode(places + first, here, scored_.data());
+      canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(scored_.data(), here, cols_), numbers, here,
+                         keys + first);
+    }
+  };
+}
+
+void ListScan::finish(int64_t query) { context_.user.finish(&context_.lists[query], query, 0, slot_, scorer(query)); }
+
+}  // namespace kith

@@ -1,0 +1,141 @@
+// The list-major scan: a piece of a list is decoded once and multiplied by all queries that probe the list.
+//
+// Products (list_product.hpp) are compared with each query's threshold; what they cannot exclude is put on the query's
+// candidate list, of which the canonical distance to the decoded vector decides (kernels/select). A piece that alone
+// has k vectors to offer lowers the threshold before any is put there. Lists of one query are scanned by several
+// threads at once, so that its candidates have a lock. Which thread comes first changes only which vectors become
+// candidates, never the result.
+//
+// Candidates are numbered by places: those of the first segment, then those of the second, ...
+//
+// Cost: for each list once the decoding and packing of its vectors; 2 columns operations for each query and vector.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "exact/scan_context.hpp"
+#include "ivf/model/ivf_model.hpp"
+#include "ivf/scan/list_product.hpp"
+#include "ivf/segment/list_segment.hpp"
+#include "kernels/lists/list_hits.hpp"
+#include "kernels/select/candidate_list.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace kith {
+
+// The segments of an index, and the places of their vectors.
+class ListedVectors {
+ public:
+  ListedVectors(const IvfModel& model, const std::vector<Segment>& segments);
+
+  const IvfModel& model() const { return model_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  int64_t size() const { return bases_.back(); }
+  // The place of a segment's first vector.
+  int64_t base(size_t segment) const { return bases_[segment]; }
+
+  // Decodes the vectors at these places, one after the other, and puts their rows in place of the places. `norms`: what
+  // their codes hold, where that is wanted.
+  void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
+  uint32_t row_of(int64_t place) const;
+
+ private:
+  struct Found {
+    const ListSegment& segment;
+    int64_t place;
+  };
+  Found find(int64_t place) const;
+
+  const IvfModel& model_;
+  const std::vector<Segment>& segments_;
+  std::vector<int64_t> bases_;
+};
+
+// Held for a few hundred instructions, or while a full list is scored.
+class QueryLock {
+ public:
+  void lock() {
+    while (taken_.exchange(true, std::memory_order_acquire)) {
+      while (taken_.load(std::memory_order_relaxed)) std::this_thread::yield();
+    }
+  }
+  void unlock() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
+struct ListScanContext {
+  const ListedVectors& vectors;
+  const ListTables& tables;
+  const float* queries;         // of the batch, one after the other
+  const double* inverse_norms;  // of the queries, for cosine
+  int64_t k;                    // neighbours that lower a threshold; 0 where nothing does
+  CandidateList* lists;         // one for each query
+  QueryLock* locks;
+  std::atomic<float>* thresholds;  // of the lists
+  CandidateUser& user;
+  const uint64_t* kept;  // bits of row numbers, or null where all rows count
+  ProgressMeter& meter;
+};
+
+// Some vectors of a list and some queries that probe it.
+struct ListTask {
+  size_t segment = 0;
+  int64_t first = 0;  // vectors of the segment
+  int64_t end = 0;
+  ListQueries queries;  // up to query_block of the list
+};
+
+// One thread's.
+class ListScan {
+ public:
+  ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
+  static int64_t bytes_for(const ListProductShape& shape, const CodeFormat& format);
+
+  // Tasks that can be done together: one of them, or as many as tables are filled for.
+  void run(const ListTask* tasks, int64_t count);
+  // How many of the next `count` tasks can.
+  static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
+  // Hands the query's list to the user.
+  void finish(int64_t query);
+
+ private:
+  ListProduct& product_for(const ListTask& task);
+  void scan(const ListTask& task);
+  // What a query accepts, less its error: that of a value whose key is at the threshold.
+  float limit_of(int64_t query, float threshold) const;
+  // Puts the hits of one query on its list.
+  void take_hits(int64_t query, int64_t place_in_group, int64_t first_place);
+  // Drops those that the filter leaves out. Returns how many stay.
+  int64_t keep_hits(float* values, uint32_t* rows, int64_t count, int64_t first_place) const;
+  RowScorer scorer(int64_t query);
+  void score_by_norm(int64_t query, uint32_t* places, int64_t count, float* keys);
+  float not_below_zero(float upper) const;
+
+  const ListScanContext context_;
+  const ListProductShape shape_;
+  const int slot_;
+  const int64_t cols_;
+  const bool root_;     // keys are roots of values
+  const bool by_norm_;  // keys are made from norms that codes hold
+  const Resources resources_;
+  std::unique_ptr<ListProduct> many_;  // made when first needed
+  std::unique_ptr<ListProduct> few_;
+  ListProduct* product_ = nullptr;  // of the task
+  HostArray<float> hit_values_;
+  HostArray<uint32_t> hit_rows_;
+  HostArray<float> scored_;  // decoded vectors
+  ListHits hits_;
+  ListTask task_;
+};
+
+}  // namespace kith

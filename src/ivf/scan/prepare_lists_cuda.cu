@@ -1,0 +1,205 @@
+// A warp for each vector, four columns a lane at a time.
+#include "ivf/scan/prepare_lists_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "ivf/scan/decode_four_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kWarpVectors = 32;  // one after the other
+
+__device__ double warp_sum(double value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, apart);
+  return value;
+}
+
+// Of floats that are not negative; NaN counts as infinite.
+__device__ void raise(float* to, float value) {
+  if (!(value < HUGE_VALF)) value = HUGE_VALF;
+  atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+}
+
+__device__ int64_t list_of(const DeviceListsView& lists, int64_t position) {
+  int64_t low = 0;
+  int64_t high = lists.lists;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    if (lists.offsets[middle] <= position) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+__device__ float4 origin_four(const float* centre, int first, int cols) {
+  float4 four = {0, 0, 0, 0};
+  if (centre == nullptr) return four;
+  if (first < cols) four.x = centre[first];
+  if (first + 1 < cols) four.y = centre[first + 1];
+  if (first + 2 < cols) four.z = centre[first + 2];
+  if (first + 3 < cols) four.w = centre[first + 3];
+  return four;
+}
+
+// Calls use(position, list) for the warp's vectors.
+template <typename Use>
+__device__ void for_vectors(const DeviceListsView& lists, const Use& use) {
+  const int64_t warp = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  const int64_t first = warp * kWarpVectors;
+  if (first >= lists.count) return;
+  const int64_t end = first + kWarpVectors < lists.count ? first + kWarpVectors : lists.count;
+  int64_t list = list_of(lists, first);
+  for (int64_t position = first; position < end; ++position) {
+    while (lists.offsets[list + 1] <= position) ++list;
+    use(position, list);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists, int64_t code_bytes, float* largest) {
+  const int cols = static_cast<int>(lists.codec.format.cols);
+  const bool subtracts = lists.subtracts();
+  float mine = 0;
+  const auto look = [&](float value) {
+    if (fabsf(value) < HUGE_VALF) mine = fmaxf(mine, fabsf(value));
+  };
+  if (lists.codec.format.kind == CodeKind::product) {
+    const int64_t values = lists.codec.format.codewords() * cols;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < values; i += gridDim.x * kThreads) {
+      look(lists.codec.codewords[i]);
+    }
+  } else {
+    for_vectors(lists, [&](int64_t position, int64_t list) {
+      const float* const centre = subtracts ? lists.centres + list * cols : nullptr;
+      for (int first = threadIdx.x % 32 * 4; first < cols; first += 128) {
+        const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
+        const float4 origin = origin_four(centre, first, cols);
+        look(four.values[0] - origin.x);
+        look(four.values[1] - origin.y);
+        look(four.values[2] - origin.z);
+        look(four.values[3] - origin.w);
+      }
+    });
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) mine = fmaxf(mine, __shfl_xor_sync(0xFFFFFFFFu, mine, apart));
+  if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
+}
+
+// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest.
+__global__ void __launch_bounds__(kThreads)
+    table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const CodeFormat& format = lists.codec.format;
+  const auto step = static_cast<int>(i / (kTableStepBytes / 2));
+  const auto within = static_cast<int>(i % (kTableStepBytes / 2));
+  const int number = within / 16;
+  const int col = 4 * unit_of(unit_order(format), step, within % 16 / 4) + within % 4;
+  float word = 0;
+  if (col < format.cols) {
+    const auto each = static_cast<int>(format.part_cols());
+    word = lists.codec.codewords[(static_cast<int64_t>(col / each) * 256 + number) * each + col % each];
+  }
+  const __half value = __float2half_rn(word * operand_scale(*largest));
+  table[i] = *reinterpret_cast<const uint16_t*>(&value);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    facts_kernel(DeviceListsView lists, int64_t code_bytes, PreparedLists prepared) {
+  const int cols = static_cast<int>(lists.codec.format.cols);
+  const auto half_cols = static_cast<int>(PreparedLists::half_cols(cols));
+  const float scale = operand_scale(*prepared.largest);
+  const bool by_norm = lists.key().by_norm;
+  const bool subtracts = lists.subtracts();
+  const bool has_origin = lists.has_origin();
+  for_vectors(lists, [&](int64_t position, int64_t list) {
+    const float* const centre = lists.centres == nullptr ? nullptr : lists.centres + list * cols;
+    double square = 0;
+    double residual = 0;
+    double stored_square = 0;
+    double moved_square = 0;
+    for (int first = threadIdx.x % 32 * 4; first < half_cols; first += 128) {
+      const FourFloats four = decode_four(lists.codec, lists.codes + position * code_bytes, first);
+      const float4 origin = origin_four(has_origin ? centre : nullptr, first, cols);
+      const float4 scaled = {subtracts ? origin.x * scale : 0, subtracts ? origin.y * scale : 0,
+                             subtracts ? origin.z * scale : 0, subtracts ? origin.w * scale : 0};
+      const uint2 rounded = halves_of(four, scale, scaled);
+      if (prepared.halves != nullptr) {
+        *reinterpret_cast<uint2*>(prepared.halves + position * half_cols + first) = rounded;
+      }
+      const FourFloats halves = floats_of(rounded);
+      const float origins[4] = {origin.x, origin.y, origin.z, origin.w};
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (first + i >= cols) break;
+        const float stored = lists.residual ? __fadd_rn(origins[i], four.values[i]) : four.values[i];
+        const double centred = static_cast<double>(stored) - origins[i];
+        const double moved = centred * scale - halves.values[i];
+        moved_square += centred * centred;
+        square += static_cast<double>(halves.values[i]) * halves.values[i];
+        residual += moved * moved;
+        stored_square += static_cast<double>(stored) * stored;
+      }
+    }
+    square = warp_sum(square);
+    residual = warp_sum(residual);
+    stored_square = warp_sum(stored_square);
+    moved_square = warp_sum(moved_square);
+    if (threadIdx.x % 32 != 0) return;
+    raise(&prepared.facts[list].norm, static_cast<float>(sqrt(square) * (1 + 0x1p-20)));
+    raise(&prepared.facts[list].residual, static_cast<float>(sqrt(residual) * (1 + 0x1p-20)));
+    if (lists.kind == KeyKind::cosine) {
+      // Where the norm is out of f32's range the factor is not to be trusted.
+      const double norm = sqrt(stored_square) * scale;
+      const double factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
+      prepared.terms[position] = static_cast<float>(factor);
+      raise(&prepared.facts[list].factor, static_cast<float>(factor));
+    } else if (by_norm) {
+      const double norm = code_norm(lists.codec, lists.codes + position * code_bytes);
+      const auto term = static_cast<float>((moved_square + (norm - stored_square)) * scale * scale / 2);
+      prepared.terms[position] = term;
+      // And what float64 loses of norms that are far larger than what is left of them.
+      const double largest = 2 * fabs(static_cast<double>(term)) + stored_square * scale * scale * 0x1p-23;
+      raise(&prepared.facts[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
+    } else if (prepared.terms != nullptr) {
+      prepared.terms[position] = static_cast<float>(square / 2);
+    }
+  });
+}
+
+}  // namespace
+
+void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
+  const CodeFormat& format = lists.codec.format;
+  KITH_CUDA_CHECK(cudaMemsetAsync(prepared.largest, 0, sizeof(float), stream));
+  KITH_CUDA_CHECK(cudaMemsetAsync(prepared.facts, 0, static_cast<size_t>(lists.lists) * sizeof(ListFacts), stream));
+  const int64_t values = format.kind == CodeKind::product ? format.codewords() * format.cols : 0;
+  const auto blocks = static_cast<unsigned>(divide_up(lists.count, kWarps * kWarpVectors));
+  const auto value_blocks = static_cast<unsigned>(divide_up(values, kThreads));
+  const unsigned looking = format.kind == CodeKind::product ? std::min(value_blocks, 1024u) : blocks;
+  if (looking > 0) {
+    largest_kernel<<<looking, kThreads, 0, stream>>>(lists, format.bytes(), prepared.largest);
+    KITH_CUDA_CHECK_LAUNCH("largest_kernel");
+  }
+  if (prepared.table != nullptr) {
+    const int64_t halves = table_steps(format) * kTableStepBytes / 2;
+    table_kernel<<<static_cast<unsigned>(divide_up(halves, kThreads)), kThreads, 0, stream>>>(
+        lists, halves, prepared.largest, prepared.table);
+    KITH_CUDA_CHECK_LAUNCH("table_kernel");
+  }
+  if (blocks > 0) {
+    facts_kernel<<<blocks, kThreads, 0, stream>>>(lists, format.bytes(), prepared);
+    KITH_CUDA_CHECK_LAUNCH("facts_kernel");
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,44 @@
+// What the search of lists on a GPU computes once for an index: the scale of its halves, each vector's term, and what
+// bounds need to know of each list. Two reads of the codes; 4 bytes a vector, 12 a list and the codewords as halves.
+// Vectors that are not codewords side by side become halves once, where there is room: 2 bytes for each of their columns.
+#pragma once
+
+#include "cuda/workspace_layout.hpp"
+#include "ivf/scan/scan_units.hpp"
+#include "ivf/segment/device_lists_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace kith {
+
+struct PreparedListsLayout : WorkspaceLayout {
+  explicit PreparedListsLayout(const DeviceListsView& lists) : PreparedListsLayout(lists, true) {}
+  PreparedListsLayout(const DeviceListsView& lists, bool with_halves)
+      : has_halves(with_halves && PreparedLists::wants_halves(lists.codec.format)) {
+    largest = take(1, sizeof(float));
+    facts = take(lists.lists, sizeof(ListFacts));
+    terms = take(PreparedLists::has_terms(lists.kind) ? lists.count : 0, sizeof(float));
+    table = take(has_half_table(lists.codec.format) ? table_steps(lists.codec.format) * kTableStepBytes : 0, 1);
+    halves = take(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0, sizeof(uint16_t));
+  }
+  PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
+    return {reinterpret_cast<float*>(memory + largest), reinterpret_cast<ListFacts*>(memory + facts),
+            PreparedLists::has_terms(lists.kind) ? reinterpret_cast<float*>(memory + terms) : nullptr,
+            has_half_table(lists.codec.format) ? reinterpret_cast<uint16_t*>(memory + table) : nullptr,
+            has_halves ? reinterpret_cast<uint16_t*>(memory + halves) : nullptr};
+  }
+
+  int64_t largest;
+  int64_t facts;
+  int64_t terms;
+  int64_t table;
+  int64_t halves;
+  bool has_halves;
+};
+
+// Enqueues and returns.
+void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+
+}  // namespace kith

@@ -1,0 +1,126 @@
+#include "ivf/scan/prepared_segment_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/host_array.hpp"
+#include "core/memory_budget.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/error.hpp"
+#include "ivf/scan/repeated_codes_cuda.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace kith {
+namespace {
+
+// What may be kept that a search can do without: it leaves most of what is free to others.
+int64_t room_beside(const Resources& resources) {
+  constexpr int64_t kShare = 4;
+  size_t free = 0;
+  size_t all = 0;
+  KITH_CUDA_CHECK(cudaMemGetInfo(&free, &all));
+  return std::min(static_cast<int64_t>(free), resources.device_memory()->available()) / kShare;
+}
+
+// Without halves each scan decodes.
+bool has_room_for_halves(const DeviceListsView& lists, const Resources& resources) {
+  return PreparedLists::wants_halves(lists.codec.format) &&
+         PreparedListsLayout(lists, true).bytes <= room_beside(resources);
+}
+
+// Empty where no code is frequent. Memory is of the context that memory outliving a call is taken from, work is of the other.
+DeviceBuffer ranked_repeats(const DeviceListsView& lists, const std::shared_ptr<const DeviceContext>& memory,
+                            const DeviceContext& work, const Resources& resources) {
+  constexpr std::string_view kPurpose = "what a search of the lists keeps";
+  const DeviceBuffer most(sizeof(uint32_t), kPurpose, memory, resources);
+  memory->synchronize();
+  KITH_CUDA_CHECK(cudaMemsetAsync(most.data(), 0, sizeof(uint32_t), work.stream()));
+  launch_count_repeats(lists, reinterpret_cast<uint32_t*>(most.data()), work.stream());
+  uint32_t frequent = 0;
+  work.copy(&frequent, most.data(), sizeof frequent);
+  work.synchronize();
+  if (frequent < kLeastRepeats) return {};
+  DeviceBuffer ranks(array_bytes<uint16_t>(lists.count), kPurpose, memory, resources);
+  memory->synchronize();
+  launch_rank_repeats(lists, reinterpret_cast<uint16_t*>(ranks.data()), work.stream());
+  work.synchronize();
+  return ranks;
+}
+
+}  // namespace
+
+PreparedSegmentCuda::PreparedSegmentCuda(SegmentThere segment, const IvfModel& model,
+                                         std::shared_ptr<const GpuModelCuda> there, const Resources& resources)
+    : segment_(std::move(segment)), model_(std::move(there)) {
+  view_.kind = key_kind(model.metric);
+  view_.codec = model_->codec().view();
+  view_.residual = model.residual;
+  view_.lists = segment_->lists();
+  view_.centres = model_->centres() == nullptr ? nullptr : model_->centres()->data();
+  view_.offsets = segment_->offsets();
+  view_.codes = segment_->codes();
+  view_.rows = segment_->rows();
+  view_.count = segment_->size();
+  const auto memory = allocation_context(segment_->device());
+  const DeviceContext work(segment_->device());
+  const PreparedListsLayout layout(view_, has_room_for_halves(view_, resources));
+  memory_ = DeviceBuffer(layout.bytes, "what a search of the lists keeps", memory, resources);
+  memory->synchronize();
+  prepared_ = layout.in(memory_.data(), view_);
+  launch_prepare_lists(view_, prepared_, work.stream());
+  work.synchronize();
+  repeats_ = ranked_repeats(view_, memory, work, resources);
+}
+
+std::shared_ptr<const PreparedSegmentCuda::KeptTerms> PreparedSegmentCuda::kept_terms() const {
+  const std::lock_guard lock(mutex_);
+  return terms_;
+}
+
+int64_t PreparedSegmentCuda::bytes() const {
+  const auto terms = kept_terms();
+  return memory_.bytes() + repeats_.bytes() + (terms == nullptr ? 0 : terms->memory.bytes());
+}
+
+ScanTerm PreparedSegmentCuda::scan_term(const Resources& resources) const {
+  if (const auto terms = kept_terms()) return terms->terms.term;
+  const DeviceGuard guard(segment_->device());
+  return scan_term_within(room_beside(resources), view_.codec.format, view_.lists, view_.count);
+}
+
+ScanTerms PreparedSegmentCuda::scan_terms(const Resources& resources) const {
+  if (const auto terms = kept_terms()) return terms->terms;
+  const ScanTerm term = scan_term(resources);
+  if (term == ScanTerm::none) return {};
+  const DeviceGuard guard(segment_->device());
+  const auto memory = allocation_context(segment_->device());
+  const DeviceContext work(segment_->device());
+  const ScanTermsLayout layout(view_, term);
+  auto made = std::make_shared<KeptTerms>();
+  try {
+    made->memory = DeviceBuffer(layout.bytes, "what lookups keep beside the lists", memory, resources);
+  } catch (const OutOfMemory&) {  // others have taken the room meanwhile; a search does without
+    return {};
+  }
+  memory->synchronize();
+  made->terms = layout.in(made->memory.data());
+  launch_scan_terms(view_, prepared_, made->terms, work.stream());
+  work.synchronize();
+  const std::lock_guard lock(mutex_);
+  if (terms_ == nullptr) terms_ = std::move(made);
+  return terms_->terms;
+}
+
+std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,
+                                                            const IvfModel& model,
+                                                            const std::shared_ptr<const GpuModelCuda>& there,
+                                                            const Resources& resources) {
+  const DeviceGuard guard(device);
+  const auto make = [&] {
+    return std::make_shared<const PreparedSegmentCuda>(segment.on_device(device, resources), model, there, resources);
+  };
+  return std::static_pointer_cast<const PreparedSegmentCuda>(segment.prepared().get(device, make));
+}
+
+}  // namespace kith

@@ -1,0 +1,56 @@
+// A segment on a GPU, ready to be searched: its lists with the model's centres and code, and what the search computes
+// once for them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it. What lookup
+// tables want beside the lists (scan_terms.hpp) is made by the first search that looks codes up, where there is room.
+#pragma once
+
+#include "cuda/device_buffer.hpp"
+#include "ivf/model/gpu_model_cuda.hpp"
+#include "ivf/scan/prepare_lists_cuda.hpp"
+#include "ivf/scan/scan_terms_cuda.hpp"
+#include "ivf/segment/segment_copies.hpp"
+
+#include <memory>
+#include <mutex>
+
+namespace kith {
+
+class PreparedSegmentCuda final : public PreparedSegment {
+ public:
+  // Waits until it is done.
+  PreparedSegmentCuda(SegmentThere segment, const IvfModel& model, std::shared_ptr<const GpuModelCuda> there,
+                      const Resources& resources);
+
+  int64_t bytes() const override;
+  const DeviceListsView& lists() const { return view_; }
+  const PreparedLists& prepared() const { return prepared_; }
+  const uint16_t* repeats() const { return reinterpret_cast<const uint16_t*>(repeats_.data()); }  // null: none
+
+  // What lookups of product codes find beside the lists: what is kept, else what there is room for. Pure.
+  ScanTerm scan_term(const Resources& resources) const;
+  // The same, made where it was not yet; waits until it is done. Codes are of a kind that suits_tables().
+  ScanTerms scan_terms(const Resources& resources) const;
+
+ private:
+  struct KeptTerms {
+    DeviceBuffer memory;
+    ScanTerms terms;
+  };
+  std::shared_ptr<const KeptTerms> kept_terms() const;
+
+  const SegmentThere segment_;
+  const std::shared_ptr<const GpuModelCuda> model_;
+  DeviceListsView view_;
+  PreparedLists prepared_;
+  DeviceBuffer memory_;
+  DeviceBuffer repeats_;
+  mutable std::mutex mutex_;  // held to look or to keep, never while something is made
+  mutable std::shared_ptr<const KeptTerms> terms_;
+};
+
+// The one that is kept with the segment for that device, made by the first call.
+std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,
+                                                            const IvfModel& model,
+                                                            const std::shared_ptr<const GpuModelCuda>& there,
+                                                            const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,78 @@
+// An item of the scan of lists, as a block takes it: which list, which of its vectors, which of its queries.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "ivf/scan/scan_lists_task_cuda.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kTileQueries = 8;  // of the matrix units
+
+struct ScanItem {
+  uint32_t list;
+  uint32_t first_pair;
+  int queries;         // 0: no more items
+  uint32_t first_row;  // in the list; of the first pass before it is spread over the list
+  int rows;
+};
+
+// The list that has the item: the last whose items begin no later. All lanes of a warp.
+__device__ inline int64_t find_list(const uint32_t* items, int64_t lists, uint32_t index) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  int64_t low = 0;
+  int64_t high = lists;
+  while (high - low > 1) {
+    const int64_t step = (high - low + 31) / 32;
+    const int64_t probe = low + lane * step;
+    const unsigned before = __ballot_sync(0xFFFFFFFFu, probe < high && items[probe] <= index);
+    low += (31 - __clz(static_cast<int>(before))) * step;
+    high = low + step < high ? low + step : high;
+  }
+  return low;
+}
+
+// The item of this number among those of the list.
+template <bool kFirst>
+__device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, uint32_t index) {
+  const auto length = static_cast<uint32_t>(task.lists.offsets[list + 1] - task.lists.offsets[list]);
+  const uint32_t first = task.counts[2 * list];
+  const uint32_t later = task.counts[2 * list + 1];
+  const int run = kFirst ? task.cut.first_run_rows : task.cut.later_run_rows;
+  const int group = task.cut.group_queries;
+  ScanPart part = kFirst ? first_part(task.cut, length, first) : later_part(task.cut, length, first, later, 0);
+  uint32_t runs = part.runs(run);
+  uint32_t groups = part.groups(group);
+  if (!kFirst && index >= runs * groups) {
+    index -= runs * groups;
+    part = later_part(task.cut, length, first, later, 1);
+    runs = part.runs(run);
+    groups = part.groups(group);
+  }
+  // Groups of nearly the same number of queries.
+  const uint32_t pairs = part.end_pair - part.first_pair;
+  const uint32_t each = cut_into(cut_into(pairs, static_cast<int>(groups)), kTileQueries) * kTileQueries;
+  const uint32_t first_query = index / runs * each;
+  const uint32_t first_row = part.first_row + index % runs * static_cast<uint32_t>(run);
+  ScanItem item;
+  item.list = static_cast<uint32_t>(list);
+  item.first_pair = task.starts[2 * list] + part.first_pair + first_query;
+  item.queries = static_cast<int>(min(pairs - first_query, each));  // never 0: each is no more than a group
+  item.first_row = first_row;
+  item.rows = static_cast<int>(min(part.end_row - first_row, static_cast<uint32_t>(run)));
+  return item;
+}
+
+// The next item that nobody has; by a warp. Without any the item has no queries.
+template <bool kFirst>
+__device__ inline ScanItem take_item(const ScanListsTask& task, uint32_t all_items) {
+  uint32_t index = 0;
+  if (threadIdx.x % 32 == 0) index = atomicAdd(task.counter, 1u);
+  index = __shfl_sync(0xFFFFFFFFu, index, 0);
+  if (index >= all_items) return {0, 0, 0, 0, 0};
+  const int64_t list = find_list(task.items, task.lists.lists, index);
+  return make_item<kFirst>(task, list, index - task.items[list]);
+}
+
+}  // namespace kith

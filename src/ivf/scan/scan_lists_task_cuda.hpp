@@ -1,0 +1,80 @@
+// What a scan of inverted lists is given, and where it writes what it finds.
+#pragma once
+
+#include "ivf/scan/probe_pairs_cuda.hpp"
+#include "ivf/scan/scan_terms.hpp"
+#include "ivf/segment/device_lists_cuda.hpp"
+#include "kernels/matrix/product_plan.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+// A vector that may be among the nearest of a query.
+struct ListCandidate {
+  uint32_t position;  // in the order of lists
+  float estimate;
+};
+
+struct ErrorBounds {  // of a query's estimates, as PairBounds has them
+  float error;
+  float moved;
+};
+
+struct ListCandidates {
+  uint32_t* counts = nullptr;        // of each query, zeroed before; may end above capacity, where some were dropped
+  ListCandidate* entries = nullptr;  // queries x capacity
+  uint32_t* lists = nullptr;         // likewise: the list of each
+  int64_t capacity = 0;
+  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp); none: not known, or a filter is there
+  int64_t k = 0;
+
+  // Whether k equal vectors of the same list come before it.
+  KITH_HOST_DEVICE bool has_enough_before(uint32_t position) const {
+    return repeats != nullptr && repeats[position] >= k;
+  }
+};
+
+// Of a query's tables of additive codes (scan_lists_sums_cuda.cu).
+KITH_HOST_DEVICE inline int64_t sum_table_floats(const CodeFormat& format) { return format.parts * (256 + 1) + 1; }
+
+struct ScanListsTask {
+  DeviceListsView lists;
+  PreparedLists prepared;
+  const float* queries = nullptr;
+  int64_t query_stride = 0;
+  int64_t query_count = 0;
+  const uint64_t* probes = nullptr;  // query_count x slots, as ProbePairsTask has them
+  int64_t slots = 0;
+  const uint64_t* kept = nullptr;  // bits of a filter, by row number
+  ScanCut cut;
+  const uint32_t* counts = nullptr;  // of ProbePairsTask, as the next five; of lookups in product codes the last alone
+  const uint32_t* starts = nullptr;
+  const ProbePair* pairs = nullptr;
+  const uint32_t* items = nullptr;         // of this pass
+  const uint32_t* value_starts = nullptr;  // of the first pass, as the next three
+  float* values = nullptr;                 // queries x value_stride; NaN for what a filter leaves out
+  int64_t value_stride = 0;
+  ErrorBounds* bounds = nullptr;   // queries x kMostFirstSlots
+  const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
+  ListCandidates candidates;
+  ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
+  uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
+  uint32_t* counter = nullptr;   // zeroed before
+  int multiprocessors = 0;
+  ProductEngine engine = ProductEngine::automatic;
+  bool tables = false;  // by lookup tables instead
+  ScanTerms terms;      // of these
+  float* sum_tables = nullptr;  // of additive codes, sum_table_floats() for each query: by these, where that can be
+
+  // What products read of a vector, and its bytes: its code, or its halves.
+  const uint8_t* scanned() const {
+    return prepared.halves != nullptr ? reinterpret_cast<const uint8_t*>(prepared.halves) : lists.codes;
+  }
+  int64_t scanned_bytes() const {
+    const CodeFormat& format = lists.codec.format;
+    return prepared.halves != nullptr ? 2 * PreparedLists::half_cols(format.cols) : format.bytes();
+  }
+};
+
+}  // namespace kith

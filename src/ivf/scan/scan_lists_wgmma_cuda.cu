@@ -1,0 +1,224 @@
+// The scan of lists with Hopper's products of warpgroups.
+//
+// Two blocks of two warpgroups stay on a multiprocessor and take item after item, whichever is next. A warpgroup
+// decodes 64 vectors at a time to halves in registers, the products' left operand, and multiplies them with up to 64
+// queries at a time, the right operand, from shared memory. While one decodes or looks at its products the others
+// multiply. Shared memory is what is short: a tile of vectors takes 340 to 400 of its cycles to decode from tables, and
+// two for each query, where the products of a query take four of the matrix units'.
+#include "ivf/scan/scan_engines_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/shared_memory.hpp"
+#include "ivf/scan/warpgroup_sums_cuda.hpp"
+#include "ivf/scan/warpgroup_tiles_cuda.hpp"
+
+#include <type_traits>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = kGroups * kGroupThreads;
+constexpr int kBlocks = 2;  // of a multiprocessor
+
+// What is loaded of queries is used up when the scan begins and has hits instead.
+struct BlockLayout {
+  int64_t operands, table, origin, hits, queries, limits, item, listed, barriers, bytes;
+
+  KITH_HOST_DEVICE BlockLayout(int64_t table_bytes, int steps) {
+    constexpr int64_t kLoadedBytes = kNarrowQueries * static_cast<int64_t>(sizeof(LoadedQuery));
+    constexpr int64_t kHitBytes = kThreads / 32 * kWarpHits * static_cast<int64_t>(sizeof(uint2));
+    constexpr int64_t kShared = kHitBytes > kLoadedBytes ? kHitBytes : kLoadedBytes;
+    operands = 0;
+    table = (steps + kQueryChunkSteps - 1) / kQueryChunkSteps * kQueryChunkBytes;
+    origin = table + table_bytes;
+    hits = origin + kNarrowSteps * 64;
+    queries = hits + kShared;
+    limits = queries + kNarrowQueries * static_cast<int64_t>(sizeof(ScanQuery));
+    item = limits + kNarrowQueries * 4;
+    listed = item + 2 * static_cast<int64_t>(sizeof(ScanItem));
+    barriers = listed + 8;
+    bytes = barriers + 4 * 8;
+  }
+};
+
+// `next_item`: the item after this one, in shared memory; without queries where there is none.
+template <typename Decoder, int kSteps, bool kFirst, typename Staged>
+__device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item, const ScanItem& next_item, int queries,
+                                 int64_t code_bytes, const Decoder& decoder, const WarpgroupOperands& operands,
+                                 const ScanMemory& memory, uint2* hits, Staged& staged) {
+  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than eight.
+  constexpr int kMost = kFirst ? 2 : 8;  // of eight
+  const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;
+  const ItemTiles<Decoder, kFirst> tiles(task, item, decoder, code_bytes);
+  TileEnd<kFirst> end(task, item, queries, memory, hits);
+  const bool full = decoder.full(kSteps);
+  const uint32_t start = operands.start();
+  int tile = static_cast<int>(threadIdx.x) / kGroupThreads;
+  if (!tiles.has(tile)) return end.finish();
+  if constexpr (Decoder::kStaged) {
+    for (int ahead = staged.ahead(); ahead < Staged::kTiles; ++ahead) {
+      const int next = tile + ahead * kGroups;
+      if (tiles.has(next)) staged.ask(tiles.codes(next), tiles.bytes(next));
+    }
+    staged.begin_item();
+  }
+  HeldTile<Decoder> held;
+  tiles.hold(tile, held);
+  for (; tiles.has(tile); tile += kGroups) {
+    uint32_t vectors[kSteps][1][4];
+    if constexpr (Decoder::kStaged) {
+      const uint8_t* const rows = staged.wait() + tiles.lane_row() * code_bytes;
+      KITH_UNROLL
+      for (int i = 0; i < 2; ++i) held.codes.codes[i] = decoder.hold(rows + 8 * i * code_bytes);
+    }
+    if (Decoder::kAlwaysFull || full) {
+      held.codes.template decode_all<true>(decoder, vectors);
+    } else {
+      held.codes.template decode_all<false>(decoder, vectors);
+    }
+    if constexpr (Decoder::kStaged) {
+      staged.done();
+      const int next = tile + Staged::kTiles * kGroups;
+      if (tiles.has(next)) {
+        staged.ask(tiles.codes(next), tiles.bytes(next));
+      } else {
+        ask_next_item<kFirst>(task, next_item, code_bytes, staged);
+      }
+    }
+    float terms[2];
+    tiles.take_terms(tile, held, terms);
+    tiles.hold(tile + kGroups, held);
+    __syncwarp();
+    const auto row = static_cast<uint32_t>(tile * kGroupRows + tiles.lane_row());
+    int at = 0;
+    int left = tiles_of_queries;
+    for (; left >= kMost; left -= kMost, at += 8 * kMost) {
+      multiply_tile<8 * kMost, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+    }
+    if constexpr (!kFirst) {
+      if (left >= 4) {
+        multiply_tile<32, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 4;
+        at += 32;
+      }
+      if (left >= 2) {
+        multiply_tile<16, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+        left -= 2;
+        at += 16;
+      }
+    }
+    if (left >= 1) multiply_tile<8, kSteps, kFirst>(vectors, terms, row, operands, start, at, end);
+  }
+  end.finish();
+}
+
+// What an item begins with, brought as near as the second-level cache: its centre, terms and first codes; by a warp.
+__device__ inline void prefetch_item(const ScanListsTask& task, const ScanItem& item, int64_t code_bytes) {
+  constexpr int64_t kMostBytes = 8 << 10;
+  const int64_t position = task.lists.offsets[item.list] + item.first_row;
+  const int64_t line = threadIdx.x % 32 * 128;
+  const int64_t cols = task.lists.codec.format.cols;
+  const auto bring = [&](const void* from, int64_t bytes) {
+    if (bytes > kMostBytes) bytes = kMostBytes;
+    for (int64_t at = line; at < bytes; at += 32 * 128) ptx::prefetch(static_cast<const uint8_t*>(from) + at);
+  };
+  if (task.lists.has_origin()) bring(task.lists.centres + item.list * cols, cols * 4);
+  if (task.prepared.terms != nullptr) bring(task.prepared.terms + position, int64_t{item.rows} * 4);
+  bring(task.lists.codes + position * code_bytes, item.rows * code_bytes);
+}
+
+template <typename Decoder, int kSteps, bool kFirst>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    scan_lists_wgmma_kernel(const __grid_constant__ ScanListsTask task, int64_t code_bytes, int64_t table_bytes) {
+  extern __shared__ __align__(1024) std::byte shared[];
+  const BlockLayout layout(table_bytes, kSteps);
+  const ScanMemory memory{shared + layout.table,
+                          shared + layout.operands,
+                          reinterpret_cast<float*>(shared + layout.origin),
+                          reinterpret_cast<LoadedQuery*>(shared + layout.hits),
+                          reinterpret_cast<ScanQuery*>(shared + layout.queries),
+                          reinterpret_cast<float*>(shared + layout.limits),
+                          reinterpret_cast<ScanItem*>(shared + layout.item),
+                          reinterpret_cast<int*>(shared + layout.listed)};
+  const WarpgroupOperands operands(memory.operands, kSteps,
+                                   Decoder::kPaired ? UnitOrder::paired : unit_order(task.lists.codec.format));
+  using Staged = std::conditional_t<Decoder::kStaged, StagedTiles<Decoder::kStages>, NothingStaged>;
+  auto* const barriers = reinterpret_cast<uint64_t*>(shared + layout.barriers);
+  if (Decoder::kStaged && threadIdx.x == 0) Staged::init(barriers);
+  Staged staged(memory.table, barriers);
+  // The table is older than the kernel before.
+  if (Decoder::kHasTable) {
+    const auto* const from = reinterpret_cast<const uint4*>(task.prepared.table);
+    for (int64_t i = threadIdx.x; i < table_bytes / 16; i += kThreads) {
+      reinterpret_cast<uint4*>(memory.table)[i] = from[i];
+    }
+  }
+  const float scale = operand_scale(*task.prepared.largest);
+  ptx::wait_for_kernel_before();
+  const uint32_t all_items = task.items[task.lists.lists];
+  const Decoder decoder(DecoderInput{task.lists, task.prepared, scale, memory.origin, memory.table});
+  int turn = 0;  // of the two items: the one at work, and the next
+  const auto take = [&] {  // by a warp
+    const ScanItem item = take_item<kFirst>(task, all_items);
+    if (threadIdx.x % 32 == 0) memory.item[turn] = item;
+    if (item.queries > 0) prefetch_item(task, item, code_bytes);
+    __syncwarp();
+  };
+  if (threadIdx.x < 32) take();
+  if (threadIdx.x == 0) *memory.listed = 0;
+  for (;;) {
+    __syncthreads();  // all have read what this item replaces
+    const ScanItem item = memory.item[turn];
+    if (item.queries == 0) return;
+    turn ^= 1;
+    const int queries = load_queries<kFirst>(task, item, scale, operands, memory, take);
+    if (queries > 0) {
+      scan_item<Decoder, kSteps, kFirst>(task, item, memory.item[turn], queries, code_bytes, decoder, operands, memory,
+                                         reinterpret_cast<uint2*>(shared + layout.hits), staged);
+    } else {
+      staged.skip_item();
+    }
+  }
+}
+
+template <typename Decoder, int kSteps, bool kFirst>
+void launch(const ScanListsTask& task, cudaStream_t stream) {
+  const CodeFormat& format = task.lists.codec.format;
+  const int64_t table_bytes = Decoder::kHasTable ? table_steps(format) * kTableStepBytes
+                              : Decoder::kStaged ? int64_t{kGroups} * kStagedBytes
+                                                 : 0;
+  const auto kernel = scan_lists_wgmma_kernel<Decoder, kSteps, kFirst>;
+  allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+  launch_chained({kBlocks * task.multiprocessors, kThreads, BlockLayout(table_bytes, kSteps).bytes, stream},
+                 "launch of scan_lists_wgmma_kernel", kernel, task, task.scanned_bytes(), table_bytes);
+}
+
+template <bool kFirst>
+void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
+  const CodeFormat& format = task.lists.codec.format;
+  const bool all = format.cols == kNarrowSteps * 16;
+  if (task.prepared.halves != nullptr) return launch<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
+  if (has_half_table(format)) {
+    if (format.part_cols() == 2) return launch<PairDecoder, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 4) return launch<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
+    if (all && format.part_cols() == 16) return launch<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
+    if (table_steps(format) <= 5) return launch<WordDecoder<0>, 5, kFirst>(task, stream);
+    return launch<WordDecoder<0>, kNarrowSteps, kFirst>(task, stream);
+  }
+  // The copy engine wants multiples of 16 bytes.
+  if (format.kind == CodeKind::stored && format.bytes() % 16 == 0) {
+    if (format.dtype == DType::f32) return launch<StagedDecoder<float>, kNarrowSteps, kFirst>(task, stream);
+    if (format.dtype == DType::f16) return launch<StagedDecoder<uint16_t>, kNarrowSteps, kFirst>(task, stream);
+  }
+  launch<AnyDecoder, kNarrowSteps, kFirst>(task, stream);
+}
+
+}  // namespace
+
+void launch_scan_wgmma(const ScanListsTask& task, bool first, cudaStream_t stream) {
+  if (first) return launch_pass<true>(task, stream);
+  launch_pass<false>(task, stream);
+}
+
+}  // namespace kith

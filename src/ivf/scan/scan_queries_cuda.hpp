@@ -1,0 +1,306 @@
+// The queries of an item, as a block of the scan of lists has them in shared memory: halves for the matrix units, with
+// the list's centre subtracted, and bounds of what their products say.
+//
+// For distances a query is left out whose reach ends before the list begins: where |x - c| is larger than the reach and
+// the list's radius together no vector of the list is within reach. Lists that lie far apart are then hardly scanned.
+// Norms that codes hold know no radius: with them all are scanned.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "ivf/scan/decode_four_cuda.hpp"
+#include "ivf/scan/scan_item_cuda.hpp"
+#include "ivf/scan/scan_units.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+struct LoadedQuery {
+  PairFacts facts;
+  uint32_t query;
+  uint32_t slot;
+};
+
+// What the block knows of a query of its item.
+struct ScanQuery {
+  PairBounds bounds;
+  uint32_t query;
+  uint32_t slot;
+  uint32_t value_start;
+};
+
+struct ScanMemory {
+  std::byte* table;
+  std::byte* operands;
+  float* origin;        // the centre, scaled; zeros where there is none, and past the columns
+  LoadedQuery* loaded;  // may lie where the scan itself has something else
+  ScanQuery* queries;
+  float* limits;
+  ScanItem* item;  // two, in turn
+  int* listed;  // queries that are not left out
+};
+
+__device__ inline double warp_sum(double value) {
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xFFFFFFFFu, value, apart);
+  return value;
+}
+
+// Of floats that are not negative. `seen` is what it was not long ago: never more than now.
+__device__ inline void raise(float* to, float seen, float value) {
+  if (value > seen) atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
+}
+
+// The centre of the item's list. Zeros stay where there is none. All threads.
+__device__ inline void load_origin(const ScanListsTask& task, const ScanItem& item, float scale, int steps,
+                                   float* origin) {
+  const int cols = static_cast<int>(task.lists.codec.format.cols);
+  const bool there = task.lists.has_origin();
+  for (int col = static_cast<int>(threadIdx.x); col < steps * 16; col += static_cast<int>(blockDim.x)) {
+    origin[col] = there && col < cols ? task.lists.centres[static_cast<int64_t>(item.list) * cols + col] * scale : 0.0f;
+  }
+}
+
+class QueryReader {
+ public:
+  __device__ explicit QueryReader(const ScanListsTask& task)
+      : queries_(task.queries),
+        stride_(task.query_stride),
+        cols_(static_cast<int>(task.lists.codec.format.cols)),
+        aligned_(cols_ % 4 == 0 && stride_ % 4 == 0 && reinterpret_cast<uintptr_t>(queries_) % 16 == 0) {}
+
+  // Zeros past the columns.
+  __device__ float4 four(uint32_t query, int first) const {
+    const float* const values = queries_ + static_cast<int64_t>(query) * stride_;
+    float4 four = {0, 0, 0, 0};
+    if (aligned_) {
+      if (first < cols_) four = *reinterpret_cast<const float4*>(values + first);
+      return four;
+    }
+    if (first < cols_) four.x = values[first];
+    if (first + 1 < cols_) four.y = values[first + 1];
+    if (first + 2 < cols_) four.z = values[first + 2];
+    if (first + 3 < cols_) four.w = values[first + 3];
+    return four;
+  }
+
+ private:
+  const float* queries_;
+  int64_t stride_;
+  int cols_;
+  bool aligned_;
+};
+
+// Halves of one query of any metric and width, negated, and what is known of them; by a warp.
+template <typename Operands>
+__device__ inline void load_query(const ScanListsTask& task, const ProbePair& pair, int place, float scale,
+                                  const Operands& operands, const ScanMemory& memory) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool differences = has_differences(task.lists.kind);
+  const int cols = static_cast<int>(task.lists.codec.format.cols);
+  const QueryReader reader(task);
+  float own_scale = scale;
+  if (!differences) {
+    float largest = 0;
+    for (int first = 4 * lane; first < cols; first += 128) {
+      const float4 x = reader.four(pair.query, first);
+      largest = fmaxf(fmaxf(fmaxf(largest, fabsf(x.x)), fmaxf(fabsf(x.y), fabsf(x.z))), fabsf(x.w));
+    }
+    largest = __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(largest)));
+    own_scale = operand_scale(largest);
+  }
+  double squares = 0;
+  double residuals = 0;
+  double offset = 0;
+  double norm = 0;
+  for (int first = 4 * lane; first < operands.steps() * 16; first += 128) {
+    const float4 loaded = reader.four(pair.query, first);
+    const float x[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+    double wanted[4];
+    FourFloats rounded;
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const double origin = memory.origin[first + i];
+      const double scaled = static_cast<double>(x[i]) * own_scale;
+      wanted[i] = differences ? scaled - origin : scaled;
+      offset += scaled * origin;
+      norm += scaled * scaled;
+      rounded.values[i] = -static_cast<float>(wanted[i]);
+    }
+    const uint2 halves = halves_of(rounded, 1.0f, {0, 0, 0, 0});
+    const FourFloats have = floats_of(halves);
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const double moved = wanted[i] + have.values[i];
+      squares += static_cast<double>(have.values[i]) * have.values[i];
+      residuals += moved * moved;
+    }
+    operands.store(first / 4, place, halves);
+  }
+  squares = warp_sum(squares);
+  residuals = warp_sum(residuals);
+  PairFacts facts{squares, sqrt(residuals) * (1 + 0x1p-20) + 0x1p-100, 0, 0};
+  if (!differences) {
+    facts.offset = warp_sum(offset);
+    norm = warp_sum(norm);
+    facts.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
+  }
+  if (lane == 0) memory.loaded[place] = {facts, pair.query, pair.slot};
+}
+
+// This lane's four columns of the list's centre, scaled, without a wait for shared memory.
+__device__ inline float4 own_origin(const ScanListsTask& task, const ScanItem& item, float scale) {
+  const int cols = static_cast<int>(task.lists.codec.format.cols);
+  const int first = static_cast<int>(threadIdx.x) % 32 * 4;
+  float4 four = {0, 0, 0, 0};
+  if (!task.lists.has_origin()) return four;
+  const float* const centre = task.lists.centres + static_cast<int64_t>(item.list) * cols;
+  if (first < cols) four.x = centre[first] * scale;
+  if (first + 1 < cols) four.y = centre[first + 1] * scale;
+  if (first + 2 < cols) four.z = centre[first + 2] * scale;
+  if (first + 3 < cols) four.w = centre[first + 3] * scale;
+  return four;
+}
+
+// Queries of distances, of up to 128 columns: several at a time, in f32. Of its own rounding a difference loses no more
+// than 2^-24 of it, and sums of 128 squares no more than 2^-20, which pair_bounds() expects.
+template <bool kFirst, typename Operands>
+__device__ inline void load_near_queries(const ScanListsTask& task, const ScanItem& item, float scale,
+                                         const Operands& operands, const ScanMemory& memory) {
+  constexpr int kTogether = 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto warps = static_cast<int>(blockDim.x) / 32 - 1;
+  const QueryReader reader(task);
+  const bool mine = lane < operands.steps() * 4;
+  const bool by_norm = task.lists.key().by_norm;
+  const float4 origin = own_origin(task, item, scale);
+  const ListFacts list = task.prepared.facts[item.list];
+  for (int first = static_cast<int>(threadIdx.x) / 32; first < item.queries; first += kTogether * warps) {
+    ProbePair pairs[kTogether];
+    float4 values[kTogether];
+    float reaches[kTogether];
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      const int number = min(first + i * warps, item.queries - 1);
+      pairs[i] = task.pairs[item.first_pair + static_cast<uint32_t>(number)];
+    }
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      values[i] = reader.four(pairs[i].query, 4 * lane);
+      reaches[i] = kFirst ? HUGE_VALF : task.reaches[pairs[i].query];
+    }
+    uint2 halves[kTogether];
+    float squares[kTogether];
+    float residuals[kTogether];
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      // Negated: origin - scale * x.
+      const FourFloats wanted = {{fmaf(-values[i].x, scale, origin.x), fmaf(-values[i].y, scale, origin.y),
+                                  fmaf(-values[i].z, scale, origin.z), fmaf(-values[i].w, scale, origin.w)}};
+      halves[i] = halves_of(wanted, 1.0f, {0, 0, 0, 0});
+      const FourFloats have = floats_of(halves[i]);
+      squares[i] = 0;
+      residuals[i] = 0;
+      KITH_UNROLL
+      for (int c = 0; c < 4; ++c) {
+        const float moved = wanted.values[c] - have.values[c];
+        squares[i] = fmaf(have.values[c], have.values[c], squares[i]);
+        residuals[i] = fmaf(moved, moved, residuals[i]);
+      }
+    }
+    KITH_UNROLL
+    for (int apart = 16; apart > 0; apart /= 2) {
+      KITH_UNROLL
+      for (int i = 0; i < kTogether; ++i) {
+        squares[i] += __shfl_xor_sync(0xFFFFFFFFu, squares[i], apart);
+        residuals[i] += __shfl_xor_sync(0xFFFFFFFFu, residuals[i], apart);
+      }
+    }
+    KITH_UNROLL
+    for (int i = 0; i < kTogether; ++i) {
+      if (first + i * warps >= item.queries) break;
+      const float norm = sqrtf(squares[i]);
+      const float residual = sqrtf(residuals[i]) * (1 + 0x1p-18f) + norm * 0x1p-23f + 0x1p-60f;
+      int place = first + i * warps;
+      if (!kFirst) {
+        const float nearest = norm * (1 - 0x1p-18f) - list.norm - (residual + list.residual) * (1 + 0x1p-18f);
+        if (!by_norm && nearest > reaches[i]) continue;  // not where either is NaN
+        if (lane == 0) place = atomicAdd(memory.listed, 1);
+        place = __shfl_sync(0xFFFFFFFFu, place, 0);
+      }
+      if (mine) operands.store(lane, place, halves[i]);
+      if (lane == 0) {
+        memory.loaded[place] = {{static_cast<double>(squares[i]), static_cast<double>(residual), 0, 0},
+                                pairs[i].query,
+                                pairs[i].slot};
+      }
+    }
+  }
+}
+
+// Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that the
+// item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be scanned, and
+// ends with a barrier. memory.listed is 0 before, and after it once more.
+template <bool kFirst, typename Operands, typename Take>
+__device__ inline int load_queries(const ScanListsTask& task, const ScanItem& item, float scale,
+                                   const Operands& operands, const ScanMemory& memory, const Take& take) {
+  const bool near = has_differences(task.lists.kind) && operands.steps() <= kNarrowSteps;
+  const auto loaders = static_cast<int>(blockDim.x) / 32 - 1;
+  const auto warp = static_cast<int>(threadIdx.x) / 32;
+  load_origin(task, item, scale, operands.steps(), memory.origin);
+  if (!near) __syncthreads();
+  if (warp == loaders) {
+    take();
+  } else if (near) {
+    load_near_queries<kFirst>(task, item, scale, operands, memory);
+  } else {
+    for (int place = warp; place < item.queries; place += loaders) {
+      load_query(task, task.pairs[item.first_pair + static_cast<uint32_t>(place)], place, scale, operands, memory);
+    }
+  }
+  operands.fence();
+  __syncthreads();
+  const int listed = near && !kFirst ? *memory.listed : item.queries;
+  for (auto place = static_cast<int>(threadIdx.x); place < task.cut.group_queries;
+       place += static_cast<int>(blockDim.x)) {
+    float limit = NAN;  // nothing is below it
+    if (place < listed) {
+      // What device memory has is asked for before bounds are computed.
+      const LoadedQuery loaded = memory.loaded[place];
+      ErrorBounds* const worst = task.worst + loaded.query;
+      const ErrorBounds so_far = *worst;
+      const uint32_t value_start =
+          kFirst ? task.value_starts[static_cast<int64_t>(loaded.query) * (kMostFirstSlots + 1) + loaded.slot] : 0;
+      const float reach = kFirst ? 0.0f : task.reaches[loaded.query];
+      ScanQuery query;
+      query.query = loaded.query;
+      query.slot = loaded.slot;
+      query.value_start = value_start;
+      query.bounds =
+          pair_bounds(task.lists.key(), operands.steps() * 16, task.prepared.facts[item.list], loaded.facts);
+      const bool sure = query.bounds.sure();
+      if (!sure) task.unsure[loaded.query] = 1;
+      raise(&worst->error, so_far.error, query.bounds.error);
+      raise(&worst->moved, so_far.moved, query.bounds.moved);
+      if constexpr (kFirst) {
+        task.bounds[static_cast<int64_t>(loaded.query) * kMostFirstSlots + loaded.slot] = {query.bounds.error,
+                                                                                           query.bounds.moved};
+      } else if (sure) {
+        limit = value_limit(task.lists.key(), query.bounds, reach);
+      }
+      memory.queries[place] = query;
+    }
+    memory.limits[place] = limit;
+  }
+  // This barrier of the whole block stands between what was written above and every read of it, the one before an item
+  // and the one above between such reads and the next item's writes. (racecheck reports memory.queries all the same in
+  // kernels whose warpgroups have barriers of their own, for their staged tiles: what is read after such a barrier it no
+  // longer knows to be ordered by the block's. bench/results/h200/racecheck.txt has a kernel of twenty lines that shows it.)
+  __syncthreads();
+  if (threadIdx.x == 0) *memory.listed = 0;  // all have read it
+  return listed;
+}
+
+}  // namespace kith

@@ -1,0 +1,147 @@
+// A piece of a list of additive codes by lookup tables, for few queries: m lookups, and one for the norm, where decoding
+// would add up m codewords.
+//
+//   |q|^2 - 2 q x + norm   with x = c + sum of codewords: tables have -2 q w, the norm's table its levels
+//   -q x                   tables have -q w
+//
+// A query's tables are the same in every list; they stay while it is searched. To a lookup an additive code of 8 bits a
+// book is a product code of as many parts, with its byte for the norm a further one. Codes without a norm have none for
+// distances, which need it of every vector.
+//
+// Bounds: with S the sum of the books' longest codewords, all that is added up is at most 2 |q| S and the norm. An entry
+// is a sum of `cols` products; a held vector is rounded once for every book and once for its centre.
+#include "ivf/scan/code_table_scan.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/error_bound.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kNobody = -1;
+
+class SumListProduct final : public CodeTableScan {
+ public:
+  SumListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
+      : CodeTableScan(sum_table_format(tables.model().codec->format()), shape, resources),
+        tables_(tables),
+        codec_(tables.model().codec->view()),
+        words_(*tables.words()),
+        by_norm_(has_differences(tables.kind())),
+        owners_(static_cast<size_t>(shape.table_queries), kNobody),
+        used_(static_cast<size_t>(shape.table_queries), 0) {
+    if (!codec_.format.has_levels()) return;
+    for (int64_t i = 0; i < kNormLevels; ++i) {
+      largest_level_ = std::max(largest_level_, std::abs(static_cast<double>(codec_.levels[i])));
+    }
+  }
+
+  void load_queries(const float* queries, const double*, const ListQueries* lists, int64_t count) override {
+    start_lists();
+    ++call_;
+    for (int64_t l = 0; l < count; ++l) {
+      const ListQueries& of_list = lists[l];
+      const float* const centre = tables_.model().base_of(of_list.list);
+      const double centre_norm =
+          centre == nullptr ? 0.0 : std::sqrt(canonical_squared_norm_cpu(centre, codec_.format.cols));
+      for (int64_t i = 0; i < of_list.count; ++i) {
+        const float* const query = queries + of_list.numbers[i] * codec_.format.cols;
+        Loaded& one = loaded(loaded_count() + i);
+        one.table = table_of(of_list.numbers[i], query);
+        double product = 0;  // q c
+        if (centre != nullptr) canonical_products_cpu(query, centre, 1, codec_.format.cols, &product);
+        const double squared = canonical_squared_norm_cpu(query, codec_.format.cols);
+        one.offset = static_cast<float>(by_norm_ ? squared - 2 * product : -product);
+        one.error = error_of(squared, centre_norm);
+      }
+      end_list(of_list.count);
+    }
+  }
+
+ private:
+  // The table of a query of the batch, made where there is none; those of this call stay.
+  int64_t table_of(uint32_t number, const float* query) {
+    const auto there = std::find(owners_.begin(), owners_.end(), int64_t{number});
+    auto at = static_cast<size_t>(there - owners_.begin());
+    if (there == owners_.end()) {
+      at = static_cast<size_t>(std::min_element(used_.begin(), used_.end()) - used_.begin());
+      owners_[at] = number;
+      fill(query, table(static_cast<int64_t>(at)));
+      round_table(static_cast<int64_t>(at));
+    }
+    used_[at] = call_;
+    return static_cast<int64_t>(at);
+  }
+
+  void fill(const float* query, float* entries) const {
+    const CodeFormat& own = codec_.format;
+    CodeFormat book;  // a book by itself
+    book.kind = CodeKind::product;
+    book.cols = own.cols;
+    book.parts = 1;
+    book.bits = own.bits;
+    const int64_t words = own.codewords();
+    for (int64_t k = 0; k < own.parts; ++k) {
+      float* const table = entries + k * words;
+      fill_code_tables(book, {words_.columns.data() + k * words * own.cols, nullptr}, &query, 1,
+                       by_norm_ ? -2.0f : -1.0f, &table);
+    }
+    if (!own.has_levels()) return;
+    float* const norms = entries + own.parts * words;
+    for (int64_t i = 0; i < kNormLevels; ++i) norms[i] = by_norm_ ? codec_.levels[i] : 0.0f;
+  }
+
+  float error_of(double squared, double centre_norm) const {
+    const double longest = words_.largest;
+    const double a = std::sqrt(squared);
+    const double scale = by_norm_ ? 2 : 1;
+    const double norm = by_norm_ ? largest_level_ : 0.0;
+    const double all = a + longest + centre_norm;
+    if (!(all * all < kLargestSquaredNorm && norm < kLargestSquaredNorm)) return std::numeric_limits<float>::infinity();
+    const auto books = static_cast<double>(codec_.format.parts);
+    const double entries = scale * a * longest * product_error(sum_roundings(codec_.format.cols));
+    const double sums = (books + 4) * kUnitRoundoff * (scale * a * (longest + centre_norm) + norm + squared);
+    const double held = scale * a * (books + 1) * 1.01 * kUnitRoundoff * (longest + centre_norm);
+    return static_cast<float>((entries + sums + held + books * underflow_error(codec_.format.cols)) * 1.01);
+  }
+
+  const ListTables& tables_;
+  const CodecView codec_;
+  const CodeWords::Forms& words_;
+  const bool by_norm_;
+  double largest_level_ = 0;
+  std::vector<int64_t> owners_;  // of the tables: queries of the batch
+  std::vector<int64_t> used_;    // when each was last wanted
+  int64_t call_ = 0;
+};
+
+}  // namespace
+
+bool has_sum_tables(const CodeFormat& format, KeyKind kind) {
+  if (format.kind != CodeKind::additive || kind == KeyKind::cosine) return false;
+  if (format.has_levels()) return format.bits == 8;
+  return kind == KeyKind::inner_product && !format.has_norm() && format.bits >= 4;
+}
+
+CodeFormat sum_table_format(const CodeFormat& format) {
+  CodeFormat parts = format;
+  parts.kind = CodeKind::product;
+  parts.norm = CodeNorm::decoded;
+  if (format.has_levels()) ++parts.parts;
+  return parts;
+}
+
+std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                   const Resources& resources) {
+  return std::make_unique<SumListProduct>(tables, shape, resources);
+}
+
+int64_t sum_list_product_bytes(const ListProductShape& shape, const CodeFormat& format) {
+  return CodeTableScan::bytes_for(sum_table_format(format), shape);
+}
+
+}  // namespace kith

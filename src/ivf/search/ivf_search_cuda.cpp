@@ -1,0 +1,306 @@
+#include "ivf/search/ivf_search_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "ivf/scan/scan_engines_cuda.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kLargestProductK = kMostListCandidates / 2;
+constexpr int64_t kMostPairs = int64_t{1} << 30;  // of a batch
+
+struct IvfWorkspace : WorkspaceLayout {
+  IvfWorkspace(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+    const int64_t queries = plan.batch;
+    const int64_t all_pairs = queries * shape.slots;
+    // What is zeroed comes first.
+    counters = take(4, sizeof(uint32_t));
+    const bool sorted = !plan.direct && !plan.tables;
+    list_counts = take(sorted ? 2 * shape.lists : 0, sizeof(uint32_t));
+    unsure = take(queries, sizeof(uint32_t));
+    candidate_counts = take(queries, sizeof(uint32_t));
+    arrived = take(kSharedQueries, sizeof(uint32_t));
+    worst = take(plan.direct ? 0 : queries, sizeof(ErrorBounds));
+    zeroed = bytes;
+    left = take(queries, sizeof(uint32_t));
+    crowded = take(plan.direct ? 0 : queries, sizeof(uint32_t));
+    direct_parts = take(direct_part_entries(shape.k), sizeof(uint64_t));
+    direct_lists = take(direct_list_entries(shape.k, shape.format.cols, shape.multiprocessors), sizeof(uint64_t));
+    if (plan.direct) return;
+    ranks = take(sorted ? all_pairs : 0, sizeof(uint32_t));
+    starts = take(sorted ? 2 * shape.lists + 1 : 0, sizeof(uint32_t));
+    pairs = take(sorted ? all_pairs : 0, sizeof(ProbePair));
+    items = take(sorted ? 2 * (shape.lists + 1) : 0, sizeof(uint32_t));
+    value_starts = take(queries * (kMostFirstSlots + 1), sizeof(uint32_t));
+    first_bounds = take(queries * kMostFirstSlots, sizeof(ErrorBounds));
+    reaches = take(queries, sizeof(float));
+    values = take(queries * plan.values, sizeof(float));
+    candidates = take(queries * plan.candidates, sizeof(ListCandidate));
+    candidate_lists = take(queries * plan.candidates, sizeof(uint32_t));
+    sum_tables = take(plan.sums ? queries * sum_table_floats(shape.format) : 0, sizeof(float));
+  }
+
+  int64_t counters = 0, list_counts = 0, unsure = 0, candidate_counts = 0, zeroed = 0, left = 0, crowded = 0, arrived = 0,
+          direct_parts = 0, direct_lists = 0, ranks = 0, starts = 0, pairs = 0, items = 0, value_starts = 0,
+          first_bounds = 0, reaches = 0, values = 0, candidates = 0, worst = 0, candidate_lists = 0, sum_tables = 0;
+};
+
+// Runs of about so many items for every block, long enough to be worth loading the queries for.
+int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int group_queries, double items) {
+  const double groups =
+      std::max(std::min(pairs, static_cast<double>(shape.lists)), pairs / static_cast<double>(group_queries));
+  const double rows = groups * rows_of_list / (items * shape.multiprocessors);
+  constexpr int64_t kLeast = 128;
+  return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
+}
+
+// A list that is decoded for one or two queries may cost more than their lookups in it. Nanoseconds, fitted to what an
+// H200 takes for 10,000 queries of 4,096 to 262,144 lists (bench/results/h200/ivf_cuda.txt): products sort pairs by list and
+// decode a list that anybody visits once, after a start; tables are made for each query in either pass, or for each pair of
+// query and list, and vectors looked up. Only many pairs hide how long a block waits where it begins.
+bool prefers_tables(const IvfSearchShape& shape) {
+  constexpr double kListStart = 26;
+  constexpr double kDecoded = 0.034;     // a vector, of codes that have a decoder of their own
+  constexpr double kAnyDecoded = 0.115;  // of the others
+  constexpr double kQueryColumn = 0.26;  // of a query's tables
+  constexpr double kPairColumn = 0.17;   // of those of a query and list
+  constexpr double kPairPart = 0.45;     // the same, where they are sums of two
+  constexpr double kLookup = 0.0004;
+  constexpr double kMargin = 0.85;
+  constexpr double kLeastPairs = 65536;
+  const CodeFormat& format = shape.format;
+  const auto slots = static_cast<double>(shape.slots);
+  const double pairs = static_cast<double>(shape.queries) * slots;
+  if (pairs < kLeastPairs) return false;
+  const auto lists = static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double mean = static_cast<double>(shape.vectors) / lists;
+  const bool own_decoder = format.cols == 128 && (format.part_cols() == 4 || format.part_cols() == 16);
+  const double visited = -std::expm1(-pairs / lists);  // share of the lists
+  const double products = visited * (kListStart + (own_decoder ? kDecoded : kAnyDecoded) * mean);
+  const auto parts = static_cast<double>(format.parts);
+  double making = kPairColumn * static_cast<double>(format.cols);  // of a pair's tables
+  if (shape.term != ScanTerm::none) {
+    making = 2 * kQueryColumn * static_cast<double>(format.cols) / slots;
+    if (shape.term == ScanTerm::of_list) making += kPairPart * parts;
+  }
+  return pairs / lists * (making + kLookup * parts * mean) < kMargin * products;
+}
+
+// How many vectors the first pass looks at for a query, and how items are cut.
+void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  const auto slots = static_cast<double>(shape.slots);
+  const auto k = static_cast<double>(shape.k);
+  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double share = shape.kept < 0 || shape.vectors == 0
+                           ? 1.0
+                           : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
+  ScanCut& cut = plan.cut;
+  // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
+  // the second looks at the first pairs once more and writes more candidates: so it is where the first pairs are a
+  // quarter of all, of long codes, or a sixteenth. One in so many lets about so many times k pass, for which there must
+  // be room, and must itself have several times k.
+  const bool all = mean * slots <= 6144;
+  const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
+  // A query that looks at one long list alone has its threshold from as many of its vectors as there is room for, taken
+  // from all of it: rows that were added in some order are not alike.
+  constexpr int64_t kLongSample = kMostFirstValues - kSampleRows;
+  const bool one_long_list = shape.slots == 1 && mean > 4.0 * kMostFirstValues;
+  cut.sample_every = 1;
+  if (shape.sample_every > 0) {
+    cut.sample_every = shape.sample_every;
+  } else if (one_long_list) {
+    constexpr double kMostApart = 1024;  // offsets within an item are of 32 bits
+    cut.sample_every = static_cast<int>(std::min(kMostApart, std::ceil(mean / static_cast<double>(kLongSample))));
+  } else if (!all && slots >= (shape.format.bytes() > 128 ? 4 : 16) * (40 * k / mean + 1)) {
+    const double room = std::min(static_cast<double>(plan.candidates), 4096.0) / (3 * k);
+    const double enough = sampled_lists * mean * share / (12 * k);
+    cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
+  }
+  const double rows_of_list = mean / cut.sample_every;
+  // Most lists whole: what the first pass does not keep of one is another item.
+  const double kept_rows = std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64,
+                                    one_long_list ? static_cast<double>(kLongSample) : kMostFirstValues / 2.0);
+  cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
+  // A reach from so many vectors lets few of the other lists' pass.
+  const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 40 * k) / share;
+  cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
+                                                  (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
+  plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
+  if (one_long_list) {  // k of so many values let as many times k pass as there are vectors for each
+    constexpr int64_t kMostPassing = 65536;
+    const double passing = k * mean / static_cast<double>(plan.values);
+    const auto room = static_cast<int64_t>(1.5 * passing) + 256;
+    plan.candidates = std::max(plan.candidates, std::min(round_up(room, 128), kMostPassing));
+  }
+  cut.group_queries = scan_group_queries(shape.format);
+  const auto pairs = static_cast<double>(plan.batch) * slots;
+  const double first_slots =
+      std::min(sampled_lists, static_cast<double>(cut.first_rows) / std::max(1.0, rows_of_list) + 1);
+  cut.first_run_rows = run_rows(static_cast<double>(plan.batch) * first_slots, rows_of_list, shape,
+                                std::max(1, cut.group_queries), 8);
+  cut.later_run_rows = run_rows(pairs, mean, shape, std::max(1, cut.group_queries), 12);
+}
+
+}  // namespace
+
+IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
+  IvfSearchPlan plan;
+  // Queries that are far from all lists have more, the more lists they look at.
+  const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
+  plan.candidates = shape.slots > 64 ? 2 * wanted : wanted;
+  plan.direct =
+      shape.k > kLargestProductK || scan_group_queries(shape.format) == 0 || shape.vectors == 0 || shape.slots == 0;
+  plan.batch = std::max<int64_t>(1, shape.queries);
+  if (shape.slots > 0) plan.batch = std::max<int64_t>(1, std::min(plan.batch, kMostPairs / shape.slots));
+  const bool can_look_up = suits_tables(shape.format) && has_differences(shape.kind);
+  plan.tables = !plan.direct && can_look_up && (shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0);
+  if (plan.tables) plan.term = shape.term;
+  // Of one or a few queries: the bytes of codes take less time to read than their halves, which more queries share.
+  constexpr int64_t kFewForSums = 8;
+  const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
+  plan.sums = suits_sums(shape.format) && (shape.tables < 0 ? few : shape.tables > 0);
+  for (;;) {
+    cut_lists(shape, plan);
+    plan.bytes = IvfWorkspace(shape, plan).bytes;
+    if (plan.bytes <= most_bytes || plan.batch == 1) return plan;
+    plan.batch = divide_up(plan.batch, 2);
+  }
+}
+
+const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
+  return reinterpret_cast<const uint32_t*>(memory + IvfWorkspace(shape, plan).candidate_counts);
+}
+
+void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages) {
+  const IvfWorkspace at(shape, plan);
+  const auto part = [&]<typename T>(T*, int64_t offset) { return reinterpret_cast<T*>(memory + offset); };
+  const auto words = [&](int64_t offset) { return part(static_cast<uint32_t*>(nullptr), offset); };
+  const auto floats = [&](int64_t offset) { return part(static_cast<float*>(nullptr), offset); };
+  int stage = 0;
+  const auto mark = [&] {
+    if (stages != nullptr) KITH_CUDA_CHECK(cudaEventRecord(stages[stage++], stream));
+  };
+  for (int64_t done = 0; done < shape.queries; done += plan.batch) {
+    const int64_t queries = std::min(plan.batch, shape.queries - done);
+    stage = 0;
+    mark();
+    KITH_CUDA_CHECK(cudaMemsetAsync(memory, 0, static_cast<size_t>(at.zeroed), stream));
+    uint32_t* const counters = words(at.counters);  // of items of either pass, of queries that are left, crowded
+
+    ListRerankTask rerank;
+    rerank.lists = task.lists;
+    rerank.prepared = task.prepared;
+    rerank.queries = task.queries + done * task.query_stride;
+    rerank.query_stride = task.query_stride;
+    rerank.query_count = queries;
+    rerank.probes = task.probes + done * shape.slots;
+    rerank.slots = shape.slots;
+    rerank.k = shape.k;
+    rerank.kept = task.kept;
+    rerank.unsure = words(at.unsure);
+    rerank.left = {counters + 2, words(at.left)};
+    rerank.crowded = {counters + 3, words(at.crowded)};
+    rerank.neighbors = task.neighbors + done * shape.k;
+    rerank.multiprocessors = shape.multiprocessors;
+    const DirectMemory direct{words(at.arrived), part(static_cast<uint64_t*>(nullptr), at.direct_parts),
+                              part(static_cast<uint64_t*>(nullptr), at.direct_lists)};
+    if (plan.direct) {
+      launch_list_direct(rerank, direct, stream);
+      while (stages != nullptr && stage <= kIvfStages) mark();
+      continue;
+    }
+
+    ProbePairsTask sort;
+    sort.offsets = task.lists.offsets;
+    sort.lists = shape.lists;
+    sort.probes = rerank.probes;
+    sort.queries = queries;
+    sort.slots = shape.slots;
+    sort.cut = plan.cut;
+    sort.counts = words(at.list_counts);
+    sort.ranks = words(at.ranks);
+    sort.starts = words(at.starts);
+    sort.pairs = plan.tables ? nullptr : part(static_cast<ProbePair*>(nullptr), at.pairs);
+    sort.items = words(at.items);
+    sort.value_starts = words(at.value_starts);
+    launch_probe_pairs(sort, stream);
+    mark();
+
+    ScanListsTask scan;
+    scan.lists = task.lists;
+    scan.prepared = task.prepared;
+    scan.queries = rerank.queries;
+    scan.query_stride = task.query_stride;
+    scan.query_count = queries;
+    scan.probes = rerank.probes;
+    scan.slots = shape.slots;
+    scan.kept = task.kept;
+    scan.cut = plan.cut;
+    scan.counts = sort.counts;
+    scan.starts = sort.starts;
+    scan.pairs = sort.pairs;
+    scan.items = sort.items;
+    scan.value_starts = sort.value_starts;
+    scan.values = floats(at.values);
+    scan.value_stride = plan.values;
+    scan.bounds = part(static_cast<ErrorBounds*>(nullptr), at.first_bounds);
+    scan.worst = part(static_cast<ErrorBounds*>(nullptr), at.worst);
+    scan.unsure = words(at.unsure);
+    scan.counter = counters;
+    scan.multiprocessors = shape.multiprocessors;
+    scan.engine = task.engine;
+    scan.tables = plan.tables;
+    if (plan.tables) scan.terms = task.terms;
+    scan.sum_tables = plan.sums ? floats(at.sum_tables) : nullptr;
+    if (scans_sums(scan)) launch_sum_tables(scan, queries, stream);
+    launch_scan_first(scan, stream);
+    mark();
+
+    ListSelectTask select;
+    select.lists = task.lists;
+    select.prepared = task.prepared;
+    select.queries = rerank.queries;
+    select.query_stride = task.query_stride;
+    select.probes = rerank.probes;
+    select.query_count = queries;
+    select.slots = shape.slots;
+    select.k = shape.k;
+    select.value_starts = sort.value_starts;
+    select.values = scan.values;
+    select.value_stride = plan.values;
+    select.bounds = scan.bounds;
+    select.unsure = scan.unsure;
+    select.reaches = floats(at.reaches);
+    select.candidates = {words(at.candidate_counts), part(static_cast<ListCandidate*>(nullptr), at.candidates),
+                         words(at.candidate_lists), plan.candidates,
+                         // Of equal vectors a filter may keep the later ones alone.
+                         task.kept == nullptr ? task.repeats : nullptr, shape.k};
+    select.lists_candidates = !plan.cut.samples();
+    launch_list_select(select, stream);
+    mark();
+
+    scan.items = sort.items + shape.lists + 1;
+    scan.counter = counters + 1;
+    scan.reaches = select.reaches;
+    scan.candidates = select.candidates;
+    launch_scan_later(scan, stream);
+    mark();
+
+    rerank.candidates = select.candidates;
+    rerank.worst = scan.worst;
+    rerank.reaches = select.reaches;
+    rerank.room = std::min(plan.candidates, std::max<int64_t>(2 * shape.k + 256, 1024));
+    launch_list_rerank(rerank, stream);
+    mark();
+    launch_list_direct(rerank, direct, stream);
+    mark();
+  }
+}
+
+}  // namespace kith

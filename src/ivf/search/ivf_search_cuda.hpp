@@ -1,0 +1,88 @@
+// The search of inverted lists on a GPU: from each query's lists to its nearest neighbours, the first k by (canonical
+// key, row), in eight launches and nothing that waits.
+//
+//   1-3. pairs of queries and lists are sorted by list (probe_pairs_cuda.hpp); lookups want no order, and one launch
+//   4.   the first pass scans each query's nearest lists, or a sample of them, and keeps all values (scan_lists_cuda.hpp)
+//   5.   the k-th of them is the query's reach (list_select_cuda.hpp)
+//   6.   the second pass scans the other vectors, or all, for what that does not rule out
+//   7.   canonical keys of the candidates, sorted (list_rerank_cuda.hpp)
+//   8.   queries that bounds say nothing about, or that have too many candidates, are searched directly
+//        (list_direct_cuda.hpp)
+//
+// Memory: 4 bytes for each value of the first pass, 16 for each candidate, 12 a pair; none in proportion to a list.
+// Queries are searched in batches that fit.
+#pragma once
+
+#include "ivf/scan/prepare_lists_cuda.hpp"
+#include "ivf/scan/probe_pairs_cuda.hpp"
+#include "ivf/scan/scan_lists_cuda.hpp"
+#include "ivf/search/list_direct_cuda.hpp"
+#include "ivf/search/list_rerank_cuda.hpp"
+#include "ivf/search/list_select_cuda.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// What there is to search.
+struct IvfSearchShape {
+  CodeFormat format;
+  KeyKind kind = KeyKind::squared_l2;
+  int64_t queries = 0;
+  int64_t slots = 0;  // lists of each query
+  int64_t k = 0;
+  int64_t lists = 0;
+  int64_t vectors = 0;
+  int64_t kept = -1;  // vectors that a filter leaves; negative: all
+  int multiprocessors = 0;
+  int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
+  int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
+  ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
+};
+
+struct IvfSearchPlan {
+  int64_t batch = 0;    // queries at a time
+  bool direct = false;  // no products: every key is computed
+  bool tables = false;  // lookup tables in the place of products, of distances
+  ScanTerm term = ScanTerm::none;  // with what beside the lists
+  bool sums = false;    // the same of additive codes, where metric and lists allow it
+  ScanCut cut;
+  int64_t values = 0;      // of a query in the first pass, at most
+  int64_t candidates = 0;  // of a query
+  int64_t bytes = 0;
+};
+
+// The best plan within `most_bytes`, or the least one where nothing fits. Pure.
+IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes);
+
+struct IvfSearchTask {
+  DeviceListsView lists;
+  PreparedLists prepared;
+  const float* queries = nullptr;  // f32
+  int64_t query_stride = 0;
+  const uint64_t* probes = nullptr;  // queries x slots, packed neighbours: the coarse step's, as they are
+  const uint64_t* kept = nullptr;    // bits of a filter, by row number
+  uint64_t* neighbors = nullptr;     // queries x k, sorted, padded
+  const uint16_t* repeats = nullptr;  // of each vector (repeated_codes_cuda.hpp), where it is known
+  ScanTerms terms;                    // what the plan says
+  ProductEngine engine = ProductEngine::automatic;
+};
+
+// With plan.bytes of memory, aligned to 256 bytes. Enqueues and returns. `stages` records an event after each stage,
+// where given (kIvfStages + 1, the first before all); of the last batch.
+inline constexpr int kIvfStages = 6;
+void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+                       std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
+
+// Of the last batch, once it is done: how many queries were searched directly.
+inline const uint32_t* directly_searched(const std::byte* memory) {
+  return reinterpret_cast<const uint32_t*>(memory) + 2;
+}
+
+// And how many candidates each had.
+const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
+
+}  // namespace kith

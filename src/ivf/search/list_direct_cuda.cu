@@ -1,0 +1,187 @@
+#include "ivf/search/list_direct_cuda.hpp"
+
+#include "core/ordered_key.hpp"
+#include "cuda/chained_launch.hpp"
+#include "cuda/device_core.hpp"
+#include "cuda/ptx.hpp"
+#include "cuda/shared_memory.hpp"
+#include "ivf/scan/stored_key_cuda.hpp"
+#include "kernels/distance/kept_rows_cuda.hpp"
+#include "kernels/select/sort_in_place_cuda.hpp"
+
+#include <algorithm>
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
+constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at
+constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
+constexpr uint32_t kSkipped = 0xFFFFFFFFu;
+constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
+constexpr int64_t kMostParts = 32;
+constexpr int64_t kListSharedBytes = int64_t{160} << 10;
+
+int64_t list_room(int64_t k) { return k + kSpareEntries; }
+
+// As many as their lists of k can be brought together in one block's.
+int64_t parts_for(int64_t k) { return std::clamp<int64_t>(1 + kSpareEntries / k, 1, kMostParts); }
+
+bool needs_lists(int64_t k, int64_t cols) { return 8 * (list_room(k) + padded_cols(cols)) > kListSharedBytes; }
+
+int64_t direct_blocks(int64_t k, int64_t cols, int multiprocessors) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  if (!needs_lists(k, cols)) return 2 * multiprocessors;
+  return std::max<int64_t>(1, std::min<int64_t>(multiprocessors, kMostBytes / (8 * list_room(k))));
+}
+
+// Whether a list may have vectors within the query's reach; by a warp. `query` is in shared memory, as it was given: for
+// distances only.
+__device__ bool may_reach(const ListRerankTask& task, const double* query, uint32_t list, double scale, float reach) {
+  const auto cols = static_cast<int>(task.lists.codec.format.cols);
+  const bool has_origin = task.lists.has_origin();
+  double square = 0;
+  for (int col = static_cast<int>(threadIdx.x) % 32; col < cols; col += 32) {
+    const double origin = has_origin ? task.lists.centres[static_cast<int64_t>(list) * cols + col] : 0.0f;
+    const double difference = query[col] - origin;
+    square = fma(difference, difference, square);
+  }
+  KITH_UNROLL
+  for (int apart = 16; apart > 0; apart /= 2) square += __shfl_xor_sync(0xFFFFFFFFu, square, apart);
+  const ListFacts facts = task.prepared.facts[list];
+  const double nearest = sqrt(square) * scale - static_cast<double>(facts.norm) - facts.residual;
+  // Not where anything is NaN or infinite. The slack is for the roundings here.
+  return !(nearest > reach + sqrt(square) * scale * 0x1p-30);
+}
+
+struct DirectCut {
+  int room;   // of a block's list
+  int parts;  // blocks that share one of the first queries
+  bool all;   // queries, not those that are left
+};
+
+// A list of what is nearest so far, which is sorted and cut whenever it may be full.
+template <typename Reader>
+__global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_constant__ ListRerankTask task,
+                                                               DirectMemory given, int64_t code_bytes, DirectCut cut) {
+  extern __shared__ __align__(16) uint64_t memory[];
+  __shared__ int listed;
+  __shared__ bool last;
+  __shared__ uint32_t numbers[kSlotsTogether];
+  auto* const values = reinterpret_cast<double*>(memory);
+  uint64_t* const list = given.lists == nullptr ? memory + padded_cols(task.lists.codec.format.cols)
+                                                : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto k = static_cast<int>(task.k);
+  const Reader reader(task.lists);
+  ptx::wait_for_kernel_before();
+  const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
+  const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
+  const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
+  const int64_t shared_work = shared_queries * cut.parts;
+  for (int64_t work = blockIdx.x; work < shared_work + count - shared_queries; work += gridDim.x) {
+    const bool shares = work < shared_work;
+    const int64_t i = shares ? work / cut.parts : shared_queries + work - shared_work;
+    const int part = shares ? static_cast<int>(work % cut.parts) : 0;
+    const int parts = shares ? cut.parts : 1;
+    const int64_t query = cut.all ? i : int64_t{task.left.queries[i]};
+    __syncthreads();
+    if (thread == 0) listed = 0;
+    const double inverse_q = load_query(task.lists, task.queries + query * task.query_stride, values);
+    uint64_t bound = kPadding;
+    int run = 0;
+    const bool bounded = task.reaches != nullptr && task.lists.key().has_distances() && task.unsure[query] == 0;
+    for (int64_t slot = 0; slot < task.slots; ++slot) {
+      if (slot % kSlotsTogether == 0) {
+        __syncthreads();
+        for (int next = thread / 32; next < kSlotsTogether; next += kThreads / 32) {
+          const uint64_t probe = slot + next < task.slots ? task.probes[query * task.slots + slot + next] : kPadding;
+          uint32_t number = kSkipped;
+          if (probe != kPadding && row_of(probe) < task.lists.lists) number = row_of(probe);
+          if (number != kSkipped && bounded && !may_reach(task, values, number, scale, task.reaches[query])) {
+            number = kSkipped;
+          }
+          if (thread % 32 == 0) numbers[next] = number;
+        }
+        __syncthreads();
+      }
+      const uint32_t number = numbers[slot % kSlotsTogether];
+      if (number == kSkipped) continue;
+      const int64_t end = task.lists.offsets[number + 1];
+      for (int64_t begin = task.lists.offsets[number]; begin < end; begin += kRun) {
+        if (run++ % parts != part) continue;
+        const int64_t run_end = begin + kRun < end ? begin + kRun : end;
+        for (int64_t first = begin; first < run_end; first += kTogether) {
+          const int64_t position = first + thread / kRowThreads;
+          if (position < run_end && (task.kept == nullptr || is_kept(task.kept, task.lists.rows[position]))) {
+            const float key =
+                stored_key(task.lists, reader, values, inverse_q, code_bytes, static_cast<uint32_t>(position), number);
+            const uint64_t entry = pack_neighbor(ordered_key(key), task.lists.rows[position]);
+            if (thread % kRowThreads == 0 && entry < bound) list[atomicAdd(&listed, 1)] = entry;
+          }
+        }
+        __syncthreads();
+        const int have = listed;
+        __syncthreads();
+        if (have + kRun <= cut.room) continue;
+        sort_in_place(list, have);
+        if (have >= k) {
+          bound = list[k - 1];
+          if (thread == 0) listed = k;
+        }
+        __syncthreads();
+      }
+    }
+    __syncthreads();
+    sort_in_place(list, listed);
+    uint64_t* out = task.neighbors + query * task.k;
+    if (shares) {
+      uint64_t* const lists = given.parts + i * cut.parts * k;
+      for (int at = thread; at < k; at += kThreads) lists[part * k + at] = at < listed ? list[at] : kPadding;
+      __threadfence();
+      __syncthreads();
+      if (thread == 0) {
+        last = atomicAdd(&given.arrived[i], 1u) == static_cast<uint32_t>(cut.parts - 1);
+        listed = 0;
+      }
+      __syncthreads();
+      if (!last) continue;
+      __threadfence();
+      for (int at = thread; at < cut.parts * k; at += kThreads) {
+        const uint64_t entry = __ldcg(lists + at);
+        if (entry != kPadding) list[atomicAdd(&listed, 1)] = entry;
+      }
+      __syncthreads();
+      sort_in_place(list, listed);
+    }
+    for (int at = thread; at < k; at += kThreads) out[at] = at < listed ? list[at] : kPadding;
+  }
+}
+
+}  // namespace
+
+int64_t direct_part_entries(int64_t k) { return parts_for(k) == 1 ? 0 : kSharedQueries * parts_for(k) * k; }
+
+int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors) {
+  return needs_lists(k, cols) ? direct_blocks(k, cols, multiprocessors) * list_room(k) : 0;
+}
+
+void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream) {
+  if (task.query_count == 0) return;
+  const CodeFormat& format = task.lists.codec.format;
+  const bool lists = needs_lists(task.k, format.cols);
+  const int64_t bytes = 8 * (padded_cols(format.cols) + (lists ? 0 : list_room(task.k)));
+  DirectMemory given = memory;
+  if (!lists) given.lists = nullptr;
+  const DirectCut cut{static_cast<int>(list_room(task.k)), static_cast<int>(parts_for(task.k)),
+                      task.candidates.entries == nullptr};
+  visit_reader(format, [&](auto tag) {
+    const auto kernel = list_direct_kernel<typename decltype(tag)::type>;
+    allow_all_shared_memory(reinterpret_cast<const void*>(kernel));
+    launch_chained({direct_blocks(task.k, format.cols, task.multiprocessors), kThreads, bytes, stream},
+                   "launch of list_direct_kernel", kernel, task, given, format.bytes(), cut);
+  });
+}
+
+}  // namespace kith

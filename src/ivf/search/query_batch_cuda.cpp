@@ -1,0 +1,39 @@
+#include "ivf/search/query_batch_cuda.hpp"
+
+#include "ivf/search/pack_probes_cuda.hpp"
+
+namespace kith {
+
+QueryBatch::QueryBatch(const GpuModelCuda& model, const MatrixView& queries, int64_t together, int64_t probes,
+                       bool check_finite, std::shared_ptr<const DeviceContext> context, const Resources& resources)
+    : model_(model),
+      all_(queries),
+      probes_(probes),
+      check_finite_(check_finite),
+      context_(std::move(context)),
+      resources_(resources),
+      rows_(queries.space().host_readable() ? together * queries.cols() * 4 : 0, "queries on the device", context_,
+            resources),
+      ranked_(together * probes * 12, "the queries' lists", context_, resources),
+      packed_(together * probes * 8, "the queries' lists", context_, resources) {}
+
+void QueryBatch::load(int64_t first, int64_t count) {
+  now_ = all_.slice(first, count);
+  if (all_.space().host_readable()) {
+    const auto width = static_cast<size_t>(now_.cols()) * sizeof(float);
+    KITH_CUDA_CHECK(cudaMemcpy2DAsync(rows_.data(), width, now_.data(),
+                                      static_cast<size_t>(now_.row_stride()) * sizeof(float), width,
+                                      static_cast<size_t>(count), cudaMemcpyHostToDevice, context_->stream()));
+    now_ = {rows_.data(), DType::f32, {count, now_.cols(), now_.cols()}, MemorySpace::cuda(context_->device())};
+  }
+  if (model_.centres() == nullptr) {  // one list
+    KITH_CUDA_CHECK(cudaMemsetAsync(probes(), 0, static_cast<size_t>(count) * sizeof(uint64_t), context_->stream()));
+    return;
+  }
+  auto* const lists = reinterpret_cast<int64_t*>(ranked_.data());
+  auto* const distances = reinterpret_cast<float*>(lists + count * probes_);
+  model_.centres()->nearest(now_, probes_, check_finite_, lists, distances, resources_);
+  launch_pack_probes(lists, count * probes_, probes(), context_->stream());
+}
+
+}  // namespace kith

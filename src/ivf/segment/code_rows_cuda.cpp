@@ -1,0 +1,146 @@
+#include "ivf/segment/code_rows_cuda.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/memory_budget.hpp"
+#include "core/parallel_for.hpp"
+#include "cuda/device_buffer.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/row_upload.hpp"
+#include "ivf/model/gpu_model_cuda.hpp"
+#include "ivf/segment/list_labels_cuda.hpp"
+#include "ivf/segment/residuals_cuda.hpp"
+#include "ivf/segment/sort_lists_cuda.hpp"
+#include "quantize/additive/code_norms_cuda.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kNothingLost = ~uint64_t{0};
+constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
+constexpr int64_t kRowBytes = 24;                    // of each row beside its codes, while they are sorted
+constexpr int64_t kPieceRowBytes = 160;              // of each row of a piece beside its values
+
+// Of a row of a piece.
+int64_t piece_bytes(const MatrixView& rows, int64_t code_bytes) {
+  const int64_t as_halves = 2 * rows.cols() + 128;
+  const int64_t brought = rows.space().host_readable() ? rows.cols() * size_of(rows.dtype()) : 0;
+  return brought + 4 * rows.cols() + as_halves + code_bytes + kPieceRowBytes;
+}
+
+int64_t device_room(int device, const Resources& resources) {
+  const DeviceInfo gpu = usable_gpu(Device::cuda(device));
+  return std::min(gpu.memory_free, resources.device_memory()->available());
+}
+
+int64_t piece_rows(const MatrixView& rows, int64_t code_bytes, int64_t room) {
+  constexpr int64_t kShare = 4;  // of the room
+  const int64_t most = std::min(kPieceBytes / (rows.cols() * 4), room / kShare / piece_bytes(rows, code_bytes));
+  return std::clamp<int64_t>(most, 1, std::max<int64_t>(rows.rows(), 1));
+}
+
+}  // namespace
+
+int64_t rows_coded_together(int device, const IvfModel& model, const Resources& resources) {
+  const int64_t code_bytes = model.codec->format().bytes();
+  return std::max<int64_t>(1, device_room(device, resources) / 2 / (2 * code_bytes + kRowBytes));
+}
+
+SegmentThere code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
+                            const Resources& given) {
+  const DeviceGuard guard(device);
+  const auto context = std::make_shared<const DeviceContext>(device, given.options().stream);
+  const Resources resources = given.with_device(Device::cuda(device)).with_stream(context->stream()).with_progress({});
+  const int64_t cols = rows.cols();
+  const int64_t code_bytes = model.codec->format().bytes();
+  const bool here = !rows.space().host_readable();
+  const auto buffer = [&](int64_t bytes, std::string_view purpose) {
+    return DeviceBuffer(bytes, purpose, context, resources);
+  };
+  const std::shared_ptr<const GpuModelCuda> there = gpu_model(device, model, resources);
+  const DeviceCodec& codec = there->codec();
+  const auto segment =
+      std::make_shared<DeviceSegment>(device, model.lists(), rows.rows(), code_bytes, given.with_progress({}));
+  const DeviceBuffer labels = buffer(rows.rows() * 4, "the rows' lists");
+  const DeviceBuffer codes = buffer(rows.rows() * code_bytes, "codes on the device");
+  auto* const lists = reinterpret_cast<int32_t*>(labels.data());
+  auto* const coded = reinterpret_cast<uint8_t*>(codes.data());
+  {
+    const int64_t piece = piece_rows(rows, code_bytes, device_room(device, resources));
+    const int64_t row_bytes = cols * size_of(rows.dtype());
+    std::optional<ListLabels> search;
+    if (model.has_centres()) search.emplace(model, *there, piece, rows.dtype(), context, resources);
+    const DeviceBuffer brought = buffer(here ? 0 : piece * row_bytes, "rows on the device");
+    const DeviceBuffer residuals = buffer(piece * cols * 4, "rows on the device");
+    const DeviceBuffer scratch = buffer(codec.scratch_bytes(DType::f32, piece), "the making of codes");
+    const DeviceBuffer lost = buffer(static_cast<int64_t>(sizeof(uint64_t)), "the making of codes");
+    const bool pinned = !here && wants_pinned(rows.space(), rows.rows() * row_bytes) &&
+                        resources.host_memory()->available() > 2 * kPinnedBytes;
+    RowUpload upload(pinned, resources, here ? 0 : row_bytes);
+    ProgressMeter meter("encode", rows.rows(), given);
+    KITH_CUDA_CHECK(cudaMemsetAsync(lost.data(), 0xFF, sizeof(uint64_t), context->stream()));
+    if (!model.has_centres() && rows.rows() > 0) {
+      KITH_CUDA_CHECK(cudaMemsetAsync(lists, 0, static_cast<size_t>(labels.bytes()), context->stream()));
+    }
+    for (int64_t first = 0; first < rows.rows(); first += piece) {
+      const int64_t count = std::min(piece, rows.rows() - first);
+      MatrixView some = rows.slice(first, count);
+      if (!here) {
+        upload.copy(some, brought.data(), context->stream(), meter);
+        some = {brought.data(), rows.dtype(), {count, cols, cols}, MemorySpace::cuda(device)};
+      }
+      if (search) search->find(some, lists + first, meter);
+      ResidualTask residual;
+      residual.rows = {some.data(), some.dtype(), some.row_stride(), count};
+      residual.cols = cols;
+      residual.centres = model.residual ? there->centres()->data() : nullptr;
+      residual.lists = lists + first;
+      residual.centre_count = model.lists();
+      residual.residuals = reinterpret_cast<float*>(residuals.data());
+      launch_residuals(residual, context->stream());
+      codec.encode({residual.residuals, DType::f32, cols, count}, coded + first * code_bytes, scratch.data(),
+                   reinterpret_cast<uint64_t*>(lost.data()), context->stream());
+      if (model.residual && model.codec->format().has_norm()) {  // norms are of vectors with their centres
+        launch_write_code_norms(codec.view(), coded + first * code_bytes, count,
+                                {there->centres()->data(), lists + first}, context->stream());
+      }
+      if (model.codec->format().kind == CodeKind::stored) {
+        uint64_t unheld = kNothingLost;
+        context->copy(&unheld, lost.data(), static_cast<int64_t>(sizeof(unheld)));
+        context->synchronize();
+        if (unheld != kNothingLost) {
+          const auto at = static_cast<int64_t>(unheld);
+          throw InvalidArgument(fmt::format("row {}, column {} of the added vectors is beyond what {} holds",
+                                            first + at / cols, at % cols, name_of(model.codec->format().dtype)));
+        }
+      }
+      meter.add(count);
+      meter.poll();
+    }
+    context->synchronize();  // buffers of a piece go before the sort takes its own
+    meter.finish();
+  }
+  SortListsTask sort;
+  sort.labels = lists;
+  sort.codes = coded;
+  sort.count = rows.rows();
+  sort.lists = model.lists();
+  sort.code_bytes = code_bytes;
+  sort.first_row = static_cast<uint32_t>(first_row);
+  sort.offsets = segment->offsets();
+  sort.sorted_codes = segment->codes();
+  sort.rows = segment->rows();
+  const DeviceBuffer memory = buffer(sort_lists_bytes(sort.count, sort.lists), "the sort by list");
+  launch_sort_lists(sort, memory.data(), context->stream());
+  context->synchronize();
+  return segment;
+}
+
+}  // namespace kith

@@ -1,0 +1,307 @@
+#include "ivf/segment/list_segment.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "core/float_mode.hpp"
+#include "core/parallel_for.hpp"
+#include "ivf/model/list_assignment.hpp"
+#include "kernels/lists/decode_rows_cpu.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "rows/stored_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kBlockBytes = 8 << 20;  // of rows that are encoded together
+constexpr int64_t kTaskRows = 1 << 12;
+
+// Where a segment is put together: the lists' sizes are known.
+struct SegmentArrays {
+  HostArray<int64_t> offsets;
+  HostArray<uint8_t> codes;
+  HostArray<uint32_t> rows;
+
+  // Takes sizes in offsets[1 ...].
+  SegmentArrays(HostArray<int64_t> sizes, int64_t code_bytes, const Resources& resources) : offsets(std::move(sizes)) {
+    offsets[0] = 0;
+    for (int64_t list = 1; list < offsets.size(); ++list) offsets[list] += offsets[list - 1];
+    const int64_t size = offsets[offsets.size() - 1];
+    codes = HostArray<uint8_t>(size * code_bytes, "the lists' codes", resources);
+    rows = HostArray<uint32_t>(size, "the lists' rows", resources);
+  }
+};
+
+HostArray<int64_t> no_sizes(int64_t lists, const Resources& resources) {
+  HostArray<int64_t> sizes(lists + 1, "the lists' offsets", resources);
+  std::fill(sizes.begin(), sizes.end(), int64_t{0});
+  return sizes;
+}
+
+// The norms behind codes of residuals, which are those of vectors with their centres.
+void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t begin, int64_t end) {
+  const CodecView codec = model.codec->view();
+  const int64_t* const offsets = arrays.offsets.data();
+  int64_t list = std::upper_bound(offsets, offsets + arrays.offsets.size(), begin) - offsets - 1;
+  for (int64_t at = begin; at < end; ++list) {
+    const int64_t stop = std::min(end, offsets[list + 1]);
+    write_code_norms(codec, arrays.codes.data() + at * codec.format.bytes(), stop - at, model.base_of(list));
+    at = stop;
+  }
+}
+
+int64_t encoded_together(int64_t rows, int64_t cols) {
+  return std::min(rows, std::max<int64_t>(kBlockBytes / array_bytes<float>(cols), 64));
+}
+
+// Codes of the vectors in the order of lists, block by block.
+void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row, const SegmentArrays& arrays,
+                const Resources& resources) {
+  const int64_t cols = rows.cols();
+  const int64_t size = arrays.rows.size();
+  const int64_t block = encoded_together(size, cols);
+  if (size == 0) return;
+  const HostArray<float> values(block * cols, "rows to encode", resources);
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("encode", size, resources);
+  for (int64_t first = 0; first < size; first += block) {
+    const int64_t count = std::min(block, size - first);
+    parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
+      const int64_t begin = task * kTaskRows;
+      const int64_t* const offsets = arrays.offsets.data();
+      int64_t list = std::upper_bound(offsets, offsets + arrays.offsets.size(), first + begin) - offsets - 1;
+      for (int64_t i = begin; i < std::min(begin + kTaskRows, count); ++i) {
+        while (offsets[list + 1] <= first + i) ++list;
+        float* const out = values.data() + i * cols;
+        widen_row(rows, arrays.rows[first + i] - first_row, out);
+        const float* const centre = model.base_of(list);
+        if (centre == nullptr) continue;
+        for (int64_t c = 0; c < cols; ++c) out[c] -= centre[c];
+      }
+    });
+    model.codec->encode(MatrixView(values.data(), count, cols),
+                        arrays.codes.data() + first * model.codec->format().bytes(), quiet);
+    if (model.residual && model.codec->format().has_norm()) {
+      parallel_for(divide_up(count, kTaskRows), meter, resources, [&](int64_t task, int) {
+        const int64_t begin = first + task * kTaskRows;
+        write_norms(model, arrays, begin, std::min(begin + kTaskRows, first + count));
+      });
+    }
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+}  // namespace
+
+ListSegment::ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows,
+                         int64_t code_bytes, const Resources& resources)
+    : offsets_(std::move(offsets)), codes_(std::move(codes)), rows_(std::move(rows)), code_bytes_(code_bytes) {
+  const bool whole = offsets_.size() >= 2 && offsets_[0] == 0 && offsets_[offsets_.size() - 1] == rows_.size() &&
+                     codes_.size() == rows_.size() * code_bytes_;
+  if (!whole || !std::is_sorted(offsets_.begin(), offsets_.end())) {
+    throw InvalidArgument("the offsets, codes and rows of the lists do not go together");
+  }
+  for (int64_t list = 0; list < lists(); ++list) {
+    for (int64_t i = offsets_[list] + 1; i < offsets_[list + 1]; ++i) {
+      if (rows_[i] <= rows_[i - 1]) throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
+    }
+  }
+  marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
+  int64_t list = 0;
+  for (int64_t place = 0; place < size(); place += kMarkEvery) {
+    while (offsets_[list + 1] <= place) ++list;
+    marks_[place / kMarkEvery] = static_cast<uint32_t>(list);
+  }
+  marks_[marks_.size() - 1] = static_cast<uint32_t>(lists() - 1);
+}
+
+int64_t ListSegment::list_of(int64_t place) const {
+  const int64_t mark = place / kMarkEvery;
+  // The first list that ends behind the place, among those that the marks leave.
+  const int64_t* const ends = offsets_.data() + 1;
+  return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
+}
+
+// Counting sort: tasks of consecutive rows count, then place, what belongs to each list. Rows come in their order, so
+// that those of a list ascend.
+Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& given) {
+  const DefaultFloatMode mode;
+  const Resources resources = given.with_device(Device::cpu());
+  const int64_t lists = model.lists();
+  const int64_t code_bytes = model.codec->format().bytes();
+  HostArray<int64_t> sizes = no_sizes(lists, resources);
+  if (!model.has_centres()) {
+    sizes[1] = rows.rows();
+    SegmentArrays arrays(std::move(sizes), code_bytes, resources);
+    for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[i] = static_cast<uint32_t>(first_row + i);
+    encode_all(model, rows, first_row, arrays, resources);
+    return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
+                                         code_bytes, resources);
+  }
+  const HostArray<int32_t> labels(rows.rows(), "the rows' lists", resources);
+  assign_lists(model.metric, model.centres.view(), rows, labels.data(), resources);
+  for (const int32_t label : labels) ++sizes[label + 1];
+  SegmentArrays arrays(std::move(sizes), code_bytes, resources);
+  {
+    const HostArray<int64_t> next(lists, "the lists' offsets", resources);
+    std::copy_n(arrays.offsets.data(), lists, next.data());
+    for (int64_t i = 0; i < rows.rows(); ++i) arrays.rows[next[labels[i]]++] = static_cast<uint32_t>(first_row + i);
+  }
+  encode_all(model, rows, first_row, arrays, resources);
+  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
+                                       code_bytes, resources);
+}
+
+int64_t build_segment_bytes(const IvfModel& model, const RowsInfo& rows, const Resources& resources) {
+  const int64_t block = encoded_together(rows.rows, rows.cols);
+  const int64_t encoding =
+      array_bytes<float>(block * rows.cols) + model.codec->encoding_bytes(block, DType::f32, resources.threads());
+  const int64_t segment = ListSegment::bytes_for(model.lists(), rows.rows, model.codec->format().bytes());
+  if (!model.has_centres()) return segment + encoding;
+  const int64_t assigning = assign_bytes(model.metric, model.lists(), rows, resources);
+  return segment + array_bytes<int32_t>(rows.rows) +
+         std::max({array_bytes<int64_t>(model.lists()), encoding, assigning});
+}
+
+Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
+  const int64_t lists = segments.front()->lists();
+  const int64_t code_bytes = segments.front()->code_bytes();
+  HostArray<int64_t> sizes = no_sizes(lists, resources);
+  for (const Segment& segment : segments) {
+    for (int64_t list = 0; list < lists; ++list) sizes[list + 1] += segment->size_of(list);
+  }
+  SegmentArrays arrays(std::move(sizes), code_bytes, resources);
+  ProgressMeter meter("merge", arrays.rows.size(), resources);
+  constexpr int64_t kListsPerTask = 16;
+  parallel_for(divide_up(lists, kListsPerTask), meter, resources, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kListsPerTask, lists);
+    for (int64_t list = task * kListsPerTask; list < end; ++list) {
+      int64_t at = arrays.offsets[list];
+      for (const Segment& segment : segments) {
+        const int64_t from = segment->offsets()[list];
+        const int64_t count = segment->size_of(list);
+        if (count == 0) continue;
+        std::copy_n(segment->rows() + from, count, arrays.rows.data() + at);
+        std::copy_n(segment->code(from), count * code_bytes, arrays.codes.data() + at * code_bytes);
+        at += count;
+      }
+      meter.add(at - arrays.offsets[list]);
+    }
+  });
+  meter.finish();
+  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
+                                       code_bytes, resources);
+}
+
+Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources) {
+  const int64_t lists = segment.lists();
+  const int64_t code_bytes = segment.code_bytes();
+  const bool some = kept.leaves_some_out();
+  const auto keeps_place = [&](int64_t place) { return !some || keeps(kept.bits(), segment.rows()[place]); };
+  HostArray<int64_t> sizes = no_sizes(lists, resources);
+  ProgressMeter meter("remove", 2 * segment.size(), resources);
+  constexpr int64_t kListsPerTask = 16;
+  const auto for_lists = [&](const auto& use) {
+    parallel_for(divide_up(lists, kListsPerTask), meter, resources, [&](int64_t task, int) {
+      const int64_t end = std::min((task + 1) * kListsPerTask, lists);
+      for (int64_t list = task * kListsPerTask; list < end; ++list) {
+        use(list);
+        meter.add(segment.size_of(list));
+      }
+    });
+  };
+  for_lists([&](int64_t list) {
+    for (int64_t i = segment.offsets()[list]; i < segment.offsets()[list + 1]; ++i) sizes[list + 1] += keeps_place(i);
+  });
+  SegmentArrays arrays(std::move(sizes), code_bytes, resources);
+  for_lists([&](int64_t list) {
+    int64_t at = arrays.offsets[list];
+    for (int64_t i = segment.offsets()[list]; i < segment.offsets()[list + 1]; ++i) {
+      if (!keeps_place(i)) continue;
+      const int64_t row = segment.rows()[i];
+      arrays.rows[at] = static_cast<uint32_t>(some ? kept.count_before(row) : row);
+      std::copy_n(segment.code(i), code_bytes, arrays.codes.data() + at * code_bytes);
+      ++at;
+    }
+  });
+  meter.finish();
+  return std::make_shared<ListSegment>(std::move(arrays.offsets), std::move(arrays.codes), std::move(arrays.rows),
+                                       code_bytes, resources);
+}
+
+namespace {
+
+constexpr int64_t kNowhere = -1;
+
+// The place of a row in a segment, or kNowhere.
+int64_t find_row(const ListSegment& segment, int64_t row) {
+  for (int64_t list = 0; list < segment.lists(); ++list) {
+    const uint32_t* const first = segment.rows() + segment.offsets()[list];
+    const uint32_t* const end = segment.rows() + segment.offsets()[list + 1];
+    const uint32_t* const at = std::lower_bound(first, end, static_cast<uint64_t>(row));
+    if (at != end && *at == row) return at - segment.rows();
+  }
+  return kNowhere;
+}
+
+// The places of all rows of a segment, from its first row on.
+class PlaceTable {
+ public:
+  PlaceTable(const ListSegment& segment, const Resources& resources) {
+    if (segment.size() == 0) return;
+    const auto [least, most] = std::minmax_element(segment.rows(), segment.rows() + segment.size());
+    first_ = *least;
+    places_ = HostArray<uint32_t>(*most - first_ + 1, "a table of the rows' places", resources);
+    std::fill(places_.begin(), places_.end(), UINT32_MAX);
+    for (int64_t i = 0; i < segment.size(); ++i) places_[segment.rows()[i] - first_] = static_cast<uint32_t>(i);
+  }
+  int64_t find(int64_t row) const {
+    if (row < first_ || row - first_ >= places_.size()) return kNowhere;
+    const uint32_t place = places_[row - first_];
+    return place == UINT32_MAX ? kNowhere : place;
+  }
+
+ private:
+  int64_t first_ = 0;
+  HostArray<uint32_t> places_;
+};
+
+}  // namespace
+
+void reconstruct_rows(const IvfModel& model, const std::vector<Segment>& segments, const int64_t* rows, int64_t count,
+                      const MutableMatrixView& out, const Resources& resources) {
+  const DefaultFloatMode mode;
+  const HostArray<uint8_t> found(count, "which rows were found", resources);
+  std::fill(found.begin(), found.end(), uint8_t{0});
+  const Resources quiet = resources.with_progress({});
+  ProgressMeter meter("reconstruct", count, quiet);
+  for (const Segment& segment : segments) {
+    constexpr int64_t kStepsPerList = 16;
+    const bool few = count <= segment->size() / (segment->lists() * kStepsPerList);
+    std::optional<PlaceTable> table;
+    if (!few) table.emplace(*segment, resources);
+    constexpr int64_t kRowsPerTask = 64;
+    parallel_for(divide_up(count, kRowsPerTask), meter, quiet, [&](int64_t task, int) {
+      for (int64_t i = task * kRowsPerTask; i < std::min((task + 1) * kRowsPerTask, count); ++i) {
+        const int64_t place = few ? find_row(*segment, rows[i]) : table->find(rows[i]);
+        if (place == kNowhere) continue;
+        decode_rows_cpu(model.codec->view(), segment->code(place), 1, model.base_of(segment->list_of(place)),
+                        reinterpret_cast<float*>(out.row(i)));
+        found[i] = 1;
+      }
+    });
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (found[i] == 0) throw InvalidArgument(fmt::format("the index has no row {}", rows[i]));
+  }
+}
+
+}  // namespace kith

@@ -1,0 +1,95 @@
+#include "ivf/segment/merge_lists_cuda.hpp"
+
+#include "core/divide.hpp"
+#include "cuda/error.hpp"
+#include "ivf/segment/copy_codes_cuda.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
+
+__global__ void __launch_bounds__(kThreads) add_offsets_kernel(const int64_t* from, int64_t count, int64_t* to) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) to[i] += from[i];
+}
+
+// The list that holds a place, found by all lanes of a warp: 32 times fewer are left each time.
+__device__ int64_t list_of_warp(const int64_t* offsets, int64_t lists, int64_t place) {
+  const auto lane = static_cast<int64_t>(threadIdx.x % 32);
+  int64_t low = 0;
+  int64_t high = lists;  // it is before this one
+  while (high - low > 1) {
+    const int64_t step = (high - low + 31) / 32;
+    const int64_t mine = low + lane * step;
+    const unsigned begun = __ballot_sync(0xFFFFFFFFu, mine < high && offsets[mine] <= place);
+    low += (__popc(begun) - 1) * step;
+    high = low + step < high ? low + step : high;
+  }
+  return low;
+}
+
+// The same by one thread, where it is known to be one of these.
+__device__ int64_t list_between(const int64_t* offsets, int64_t low, int64_t last, int64_t place) {
+  int64_t high = last + 1;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    if (offsets[middle] <= place) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+template <typename Unit>
+__global__ void __launch_bounds__(kThreads)
+    append_lists_kernel(ListArrays from, int64_t lists, int64_t code_bytes, ListArrays to, const int64_t* next) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t warp_first = i - threadIdx.x % 32;
+  if (warp_first >= from.count) return;
+  const int real = from.count - warp_first < 32 ? static_cast<int>(from.count - warp_first) : 32;
+  const int64_t first = list_of_warp(from.offsets, lists, warp_first);
+  const int64_t last = list_of_warp(from.offsets, lists, warp_first + real - 1);
+  int64_t target = 0;
+  if (i < from.count) {
+    const int64_t list = list_between(from.offsets, first, last, i);
+    target = next[list] + i - from.offsets[list];
+    to.rows[target] = from.rows[i];
+  }
+  copy_codes<Unit>(from.codes, to.codes, code_bytes, i, target, real);
+}
+
+__global__ void __launch_bounds__(kThreads) advance_kernel(const int64_t* offsets, int64_t lists, int64_t* next) {
+  const int64_t list = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (list < lists) next[list] += offsets[list + 1] - offsets[list];
+}
+
+}  // namespace
+
+void launch_add_offsets(const ListArrays& from, int64_t lists, const ListArrays& to, cudaStream_t stream) {
+  add_offsets_kernel<<<blocks_for(lists + 1), kThreads, 0, stream>>>(from.offsets, lists + 1, to.offsets);
+  KITH_CUDA_CHECK_LAUNCH("add_offsets_kernel");
+}
+
+void launch_begin_lists(const ListArrays& to, int64_t lists, int64_t* next, cudaStream_t stream) {
+  KITH_CUDA_CHECK(cudaMemcpyAsync(next, to.offsets, static_cast<size_t>(lists) * sizeof(int64_t),
+                                  cudaMemcpyDeviceToDevice, stream));
+}
+
+void launch_append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, const ListArrays& to, int64_t* next,
+                         cudaStream_t stream) {
+  if (from.count == 0) return;
+  visit_code_unit(code_bytes, [&](auto unit) {
+    append_lists_kernel<decltype(unit)>
+        <<<blocks_for(from.count), kThreads, 0, stream>>>(from, lists, code_bytes, to, next);
+  });
+  KITH_CUDA_CHECK_LAUNCH("append_lists_kernel");
+  advance_kernel<<<blocks_for(lists), kThreads, 0, stream>>>(from.offsets, lists, next);
+  KITH_CUDA_CHECK_LAUNCH("advance_kernel");
+}
+
+}  // namespace kith
