@@ -2,7 +2,7 @@
 // ablations. Prints microseconds of the processor for each vector, all threads together, and the mean squared error.
 //
 //   lsq_bench --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
-//             [--starts 0] [--plain N] [--threads 0] [--parts codes,training,rounds,search,forms,blocks,plain]
+//             [--starts 0] [--plain N] [--threads 0] [--parts codes,rounds,search,forms,blocks,plain,once]
 //             [--quantizer FILE]
 //
 // Codebooks are trained where that is faster; vectors are encoded on the CPU. --unit 1: vectors of length 1. --starts 1
@@ -69,7 +69,7 @@ class Ablations {
         base_(read_rows(options.text("--base"), options.number("--rows", 20'000), unit_)),
         starts_(options.number("--starts", 0) != 0),
         plain_rows_(std::min(options.number("--plain", 0), base_.rows())),
-        parts_("," + options.text("--parts", "codes,training,rounds,search,forms,blocks,plain") + ","),
+        parts_("," + options.text("--parts", "codes,rounds,search,forms,blocks,plain") + ","),
         file_(options.text("--quantizer")),
         resources_(on_the_cpu(static_cast<int>(options.number("--threads", 0)))) {
     params_.codebooks = options.number("--books", 7);
@@ -92,6 +92,7 @@ class Ablations {
       sequential(16);
     }
     if (wants("search")) ways_to_search();
+    if (wants("once")) trial("greedy start, 16 rounds", usual_encoding(16));
     if (wants("forms")) {
       changed("16 rounds, residual form (products in f32)", [](AdditiveEncoding& e) { e.form = SearchForm::products; });
     }
