@@ -21,11 +21,8 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
   if (has_sum_tables(format, key_kind(model.metric))) {
-    // Many codewords are added up to decode a vector: lookups pay for more queries than those of product codes. A screen
-    // excludes little where norms are no part of it.
-    const bool screens = has_code_screen(sum_table_format(format), cpu) &&
-                         !(format.norm == CodeNorm::float32 && has_differences(key_kind(model.metric)));
-    return !screens ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
+    // Many codewords are added up to decode a vector: lookups pay for more queries than those of product codes.
+    return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
   }
   if (format.kind != CodeKind::product || model.metric == Metric::cosine) return 0;
   if (!has_code_screen(format, cpu)) return 4;
