@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/additive/least_scores.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -117,8 +116,15 @@ HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t wi
   return found;
 }
 
-HWY_INLINE void prefetch_line_by_line(const int16_t* from, int64_t width) {
-  for (int64_t at = 0; at < width; at += kLineShorts) hwy::Prefetch(from + at);
+// What is read once (kHint 0) shall not take the place of tables in the second-level cache.
+template <int kHint>
+HWY_INLINE void prefetch(const int16_t* from, int64_t width) {
+  if (HWY_LIKELY(width == kMostWords)) {
+#pragma GCC unroll 8
+    for (int64_t at = 0; at < kMostWords; at += kLineShorts) __builtin_prefetch(from + at, 0, kHint);
+  } else {
+    for (int64_t at = 0; at < width; at += kLineShorts) __builtin_prefetch(from + at, 0, kHint);
+  }
 }
 
 HWY_INLINE void find_terms(const ScoreTask& task, int64_t row, Terms& terms) {
@@ -155,9 +161,9 @@ void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uin
       const int64_t at = first + i;
       const Terms& now = terms[at % 2];
       Terms& next = terms[(at + 1) % 2];
-      prefetch_line_by_line(task.unary + rows[std::min(at + kUnaryAhead, count - 1)] * task.width, task.width);
+      prefetch<0>(task.unary + rows[std::min(at + kUnaryAhead, count - 1)] * task.width, task.width);
       find_terms(task, rows[std::min(at + 1, count - 1)], next);
-      for (int64_t t = 0; t < next.count; ++t) prefetch_line_by_line(next.added[t], task.width);
+      for (int64_t t = 0; t < next.count; ++t) prefetch<3>(next.added[t], task.width);
       if (task.width == kMostWords) {
         add_groups(now, scores + i * kMostWords, lows + i * kGroups * kShorts);
       } else {

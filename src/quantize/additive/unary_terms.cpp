@@ -27,8 +27,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::CappedTag<float, 16>;
 using Vec = hn::Vec<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+#if HWY_TARGET <= HWY_AVX3
 constexpr int kBlockRows = 6;
+#elif HWY_ARCH_ARM_A64
+constexpr int kBlockRows = 4;
 #else
 constexpr int kBlockRows = 2;
 #endif
@@ -43,7 +45,8 @@ HWY_INLINE void multiply_block(const UnaryTask& task, const float* rows, const f
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
-  for (int64_t c = 0; c < task.cols; ++c) {
+  // A column of all rows, whose values are value(r).
+  const auto add_column = [&](int64_t c, const auto& value) HWY_ATTR {
     Vec words[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -52,11 +55,24 @@ HWY_INLINE void multiply_block(const UnaryTask& task, const float* rows, const f
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec value = hn::Set(d, rows[r * task.cols + c]);
+      const Vec one = value(r);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(value, words[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(one, words[v], sums[r][v]);
     }
+  };
+  int64_t c = 0;
+#if HWY_ARCH_ARM_A64  // multiplies by a lane; to fill a vector with a value takes as long as a multiplication
+  for (; c + 4 <= task.cols; c += 4) {
+    Vec four[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) four[r] = hn::LoadU(d, rows + r * task.cols + c);
+    add_column(c, [&](int r) HWY_ATTR { return hn::Broadcast<0>(four[r]); });
+    add_column(c + 1, [&](int r) HWY_ATTR { return hn::Broadcast<1>(four[r]); });
+    add_column(c + 2, [&](int r) HWY_ATTR { return hn::Broadcast<2>(four[r]); });
+    add_column(c + 3, [&](int r) HWY_ATTR { return hn::Broadcast<3>(four[r]); });
   }
+#endif
+  for (; c < task.cols; ++c) add_column(c, [&](int r) HWY_ATTR { return hn::Set(d, rows[r * task.cols + c]); });
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
