@@ -23,12 +23,11 @@ namespace {
 // By tables: so many that the tables of a book, which all rows of a block use one after the other, are read from the
 // second-level cache.
 constexpr int64_t kMostBlockRows = 2048;
+constexpr int64_t kMostBlockBytes = int64_t{1} << 28;  // of all threads' blocks
 constexpr int64_t kFewBlockRows = 64;    // by products
 constexpr int64_t kLeastTableRows = 32;  // of a block, or the memory is better used otherwise
 constexpr int64_t kSliceRows = UnaryTerms::kSliceRows;
 constexpr int64_t kProductScratch = int64_t{1} << 20;  // of a thread, in dense_product, while tables are made
-
-int64_t most_block_rows(SearchForm form) { return form == SearchForm::tables ? kMostBlockRows : kFewBlockRows; }
 
 int64_t block_bytes(const Codebooks& books, int64_t block_rows) {
   return block_rows * (array_bytes<float>(books.cols + 1) + array_bytes<int64_t>(3) + books.books);
@@ -37,6 +36,12 @@ int64_t block_bytes(const Codebooks& books, int64_t block_rows) {
 int64_t slice_bytes(const Codebooks& books, int64_t block_rows) {
   return std::min(block_rows, kSliceRows) *
          (array_bytes<float>(books.cols) + array_bytes<double>(1) + array_bytes<uint8_t>(1));
+}
+
+int64_t most_block_rows(const Codebooks& books, SearchForm form, int threads) {
+  if (form != SearchForm::tables) return kFewBlockRows;
+  const int64_t of_row = block_bytes(books, 1) + array_bytes<int16_t>(books.books * PairwiseTables::width_for(books));
+  return std::clamp(kMostBlockBytes / (threads * of_row), kFewBlockRows, kMostBlockRows);
 }
 
 // What one thread works with.
@@ -267,7 +272,7 @@ void encode_additive(const Codebooks& books, const AdditiveEncoding& encoding, c
   if (form == SearchForm::automatic) form = choose_search_form(books, encoding.search, rows.rows(), threads, available);
   const auto bytes = [&](int64_t block) { return additive_encoding_bytes(books, form, block, threads); };
   // As many blocks for each thread.
-  const int64_t most = encoding.block_rows > 0 ? encoding.block_rows : most_block_rows(form);
+  const int64_t most = encoding.block_rows > 0 ? encoding.block_rows : most_block_rows(books, form, threads);
   int64_t block = divide_up(rows.rows(), divide_up(rows.rows(), most * threads) * threads);
   while (block > 1 && bytes(block) > available) block = divide_up(block, 2);
   naming_host_limit([&] { return bytes(1); }, resources,
