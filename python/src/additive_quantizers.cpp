@@ -31,7 +31,7 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
                                      .start = parse_code_start(start),
                                      .seed = seed};
   Call call(options);
-  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
   if (given && !out) {
     const MatrixView from = view_as(*given, DType::u8, "start");
     if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {

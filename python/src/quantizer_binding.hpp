@@ -3,8 +3,8 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "matrix_output.hpp"
 #include "module.hpp"
-#include "rows_output.hpp"
 
 #include <kith/metric.hpp>
 #include <kith/vector_file.hpp>
@@ -45,7 +45,7 @@ std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, co
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  auto codes = RowsOutput::of<uint8_t>(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
+  auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, call.resources());
   call.run([&] { self.encode(rows, codes.view(), call.resources()); });
   return codes.take();
 }
@@ -55,7 +55,7 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
-  auto vectors = RowsOutput::of<float>(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
+  auto vectors = MatrixOutput::floats(rows.rows(), self.cols(), "the decoded vectors", out, call.resources());
   call.run([&] { self.decode(rows, vectors.view(), call.resources()); });
   return vectors.take();
 }

@@ -156,7 +156,7 @@ TEST(AdditiveEncoding, FormsAgreeOnShapesStartsAndOrders) {
   for (const auto& [books, bits, cols, rows] :
        {std::array<int64_t, 4>{1, 8, 8, 70}, {7, 8, 16, 65}, {15, 4, 24, 129}, {2, 6, 1, 64}, {3, 1, 5, 9},
         {5, 7, 960, 3}, {6, 8, 33, 1}}) {
-    SCOPED_TRACE(testing::Message() << books << " books of " << bits << " bits, " << cols << " columns");
+    SCOPED_TRACE(::testing::Message() << books << " books of " << bits << " bits, " << cols << " columns");
     const Case given = make_case(Shape::gaussian, books, static_cast<int>(bits), cols, rows);
     for (const CodeStart start : {CodeStart::random, CodeStart::greedy}) {
       for (const bool random_order : {false, true}) {
